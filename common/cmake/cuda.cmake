@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# Chooses nvcc before CUDA is enabled: the machine's, if it is 13.0 or later, else NVIDIA's wheels in the build tree.
+
+function(gg_is_usable_nvcc result path)
+  execute_process(COMMAND ${path} --version OUTPUT_VARIABLE text ERROR_QUIET)
+  if(NOT text MATCHES "release ([0-9.]+)")
+    set_property(GLOBAL PROPERTY gg_rejected_nvcc " (${path} does not run)")
+    set(${result} FALSE PARENT_SCOPE)
+  elseif(CMAKE_MATCH_1 VERSION_LESS 13.0)
+    set_property(GLOBAL PROPERTY gg_rejected_nvcc " (${path} is ${CMAKE_MATCH_1})")
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+file(GLOB side_by_side /usr/local/cuda-*/bin)
+find_program(CMAKE_CUDA_COMPILER NAMES $ENV{CUDACXX} nvcc PATHS /usr/local/cuda/bin ${side_by_side} VALIDATOR gg_is_usable_nvcc)
+set(usable TRUE)
+if(CMAKE_CUDA_COMPILER)
+  gg_is_usable_nvcc(usable ${CMAKE_CUDA_COMPILER})
+endif()
+
+if(NOT CMAKE_CUDA_COMPILER OR NOT usable)
+  set(toolkit ${CMAKE_BINARY_DIR}/cuda-13.0.88)
+  if(NOT EXISTS ${toolkit})
+    get_property(rejected GLOBAL PROPERTY gg_rejected_nvcc)
+    message(STATUS "No CUDA Toolkit 13.0 or later here${rejected}: fetching NVIDIA's compiler from PyPI into the build tree, 105 MB")
+    file(REMOVE_RECURSE ${toolkit}.partial)
+    gg_pip_install("A CUDA Toolkit 13.0 or later" --no-deps --target ${toolkit}.partial
+      nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96)
+    # CMake looks for these two names, which the wheels leave out.
+    file(CREATE_LINK lib ${toolkit}.partial/nvidia/cu13/lib64 SYMBOLIC)
+    file(CREATE_LINK libcudart.so.13 ${toolkit}.partial/nvidia/cu13/lib/libcudart.so SYMBOLIC)
+    file(RENAME ${toolkit}.partial ${toolkit})
+  endif()
+  set(CMAKE_CUDA_COMPILER ${toolkit}/nvidia/cu13/bin/nvcc CACHE FILEPATH "nvcc" FORCE)
+  set(CUDAToolkit_ROOT ${toolkit}/nvidia/cu13 CACHE PATH "Where nvcc's libraries are" FORCE)
+endif()
+
+set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+set(CMAKE_CUDA_ARCHITECTURES OFF)  # every target names its own: gg_compile in flags.cmake
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+# The target `tour`, which runs every chapter that was built and draws the figures, and the targets of plots/.
+
+if(GG_FIGURES)
+  include(matplotlib)
+endif()
+get_property(built GLOBAL PROPERTY gg_chapters)
+add_custom_target(tour
+  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py
+          --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
+  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
+add_dependencies(tour ${built} gg-roof)
+add_subdirectory(${CMAKE_SOURCE_DIR}/plots)

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+//
+// gg::run without its templates: what happens between the command line and the exit code.
+
+#include "common/harness.cuh"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "common/device.h"
+#include "common/files.h"
+#include "common/options.h"
+#include "common/peers.h"
+#include "common/results.h"
+#include "common/shapes.h"
+#include "common/timer.h"
+#include "common/verify.h"
+
+#ifndef GG_COMMIT
+#define GG_COMMIT "unknown"
+#endif
+
+namespace gg {
+namespace {
+
+// Bytes that no launch can avoid moving: A, B and D once.
+double unavoidable_bytes(const Shape& shape, const Formats& formats) {
+  double bytes = 0;
+  for (int g = 0; g < shape.groups(); ++g) {
+    const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    if (m > 0) bytes += m * k * format_info(formats.a).bytes + m * n * format_info(formats.d).bytes;
+    if (m > 0 && (!shape.shared_b || g == 0)) bytes += k * n * format_info(formats.b).bytes;
+  }
+  return bytes;
+}
+
+class Run {
+ public:
+  Run(const Chapter& chapter, const Options& options, const Launch& launch)
+      : chapter_(chapter), options_(options), launch_(launch) {
+    setup_.formats = options.formats;
+    setup_.own_sizes = chapter.own_sizes;
+    setup_.host_offsets = chapter.reads_offsets_on_host;
+    setup_.wide_offsets = options.wide_offsets;
+    setup_.blocks = options.blocks;
+    setup_.tile = options.tile.m || chapter.tiles.empty() ? options.tile : chapter.tiles[0];
+  }
+
+  Exit run() {
+    // Whatever can be refused is refused before a device is touched.
+    const std::vector<std::string> check_sets = sets_or({"smoke", "edges"}),
+                                   bench_sets = sets_or({"prefill", "decode"});
+    std::vector<Shape> to_check, to_time;
+    if (!options_.in_dir.empty()) {
+      given_ = read_operands(options_.in_dir, setup_, chapter_, options_.shared_b);
+      setup_.wide_offsets = given_->wide_offsets;
+      to_check = {given_->shape};
+    } else {
+      if (options_.check) to_check = shapes_for(options_, chapter_, check_sets);
+      if (options_.bench) to_time = shapes_for(options_, chapter_, bench_sets);
+    }
+    if (!options_.out_dir.empty()) {
+      const std::vector<Shape>& shapes = to_check.empty() ? to_time : to_check;
+      GG_REQUIRE(shapes.size() == 1,
+                 "--out wants exactly one problem, these are %zu: use --m, --n and --k, or --in",
+                 shapes.size());
+      require_directory(options_.out_dir);
+    }
+    device_ = choose_device(options_.device, chapter_);
+    std::printf("%s on %s (%d.%d), CUDA %s: %s -> %s\n", chapter_.id, device_.name.c_str(),
+                device_.capability / 10, device_.capability % 10, device_.cuda.c_str(),
+                options_.formats.name().c_str(), format_info(options_.formats.d).name);
+    machine_ = gpu_machine();
+    roof_ = read_roof(roof_path(), device_.name);
+
+    if (!options_.out_dir.empty()) {
+      write_problem(*machine_, setup_, launch_, (to_check.empty() ? to_time : to_check)[0], given_.get(),
+                    options_.seed, options_.out_dir);
+    }
+    for (const Shape& shape : to_check) check(shape);
+    for (const Shape& shape : to_time) options_.tune ? tune(shape) : void(time(shape));
+    return summary();
+  }
+
+ private:
+  // The sets of --set, or of a default list those that this chapter takes.
+  std::vector<std::string> sets_or(const std::vector<std::string>& defaults) const {
+    if (!options_.sets.empty()) return options_.sets;
+    std::vector<std::string> sets;
+    for (const std::string& set : defaults) {
+      for (const char* each : chapter_.sets) {
+        if (set == each) sets.push_back(set);
+      }
+    }
+    return sets;
+  }
+
+  void check(const Shape& shape) {
+    const CheckOptions options{options_.seed, !chapter_.reads_offsets_on_host, shape.set == "edges"};
+    const CheckResult result = given_ ? check_given(*machine_, setup_, launch_, *given_)
+                                      : check_problem(*machine_, setup_, launch_, shape, options);
+    ++checked_;
+    worst_ratio_ = std::max(worst_ratio_, result.worst_ratio);
+    worst_factor_ = std::max(worst_factor_, result.worst_factor);
+    if (result.failure) {
+      ++failed_;
+      std::printf("check  %-8s FAILED (%s): %s\n", shape.set.c_str(), symptom_name(result.failure->symptom),
+                  result.failure->sentence.c_str());
+    } else {
+      std::printf("check  %-8s ok  %s; random data: worst error %.0f %% of the limit\n", shape.set.c_str(),
+                  shape.describe().c_str(), result.worst_ratio * 100);
+    }
+    std::fflush(stdout);
+  }
+
+  using BufferSets = std::vector<std::unique_ptr<Buffers>>;
+
+  // Enough copies of the problem that a round through them exceeds twice the L2, as far as memory goes.
+  BufferSets make_sets(const Shape& shape) {
+    const size_t bytes = Buffers::bytes_needed(setup_, shape);
+    const size_t wanted = std::min<size_t>(2 * device_.l2_bytes / std::max<size_t>(bytes, 1) + 2, 256);
+    BufferSets sets;
+    for (size_t i = 0; i < wanted; ++i) {
+      if (i > 0 && bytes > 2 * device_.l2_bytes && 2 * bytes > machine_->free_bytes()) break;
+      sets.push_back(std::make_unique<Buffers>(*machine_, setup_, shape));
+      sets.back()->fill_operands({Fill::Kind::normal, 0, options_.seed + 1000 + i, 0});
+    }
+    return sets;
+  }
+
+  // Random data on the first set, over poison: what fails here is not timed.
+  bool correct(Buffers& buffers, const std::function<void(cudaStream_t)>& launch) {
+    machine_->fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
+    machine_->run(launch);
+    return check_output(*machine_, buffers, random_limit(setup_), options_.seed).failures == 0;
+  }
+
+  // Every legal tile on this problem, best first.
+  void tune(const Shape& shape) {
+    std::vector<std::pair<double, Tile>> table;
+    for (const Tile& tile : chapter_.tiles) {
+      setup_.tile = tile;
+      if (const double us = time(shape); us > 0) table.push_back({us, tile});
+    }
+    std::sort(table.begin(), table.end(), [](auto& x, auto& y) { return x.first < y.first; });
+    std::printf("tune   %s\n  tile        us   TFLOP/s\n", shape.describe().c_str());
+    for (const auto& [us, tile] : table) {
+      std::printf("  %-7s %9.1f  %6.1f\n", format("%dx%d", tile.m, tile.n).c_str(), us,
+                  shape.flops() / us * 1e-6);
+    }
+  }
+
+  // Times the chapter and its peers on one problem; our warm median in us, 0 if the check failed.
+  double time(const Shape& shape) {
+    if (shape.flops() == 0) return 0;
+    BufferSets sets = make_sets(shape);
+    std::vector<Contestant> contestants;
+    std::vector<std::string> versions;
+    const auto ours = [&](int set, cudaStream_t stream) { launch_(sets[size_t(set)]->problem(), stream); };
+    ++checked_;
+    std::vector<Row> rows;
+    double ours_us = 0;
+    if (correct(*sets[0], [&](cudaStream_t stream) { ours(0, stream); })) {
+      contestants.push_back({"", ours});
+      versions.push_back("");
+    } else {
+      ++failed_;
+      std::printf("time   %-8s FAILED its check on random data, so it is not timed: %s\n", shape.set.c_str(),
+                  shape.describe().c_str());
+      rows.push_back(row(shape, "", ""));
+      rows.back()["ok"] = "0";
+    }
+    for (const std::string& peer : options_.peers) add_peer(peer, shape, sets, contestants, versions);
+
+    for (int warm = 0; warm < 2 && !contestants.empty(); ++warm) {
+      if (options_.tune && !warm) continue;
+      const std::vector<Timing> timings = time_contestants(contestants, warm ? 1 : int(sets.size()));
+      for (size_t i = 0; i < timings.size(); ++i) {
+        rows.push_back(row(shape, contestants[i].name, versions[i]));
+        add_timing(rows.back(), shape, timings[i], warm);
+        print(rows.back(), shape);
+        if (contestants[i].name.empty()) ours_us = timings[i].median;
+      }
+    }
+    if (!options_.csv.empty()) append_csv(options_.csv, kResultColumns, rows);
+    return ours_us;
+  }
+
+  void add_peer(const std::string& peer, const Shape& shape, BufferSets& sets,
+                std::vector<Contestant>& contestants, std::vector<std::string>& versions) {
+    try {
+      if (!cublas_) cublas_ = std::make_unique<Cublas>();
+      std::vector<std::function<void(cudaStream_t)>> launches;
+      for (const auto& set : sets) launches.push_back(cublas_->launch(peer, *set, *machine_));
+      if (!correct(*sets[0], launches[0])) {
+        std::fprintf(stderr, "%s: its result fails our check on %s, so it is not timed\n", peer.c_str(),
+                     shape.describe().c_str());
+        return;
+      }
+      contestants.push_back(
+          {peer, [launches](int set, cudaStream_t stream) { launches[size_t(set)](stream); }});
+      versions.push_back("cuBLAS " + cublas_->version());
+    } catch (const Error& error) {
+      std::fprintf(stderr, "--peer %s left out: %s\n", peer.c_str(), error.what());
+    }
+  }
+
+  Row row(const Shape& shape, const std::string& peer, const std::string& version) const {
+    const auto list = [&](const std::vector<int>& values) {
+      return std::to_string(*std::max_element(values.begin(), values.end()));
+    };
+    std::string kernel = peer.empty() ? "grouped_gemm" : peer;
+    if (peer.empty() && setup_.tile.m) kernel += format(" %dx%d", setup_.tile.m, setup_.tile.n);
+    if (options_.shared_b) kernel += " shared-b";
+    return {{"chapter", chapter_.id},
+            {"kernel", kernel},
+            {"device", device_.name},
+            {"arch", std::to_string(device_.capability)},
+            {"cuda", device_.cuda},
+            {"commit", GG_COMMIT},
+            {"date", today()},
+            {"set", shape.set},
+            {"groups", std::to_string(shape.groups())},
+            {"m_total", std::to_string(shape.m_total())},
+            {"m_max", std::to_string(shape.m_max())},
+            {"n", list(shape.n)},
+            {"k", list(shape.k)},
+            {"format", setup_.formats.name()},
+            {"peer", peer},
+            {"ok", "1"},
+            {"version", version}};
+  }
+
+  void add_timing(Row& row, const Shape& shape, const Timing& timing, int warm) {
+    const double bytes = unavoidable_bytes(shape, setup_.formats);
+    const auto set = [&](const char* column, double value) {
+      if (value > 0) row[column] = number_text(value);
+    };
+    row["warm"] = std::to_string(warm);
+    set("us_median", timing.median);
+    set("us_p10", timing.p10);
+    set("us_p90", timing.p90);
+    set("tflops", shape.flops() / timing.median * 1e-6);
+    set("gbytes_per_s", bytes / timing.median * 1e-3);
+    set("clock_mhz", timing.clock_mhz);
+    set("clock_after_mhz", timing.clock_after_mhz);
+    set("power_w", timing.power_w);
+    const double matrix = roof_.tflops.count(format_info(setup_.formats.a).name)
+                              ? roof_.tflops.at(format_info(setup_.formats.a).name)
+                              : 0;
+    const double memory = roof_.gbytes_per_s * 1e-3 * shape.flops() / bytes;
+    if (matrix > 0 && memory > 0) {
+      set("roof_tflops", std::min(matrix, memory));
+      row["roof_kind"] = matrix < memory ? "matrix" : "bandwidth";
+    }
+  }
+
+  void print(const Row& row, const Shape& shape) const {
+    const auto value = [&](const char* column) {
+      const auto found = row.find(column);
+      return found == row.end() || found->second.empty() ? 0.0 : std::stod(found->second);
+    };
+    std::printf("time   %-8s %s %-14s %9.1f us (%.1f .. %.1f)  %6.1f TFLOP/s  %6.0f GB/s", shape.set.c_str(),
+                value("warm") > 0 ? "warm" : "cold",
+                row.at("peer").empty() ? row.at("kernel").c_str() : row.at("peer").c_str(),
+                value("us_median"), value("us_p10"), value("us_p90"), value("tflops"), value("gbytes_per_s"));
+    if (value("roof_tflops") > 0) {
+      std::printf("  %3.0f %% of the %s roof", 100 * value("tflops") / value("roof_tflops"),
+                  row.at("roof_kind").c_str());
+    }
+    std::printf("  %s\n", shape.describe().c_str());
+    std::fflush(stdout);
+  }
+
+  Exit summary() const {
+    if (failed_ > 0) {
+      std::printf("%s: FAILED, %d of %d problems are wrong\n", chapter_.id, failed_, checked_);
+      return Exit::check_failed;
+    }
+    std::printf("%s: ok, %d problems checked", chapter_.id, checked_);
+    if (worst_factor_ > 0)
+      std::printf("; worst random error %.0f %% of the limit, 2^%.1f of sum |a*b| beyond rounding",
+                  worst_ratio_ * 100, std::log2(worst_factor_));
+    std::printf("\n");
+    return Exit::ok;
+  }
+
+  const Chapter& chapter_;
+  const Options& options_;
+  const Launch& launch_;
+  Setup setup_;
+  Device device_;
+  Roof roof_;
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<Cublas> cublas_;
+  std::unique_ptr<GivenOperands> given_;
+  int checked_ = 0, failed_ = 0;
+  float worst_ratio_ = 0, worst_factor_ = 0;
+};
+
+// The worked example of chapter 04 unless sizes are given.
+void print_schedule(const Options& options, const Chapter& chapter) {
+  const Shape worked{{192, 256}, {320, 448}, {128, 192}, "worked"};
+  const Shape shape = options.one_problem() ? Shape{options.m, options.n, options.k, "own"} : worked;
+  refuse_unsupported(shape, chapter);
+  chapter.print_schedule(shape, options.tile.m ? options.tile : Tile{64, 64},
+                         options.blocks ? options.blocks : 6);
+}
+
+}  // namespace
+
+int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,
+                const Launch& launch) {
+  try {
+    const Options options = parse_options(argc, argv, chapter, formats);
+    if (options.help || options.describe) {
+      std::fputs((options.help ? help_text(chapter, formats) : describe_text(chapter, formats)).c_str(),
+                 stdout);
+      return int(Exit::ok);
+    }
+    if (options.print_schedule) {
+      print_schedule(options, chapter);
+      return int(Exit::ok);
+    }
+    return int(Run(chapter, options, launch).run());
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", chapter.id, error.what());
+    return int(error.code);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: not enough host memory for this problem\n", chapter.id);
+    return int(Exit::no_memory);
+  }
+}
+
+}  // namespace gg

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line of a chapter (contract section 2).
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/harness.cuh"
+
+namespace gg {
+
+struct Options {
+  enum class Device { automatic, gpu, emulator };
+  Device device = Device::automatic;
+  bool check = true, bench = true;  // --check and --bench leave only their half
+  std::vector<std::string> sets;    // empty: the defaults of each half
+  std::vector<int> m, n, k;         // --m, --n, --k: one problem
+  int groups = 0;                   // --groups G --m M
+  uint64_t seed = 0;
+  std::vector<std::string> peers;
+  std::string csv, in_dir, out_dir;
+  bool describe = false, help = false, print_schedule = false, tune = false;
+  Formats formats;
+  bool wide_offsets = false, shared_b = false;
+  int blocks = 0;
+  Tile tile;
+
+  bool one_problem() const { return !m.empty(); }
+};
+
+// Throws gg::Error (bad input): an unknown option, a value that is no value, a combination that means
+// nothing.
+Options parse_options(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats);
+std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats);
+std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats);
+
+constexpr int kMostGroups = 4096;
+
+// The shapes a run works on. Refuses what the chapter does not support with the offending number.
+std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
+                              const std::vector<std::string>& sets);
+void refuse_unsupported(const Shape& shape, const Chapter& chapter);
+
+}  // namespace gg

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+//
+// cuBLAS by its C interface, looked up with dlopen. cuBLAS is column-major, so D^T = B^T * A^T is asked of
+// it: B comes first, N is its m, and every leading dimension is the row pitch. Names and constants: cuBLAS
+// documentation, sections "cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasGemmGroupedBatchedEx", and
+// cublas_api.h.
+
+#include "common/peers.h"
+
+#include <dlfcn.h>
+#include <library_types.h>
+
+#include <algorithm>
+
+namespace gg {
+namespace {
+
+constexpr int kOpN = 0;           // CUBLAS_OP_N
+constexpr int kCompute32F = 68;   // CUBLAS_COMPUTE_32F
+constexpr int kDefaultAlgo = -1;  // CUBLAS_GEMM_DEFAULT
+constexpr size_t kWorkspaceBytes = size_t(64) << 20;
+
+cudaDataType_t type_of(Format format) {
+  return format == Format::f32 ? CUDA_R_32F : format == Format::f16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+}  // namespace
+
+const std::vector<const char*>& peer_names() {
+  static const std::vector<const char*> names = {"cublas_loop", "cublas_grouped", "cublas_strided",
+                                                 "cublas_plain"};
+  return names;
+}
+
+struct Cublas::Library {
+  using Handle = void*;
+  int (*create)(Handle*);
+  int (*destroy)(Handle);
+  int (*get_version)(Handle, int*);
+  int (*set_stream)(Handle, cudaStream_t);
+  int (*set_workspace)(Handle, void*, size_t);
+  int (*gemm)(Handle, int, int, int, int, int, const void* alpha, const void* a, cudaDataType_t, int lda,
+              const void* b, cudaDataType_t, int ldb, const void* beta, void* c, cudaDataType_t, int ldc,
+              int compute, int algo);
+  int (*gemm_strided)(Handle, int, int, int, int, int, const void* alpha, const void* a, cudaDataType_t,
+                      int lda, long long stride_a, const void* b, cudaDataType_t, int ldb, long long stride_b,
+                      const void* beta, void* c, cudaDataType_t, int ldc, long long stride_c, int batch,
+                      int compute, int algo);
+  int (*gemm_grouped)(Handle, const int* op_a, const int* op_b, const int* m, const int* n, const int* k,
+                      const void* alpha, const void* const* a, cudaDataType_t, const int* lda,
+                      const void* const* b, cudaDataType_t, const int* ldb, const void* beta, void* const* c,
+                      cudaDataType_t, const int* ldc, int group_count, const int* group_size, int compute);
+  void* so = nullptr;
+  Handle handle = nullptr;
+  void* workspace = nullptr;
+
+  template <class Function>
+  void find(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(so, name));
+    if (!function) throw Error(Exit::no_device, format("cuBLAS lacks %s: version 13 is wanted", name));
+  }
+  void check(int status, const char* call) const {
+    if (status != 0) throw Error(Exit::device_error, format("%s returned cuBLAS status %d", call, status));
+  }
+};
+
+Cublas::Cublas() : library_(std::make_unique<Library>()) {
+  Library& lib = *library_;
+  lib.so = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL);
+  if (!lib.so) {
+    throw Error(Exit::no_device,
+                format("cuBLAS 13 cannot be loaded (%s): install the CUDA Toolkit 13, or `pip install "
+                       "nvidia-cublas` and put its lib folder on LD_LIBRARY_PATH",
+                       dlerror()));
+  }
+  lib.find(lib.create, "cublasCreate_v2");
+  lib.find(lib.destroy, "cublasDestroy_v2");
+  lib.find(lib.get_version, "cublasGetVersion_v2");
+  lib.find(lib.set_stream, "cublasSetStream_v2");
+  lib.find(lib.set_workspace, "cublasSetWorkspace_v2");
+  lib.find(lib.gemm, "cublasGemmEx");
+  lib.find(lib.gemm_strided, "cublasGemmStridedBatchedEx");
+  lib.find(lib.gemm_grouped, "cublasGemmGroupedBatchedEx");
+  lib.check(lib.create(&lib.handle), "cublasCreate");
+  GG_CHECK(
+      cudaMalloc(&lib.workspace, kWorkspaceBytes));  // of our own, so that calls can be captured in a graph
+}
+
+Cublas::~Cublas() {
+  if (library_->handle) library_->destroy(library_->handle);
+  cudaFree(library_->workspace);
+}
+
+std::string Cublas::version() const {
+  int version = 0;
+  library_->check(library_->get_version(library_->handle, &version), "cublasGetVersion");
+  return format("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const Buffers& buffers,
+                                                 Machine& machine) {
+  Library* lib = library_.get();
+  const Formats formats = buffers.setup().formats;
+  GG_REQUIRE(formats.a == formats.b && formats.b == formats.d, "%s: takes one element type for A, B and D",
+             peer.c_str());
+  const cudaDataType_t type = type_of(formats.a);
+  const int64_t bytes = format_info(formats.a).bytes;
+  const Matrices m = buffers.matrices();
+  const auto at = [bytes](const void* base, int64_t offset) {
+    return const_cast<char*>(static_cast<const char*>(base)) + offset * bytes;
+  };
+  std::vector<Group> groups;
+  for (const Group& group : buffers.layout().groups) {
+    if (group.m > 0) groups.push_back(group);
+  }
+  const auto bind = [lib](cudaStream_t stream) {
+    lib->check(lib->set_stream(lib->handle, stream), "cublasSetStream");
+    lib->check(lib->set_workspace(lib->handle, lib->workspace, kWorkspaceBytes), "cublasSetWorkspace");
+  };
+  static const float one = 1, zero = 0;
+  const auto gemm = [=](const Group& g, int rows) {
+    lib->check(lib->gemm(lib->handle, kOpN, kOpN, g.n, rows, g.k, &one, at(m.b, g.b.offset), type,
+                         int(g.b.ld), at(m.a, g.a.offset), type, int(g.a.ld), &zero, at(m.d, g.d.offset),
+                         type, int(g.d.ld), kCompute32F, kDefaultAlgo),
+               "cublasGemmEx");
+  };
+
+  if (peer == "cublas_loop") {
+    return [=](cudaStream_t stream) {
+      bind(stream);
+      for (const Group& g : groups) gemm(g, g.m);
+    };
+  }
+  if (peer == "cublas_plain") {
+    const bool shared = buffers.layout().groups.size() == 1 || buffers.problem().b_group_stride() == 0;
+    GG_REQUIRE(shared && !buffers.setup().own_sizes, "cublas_plain: wants one B for all groups (--shared-b)");
+    const int rows = int(buffers.layout().offsets.back());
+    const Group first = buffers.layout().groups[0];
+    return [=](cudaStream_t stream) {
+      bind(stream);
+      gemm(first, rows);
+    };
+  }
+  if (peer == "cublas_strided") {
+    const std::vector<Group> all = buffers.layout().groups;
+    for (const Group& g : all) {
+      GG_REQUIRE(g.m == all[0].m && g.n == all[0].n && g.k == all[0].k && g.m > 0,
+                 "cublas_strided: wants equal groups");
+    }
+    const int64_t next = all.size() > 1 ? 1 : 0;
+    const Group f = all[0], s = all[size_t(next)];
+    return [=](cudaStream_t stream) {
+      bind(stream);
+      lib->check(
+          lib->gemm_strided(lib->handle, kOpN, kOpN, f.n, f.m, f.k, &one, at(m.b, f.b.offset), type,
+                            int(f.b.ld), s.b.offset - f.b.offset, at(m.a, f.a.offset), type, int(f.a.ld),
+                            s.a.offset - f.a.offset, &zero, at(m.d, f.d.offset), type, int(f.d.ld),
+                            s.d.offset - f.d.offset, int(all.size()), kCompute32F, kDefaultAlgo),
+          "cublasGemmStridedBatchedEx");
+    };
+  }
+  GG_REQUIRE(peer == "cublas_grouped", "%s: no such peer", peer.c_str());
+  struct Arrays {  // host arrays of sizes; pointers on the device
+    std::vector<int> op, m, n, k, lda, ldb, ldc, size;
+    std::vector<float> alpha, beta;
+    std::shared_ptr<void> pointers;
+  };
+  const auto arrays = std::make_shared<Arrays>();
+  const size_t count = groups.size();
+  std::vector<char*> pointers(3 * count);
+  for (size_t i = 0; i < count; ++i) {
+    const Group& g = groups[i];
+    arrays->op.push_back(kOpN);
+    arrays->m.push_back(g.n);
+    arrays->n.push_back(g.m);
+    arrays->k.push_back(g.k);
+    arrays->lda.push_back(int(g.b.ld));
+    arrays->ldb.push_back(int(g.a.ld));
+    arrays->ldc.push_back(int(g.d.ld));
+    arrays->size.push_back(1);
+    arrays->alpha.push_back(1);
+    arrays->beta.push_back(0);
+    pointers[i] = at(m.b, g.b.offset);
+    pointers[count + i] = at(m.a, g.a.offset);
+    pointers[2 * count + i] = at(m.d, g.d.offset);
+  }
+  arrays->pointers = {machine.allocate(pointers.size() * sizeof(char*), "cuBLAS's pointer arrays"),
+                      [&machine](void* memory) { machine.release(memory); }};
+  machine.upload(arrays->pointers.get(), pointers.data(), pointers.size() * sizeof(char*));
+  return [=](cudaStream_t stream) {
+    if (count == 0) return;
+    bind(stream);
+    void** p = static_cast<void**>(arrays->pointers.get());
+    lib->check(lib->gemm_grouped(lib->handle, arrays->op.data(), arrays->op.data(), arrays->m.data(),
+                                 arrays->n.data(), arrays->k.data(), arrays->alpha.data(), p, type,
+                                 arrays->lda.data(), p + count, type, arrays->ldb.data(), arrays->beta.data(),
+                                 p + 2 * count, type, arrays->ldc.data(), int(count), arrays->size.data(),
+                                 kCompute32F),
+               "cublasGemmGroupedBatchedEx");
+  };
+}
+
+void Cublas::square_product(Format format, const void* a, const void* b, void* d, int n,
+                            cudaStream_t stream) {
+  Library& lib = *library_;
+  static const float one = 1, zero = 0;
+  const cudaDataType_t type = type_of(format);
+  lib.check(lib.set_stream(lib.handle, stream), "cublasSetStream");
+  lib.check(lib.set_workspace(lib.handle, lib.workspace, kWorkspaceBytes), "cublasSetWorkspace");
+  lib.check(lib.gemm(lib.handle, kOpN, kOpN, n, n, n, &one, a, type, n, b, type, n, &zero, d, type, n,
+                     kCompute32F, kDefaultAlgo),
+            "cublasGemmEx");
+}
+
+}  // namespace gg

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// One grouped GEMM problem: D_g[M_g,N_g] = A_g[M_g,K_g] * B_g[K_g,N_g] for every group g. `Shape` is what a
+// reader types, `Layout` says where each group's matrices lie in the buffers, `Problem` is what a chapter's
+// launch sees.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/formats.h"
+#include "common/types.cuh"
+
+namespace gg {
+
+struct Shape {
+  std::vector<int> m;     // rows of each group
+  std::vector<int> n;     // one for all groups, or one per group
+  std::vector<int> k;     // likewise
+  std::string set{};      // the shape set it comes from, for tables and CSV
+  bool shared_b = false;  // one B for all groups
+
+  int groups() const { return int(m.size()); }
+  int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
+  int k_of(int group) const { return k[k.size() == 1 ? 0 : size_t(group)]; }
+  int64_t m_total() const;
+  int m_max() const;
+  bool equal_groups() const;     // the same M_g, N_g and K_g everywhere
+  double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
+  std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
+};
+
+struct Region {  // a matrix inside a buffer, in elements
+  int64_t offset = 0;
+  int rows = 0, cols = 0;
+  int64_t ld = 0;
+};
+
+struct Group {
+  int m = 0, n = 0, k = 0;
+  Region a, b, d;  // [m,k], [k,n] (or [n,k] if the layout says so), [m,n]
+};
+
+// Guard rows before and after every output, and rows of A that no group owns: what is there must not matter.
+constexpr int kGuardRows = 128;
+
+struct Layout {
+  std::vector<Group> groups;
+  int64_t a_elems = 0, b_elems = 0, d_elems = 0;  // whole buffers, guards included
+  int64_t a_start = 0, d_start = 0;               // first element of packed A and D
+  int64_t b_group_stride = 0;                     // 0: one B for all groups
+  std::vector<int64_t> offsets;                   // [G+1]
+
+  std::vector<Region> a_regions() const;
+  std::vector<Region> b_regions() const;
+  std::vector<Region> d_regions() const;
+};
+
+// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N], or [K,N] if shared.
+Layout packed_layout(const Shape& shape);
+// Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
+Layout scattered_layout(const Shape& shape);
+
+struct Formats {  // formats of a problem, known when run
+  Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
+  bool operator==(const Formats&) const = default;
+  std::string name() const;  // "bf16", or "bf16,f16" where A and B differ
+};
+
+// What a launch may read. All pointers but host_offsets are in the memory of the machine that runs it.
+class Problem {
+ public:
+  template <class T>
+  const T* a() const {
+    return static_cast<const T*>(a_);
+  }
+  template <class T>
+  const T* b() const {
+    return static_cast<const T*>(b_);
+  }
+  template <class T>
+  T* d() const {
+    return static_cast<T*>(d_);
+  }
+  template <class Offset>
+  const Offset* offsets() const {
+    return static_cast<const Offset*>(offsets_);
+  }
+  // Calls f with the offsets as const int32_t* or const int64_t*, whichever the reader asked for.
+  template <class F>
+  void with_offsets(F f) const {
+    if (wide_offsets_) {
+      f(offsets<int64_t>());
+    } else {
+      f(offsets<int32_t>());
+    }
+  }
+  const int32_t* host_offsets() const { return host_offsets_; }
+  int groups() const { return groups_; }
+  int n() const { return n_; }
+  int k() const { return k_; }
+  int64_t b_group_stride() const { return b_group_stride_; }
+  Tile tile() const { return tile_; }
+  int blocks() const { return blocks_; }
+
+  // Chapters 04 and 07a: arrays in the machine's memory, one entry (of three integers) per group.
+  template <class T>
+  const T* const* a_ptrs() const {
+    return reinterpret_cast<const T* const*>(a_ptrs_);
+  }
+  template <class T>
+  const T* const* b_ptrs() const {
+    return reinterpret_cast<const T* const*>(b_ptrs_);
+  }
+  template <class T>
+  T* const* d_ptrs() const {
+    return reinterpret_cast<T* const*>(d_ptrs_);
+  }
+  const int* sizes() const { return sizes_; }                // [G,3]: M, N, K
+  const int* leading_dims() const { return leading_dims_; }  // [G,3]: lda, ldb, ldc
+
+  const Formats& formats() const { return formats_; }
+  const Layout& layout() const { return *layout_; }
+
+ private:
+  friend class Buffers;  // buffers.h fills these in
+  const void *a_ = nullptr, *b_ = nullptr, *offsets_ = nullptr;
+  void* d_ = nullptr;
+  const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
+  const int *sizes_ = nullptr, *leading_dims_ = nullptr;
+  const int32_t* host_offsets_ = nullptr;
+  const Layout* layout_ = nullptr;
+  int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0;
+  int64_t b_group_stride_ = 0;
+  bool wide_offsets_ = false;
+  Tile tile_;
+  Formats formats_;
+};
+
+using Launch = std::function<void(const Problem&, cudaStream_t)>;
+
+}  // namespace gg

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// ldmatrix: 8x8 matrices of 16-bit elements from shared memory into the register layout that mma expects.
+// PTX ISA, "Warp-level matrix load instruction: ldmatrix". Needs sm_75.
+
+#pragma once
+
+#include <cstdint>
+
+namespace gg::ptx {
+
+// Who: any thread. The 32-bit address that shared-memory instructions take, of an object in shared memory.
+__device__ inline uint32_t shared_addr(const void* object) {
+  return uint32_t(__cvta_generic_to_shared(object));
+}
+
+// Who: a whole warp.
+// Does: reads four 8x8 matrices; lane l gives the address of row l % 8 of matrix l / 8, 16 bytes at a
+// multiple of 16.
+//   reg[i] of lane l becomes elements 2 * (l % 4) and the next one (upper half) of row l / 4 of matrix i.
+// Before: what other threads, or cp.async, wrote there must be visible to this warp.
+__device__ inline void ldmatrix_x4(uint32_t (&reg)[4], uint32_t row_addr) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(reg[0]), "=r"(reg[1]), "=r"(reg[2]), "=r"(reg[3])
+               : "r"(row_addr)
+               : "memory");
+}
+
+// The same with each matrix transposed on the way: reg[i] of lane l becomes rows 2 * (l % 4) and the next one
+// (upper half) of column l / 4 of matrix i.
+__device__ inline void ldmatrix_x4_trans(uint32_t (&reg)[4], uint32_t row_addr) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(reg[0]), "=r"(reg[1]), "=r"(reg[2]), "=r"(reg[3])
+               : "r"(row_addr)
+               : "memory");
+}
+
+}  // namespace gg::ptx

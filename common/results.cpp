@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// CSV files: fields with commas or quotes are quoted as RFC 4180 says.
+
+#include "common/results.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+#include <sstream>
+
+#include "common/check.h"
+#include "common/npy.h"
+
+namespace gg {
+
+const std::vector<std::string> kResultColumns = {
+    "chapter",      "kernel",          "device",    "arch",    "clock_mhz",
+    "cuda",         "commit",          "date",      "set",     "groups",
+    "m_total",      "m_max",           "n",         "k",       "format",
+    "warm",         "us_median",       "us_p10",    "us_p90",  "tflops",
+    "gbytes_per_s", "roof_tflops",     "roof_kind", "prep_us", "peer",
+    "ok",           "clock_after_mhz", "power_w",   "version"};
+const std::vector<std::string> kRoofColumns = {"device",    "what", "value",  "unit",
+                                               "clock_mhz", "cuda", "commit", "date"};
+
+static std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted(1, '"');
+  for (char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted.append(1, '"');
+}
+
+static std::string line_of(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& each : fields) line.append(field(each)).push_back(',');
+  line.back() = '\n';
+  return line;
+}
+
+void append_csv(const std::string& path, const std::vector<std::string>& columns,
+                const std::vector<Row>& rows) {
+  const std::string header = line_of(columns);
+  std::string content;
+  if (!read_file(path, content) || content.empty()) {
+    content = header;
+  } else if (content.compare(0, header.size(), header) != 0) {
+    throw Error(
+        Exit::bad_input,
+        format("%s: has another header than this program writes (it begins with '%s'); name a new file",
+               path.c_str(), content.substr(0, content.find('\n')).substr(0, 60).c_str()));
+  }
+  if (content.back() != '\n') content += '\n';
+  for (const Row& row : rows) {
+    std::vector<std::string> fields;
+    for (const std::string& column : columns) {
+      const auto value = row.find(column);
+      fields.push_back(value == row.end() ? "" : value->second);
+    }
+    content += line_of(fields);
+  }
+  write_file(path, content);
+}
+
+std::string number_text(double value) { return format("%.6g", value); }
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return format("%04d-%02d-%02d", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+}
+
+Roof read_roof(const std::string& path, const std::string& device) {
+  Roof roof;
+  std::string content;
+  if (!read_file(path, content)) return roof;
+  std::istringstream lines(content);
+  std::string line;
+  std::getline(lines, line);
+  if (line + "\n" != line_of(kRoofColumns)) return roof;
+  while (std::getline(lines, line)) {
+    std::istringstream fields(line);
+    std::string name, what, value;
+    std::getline(fields, name, ',');
+    std::getline(fields, what, ',');
+    std::getline(fields, value, ',');
+    if (name != device) continue;
+    if (what == "copy") {
+      roof.gbytes_per_s = std::stod(value);
+    } else {
+      roof.tflops[what] = std::stod(value);
+    }
+  }
+  return roof;
+}
+
+std::string roof_path() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  std::string program(path, length > 0 ? size_t(length) : 0);
+  for (int level = 0; level < 2; ++level) program.resize(std::min(program.size(), program.find_last_of('/')));
+  return program + "/roof.csv";
+}
+
+}  // namespace gg

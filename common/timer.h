@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// Timing on a GPU: contestants take turns, round by round, so that clocks and heat treat them alike.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gg {
+
+struct Contestant {
+  std::string name;
+  std::function<void(int set, cudaStream_t stream)> launch;  // one launch on buffer set `set`
+};
+
+struct Timing {  // microseconds per launch
+  double median = 0, p10 = 0, p90 = 0;
+  int clock_mhz = 0, clock_after_mhz = 0;  // of the multiprocessors, while busy; 0 where NVML is not there
+  double power_w = 0;
+};
+
+// Launches rotate through `sets` buffer sets (1: warm). Launches shorter than 200 us are recorded into graphs
+// of many, so that the host's launch rate does not show.
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets);
+// One launch at a time after a pause, so that neither heat nor the power limit has lowered the clock: for
+// ceilings.
+Timing time_rested(const Contestant& contestant);
+
+// Clock and power through NVML, loaded at run time; zeros where it cannot be.
+struct DeviceState {
+  int clock_mhz = 0;
+  double power_w = 0;
+};
+DeviceState device_state();
+
+}  // namespace gg

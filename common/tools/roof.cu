@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//
+// gg-roof: what this card can do at most, measured on it. Copy bandwidth of a large buffer, bytes read and
+// written added, and one 8192^3 product per element type on random data by cuBLAS, each the 10th percentile
+// of launches after a pause: a ceiling is what the card does before heat and the power limit lower its clock.
+// Writes build/roof.csv.
+
+#include <cstdio>
+#include <memory>
+
+#include "common/device.h"
+#include "common/peers.h"
+#include "common/results.h"
+#include "common/timer.h"
+
+#ifndef GG_COMMIT
+#define GG_COMMIT "unknown"
+#endif
+
+namespace {
+
+constexpr int kSize = 8192;
+constexpr size_t kCopyBytes = size_t(4) << 30;
+
+struct Measured {
+  std::string what, unit;
+  double value;
+  int clock_mhz;
+};
+
+void measure(std::vector<Measured>& measured) {
+  const std::unique_ptr<gg::Machine> machine = gg::gpu_machine();
+  const auto allocate = [&](size_t bytes) {
+    return std::shared_ptr<void>(machine->allocate(bytes, "gg-roof"),
+                                 [&](void* memory) { machine->release(memory); });
+  };
+  const auto report = [&](const std::string& what, const std::string& unit, double value,
+                          const gg::Timing& timing) {
+    measured.push_back({what, unit, value, timing.clock_mhz});
+    std::printf("gg-roof  %-5s %8.1f %s (%d MHz)\n", what.c_str(), value, unit.c_str(), timing.clock_mhz);
+  };
+
+  const std::shared_ptr<void> from = allocate(kCopyBytes), to = allocate(kCopyBytes);
+  const gg::Region all{0, 1 << 15, int(kCopyBytes / 4 >> 15), int64_t(kCopyBytes / 4 >> 15)};
+  machine->fill(from.get(), gg::Format::f32, {all}, {gg::Fill::Kind::normal, 0, 1, 0});
+  const auto copy = [&](int, cudaStream_t stream) {
+    GG_CHECK(cudaMemcpyAsync(to.get(), from.get(), kCopyBytes, cudaMemcpyDeviceToDevice, stream));
+  };
+  const gg::Timing copied = gg::time_rested({"copy", copy});
+  report("copy", "GB/s", 2.0 * double(kCopyBytes) / copied.p10 * 1e-3, copied);
+
+  gg::Cublas cublas;
+  for (gg::Format format : {gg::Format::bf16, gg::Format::f16, gg::Format::f32}) {
+    const gg::FormatInfo info = gg::format_info(format);
+    const gg::Region square{0, kSize, kSize, kSize};
+    const size_t bytes = size_t(kSize) * kSize * size_t(info.bytes);
+    const std::shared_ptr<void> a = allocate(bytes), b = allocate(bytes), d = allocate(bytes);
+    machine->fill(a.get(), format, {square}, {gg::Fill::Kind::normal, 0, 2, 1});
+    machine->fill(b.get(), format, {square}, {gg::Fill::Kind::normal, 0, 2, 2});
+    const auto product = [&](int, cudaStream_t stream) {
+      cublas.square_product(format, a.get(), b.get(), d.get(), kSize, stream);
+    };
+    const gg::Timing timing = gg::time_rested({info.name, product});
+    report(info.name, "TFLOP/s", 2.0 * kSize * kSize * kSize / timing.p10 * 1e-6, timing);
+  }
+}
+
+}  // namespace
+
+int main() {
+  try {
+    const gg::Chapter any = {.id = "gg-roof"};
+    const gg::Device device = gg::choose_device(gg::Options::Device::automatic, any);
+    std::vector<Measured> measured;
+    try {
+      measure(measured);
+    } catch (const gg::Error& error) {
+      if (error.code != gg::Exit::no_device) throw;
+      std::fprintf(stderr, "gg-roof: no matrix rates: %s\n", error.what());
+    }
+    std::vector<gg::Row> rows;
+    for (const Measured& each : measured) {
+      rows.push_back({{"device", device.name},
+                      {"what", each.what},
+                      {"value", gg::number_text(each.value)},
+                      {"unit", each.unit},
+                      {"clock_mhz", std::to_string(each.clock_mhz)},
+                      {"cuda", device.cuda},
+                      {"commit", GG_COMMIT},
+                      {"date", gg::today()}});
+    }
+    std::remove(gg::roof_path().c_str());
+    gg::append_csv(gg::roof_path(), gg::kRoofColumns, rows);
+    return int(gg::Exit::ok);
+  } catch (const gg::Error& error) {
+    std::fprintf(stderr, "gg-roof: %s\n", error.what());
+    return int(error.code);
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// Element types that kernels and harness share, and how they turn into float and back.
+
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "common/check.h"
+
+using bf16 = __nv_bfloat16;
+using f16 = __half;
+
+namespace gg {
+
+// Exact: every bf16 and every f16 is a float.
+GG_HD inline float to_float(float x) { return x; }
+GG_HD inline float to_float(bf16 x) { return __bfloat162float(x); }
+GG_HD inline float to_float(f16 x) { return __half2float(x); }
+
+// To the nearest value of T; halfway goes to the even one.
+template <class T>
+GG_HD inline T from_float(float x);
+template <>
+GG_HD inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+GG_HD inline bf16 from_float<bf16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+template <>
+GG_HD inline f16 from_float<f16>(float x) {
+  return __float2half_rn(x);
+}
+
+struct Tile {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's default
+  int m = 0, n = 0;
+};
+
+}  // namespace gg
