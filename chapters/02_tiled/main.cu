@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 02: what it supports and how it is launched.
+
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "02_tiled",
+      .arch = gg::Arch::sm_80,
+      .title = "tiles in shared memory",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .previous = "01_naive",
+      .reads_offsets_on_host = true,
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Same<float>>(
+      argc, argv, info,
+      []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), p.offsets<int32_t>(), p.host_offsets(), p.groups(),
+                        p.n(), p.k(), p.b_group_stride(), stream);
+      });
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 03: what it supports and how it is launched.
+
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "03_tensor_cores",
+      .arch = gg::Arch::sm_80,
+      .title = "tensor cores fed by cp.async",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "rows are copied in pieces of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .previous = "02_tiled",
+      .reads_offsets_on_host = true,
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+      argc, argv, info,
+      []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), p.offsets<int32_t>(), p.host_offsets(), p.groups(),
+                        p.n(), p.k(), p.b_group_stride(), stream);
+      });
+}
