@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Chooses nvcc before CUDA is enabled: the machine's, if it is 13.0 or later, else NVIDIA's wheels in the build tree.
+# Chooses nvcc before CUDA is enabled: the machine's, if it is 13.0 or later, else that of NVIDIA's wheels,
+# fetched into the build tree.
 
 function(gg_is_usable_nvcc result path)
   execute_process(COMMAND ${path} --version OUTPUT_VARIABLE text ERROR_QUIET)
@@ -13,17 +14,19 @@ function(gg_is_usable_nvcc result path)
 endfunction()
 
 file(GLOB side_by_side /usr/local/cuda-*/bin)
-find_program(CMAKE_CUDA_COMPILER NAMES $ENV{CUDACXX} nvcc PATHS /usr/local/cuda/bin ${side_by_side} VALIDATOR gg_is_usable_nvcc)
+find_program(CMAKE_CUDA_COMPILER NAMES $ENV{CUDACXX} nvcc PATHS /usr/local/cuda/bin ${side_by_side}
+             VALIDATOR gg_is_usable_nvcc)
 set(usable TRUE)
 if(CMAKE_CUDA_COMPILER)
-  gg_is_usable_nvcc(usable ${CMAKE_CUDA_COMPILER})
+  gg_is_usable_nvcc(usable ${CMAKE_CUDA_COMPILER})  # it may have been named on the command line
 endif()
 
 if(NOT CMAKE_CUDA_COMPILER OR NOT usable)
   set(toolkit ${CMAKE_BINARY_DIR}/cuda-13.0.88)
   if(NOT EXISTS ${toolkit})
     get_property(rejected GLOBAL PROPERTY gg_rejected_nvcc)
-    message(STATUS "No CUDA Toolkit 13.0 or later here${rejected}: fetching NVIDIA's compiler from PyPI into the build tree, 105 MB")
+    message(STATUS "No CUDA Toolkit 13.0 or later here${rejected}: "
+                   "fetching NVIDIA's compiler from PyPI into the build tree, 105 MB")
     file(REMOVE_RECURSE ${toolkit}.partial)
     gg_pip_install("A CUDA Toolkit 13.0 or later" --no-deps --target ${toolkit}.partial
       nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96)

@@ -4,14 +4,14 @@
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   include(FetchContent)
+  set(releases https://github.com/google/googletest/releases/download)
   set(archive ${CMAKE_BINARY_DIR}/googletest-1.15.2.tar.gz)
   if(NOT EXISTS ${archive})
     message(STATUS "No GoogleTest here: fetching its release 1.15.2 into the build tree, 1 MB")
-    file(DOWNLOAD https://github.com/google/googletest/releases/download/v1.15.2/googletest-1.15.2.tar.gz ${archive}.partial
-         STATUS status TLS_VERIFY ON)
+    file(DOWNLOAD ${releases}/v1.15.2/googletest-1.15.2.tar.gz ${archive}.partial STATUS status TLS_VERIFY ON)
     if(NOT status MATCHES "^0;")
-      message(FATAL_ERROR "GoogleTest could not be fetched from GitHub (${status}): connect this machine to the network "
-                          "or install it (Debian, Ubuntu: apt install libgtest-dev).")
+      message(FATAL_ERROR "GoogleTest could not be fetched from GitHub (${status}): connect this machine to "
+                          "the network or install it (Debian, Ubuntu: apt install libgtest-dev).")
     endif()
     file(RENAME ${archive}.partial ${archive})
   endif()

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: MIT
-# Matplotlib for plots/plot.py: the machine's, if it is 3.8 or later, else a pinned one in the build tree.
+# Sets gg_plot_python to a Python with matplotlib: the machine's, if it has 3.8 or later, else one in the
+# build tree, into which GG_FIGURES has it fetched; empty if there is none.
 
 set(gg_plot_python ${Python3_EXECUTABLE})
-set(probe "import matplotlib as m; raise SystemExit(m.__version_info__ < (3, 8))")
+set(probe "from importlib.metadata import version; v = version('matplotlib').split('.')")
+string(APPEND probe "; raise SystemExit((int(v[0]), int(v[1])) < (3, 8))")
 execute_process(COMMAND ${gg_plot_python} -B -c "${probe}" RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
-if(NOT missing EQUAL 0)
-  set(gg_plot_python ${gg_venv_python})
-  if(NOT EXISTS ${CMAKE_BINARY_DIR}/python/matplotlib-3.10.9)
+if(missing)
+  set(fetched ${CMAKE_BINARY_DIR}/python/matplotlib-3.10.9)
+  if(GG_FIGURES AND NOT EXISTS ${fetched})
     message(STATUS "No matplotlib 3.8 or later here: fetching it from PyPI into the build tree, 40 MB")
     gg_pip_install("Matplotlib 3.8 or later" matplotlib==3.10.9)
-    file(TOUCH ${CMAKE_BINARY_DIR}/python/matplotlib-3.10.9)
+    file(TOUCH ${fetched})
+  endif()
+  set(gg_plot_python)
+  if(EXISTS ${fetched})
+    set(gg_plot_python ${gg_venv_python})
   endif()
 endif()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Says in one sentence what the machine lacks, before CMake would say it at length; defines gg_pip_install() for what pip has to fetch.
+# Says in one sentence what the machine lacks, before CMake would say it at length; defines gg_pip_install().
 
 if(CMAKE_GENERATOR STREQUAL "Unix Makefiles" AND NOT CMAKE_MAKE_PROGRAM)
   find_program(found_make NAMES gmake make NO_CACHE)
   find_program(found_ninja NAMES ninja NO_CACHE)
   if(NOT found_make AND found_ninja)
-    message(FATAL_ERROR "make is missing but ninja is here: remove ${CMAKE_BINARY_DIR}, set the environment variable "
-                        "CMAKE_GENERATOR=Ninja and run the same command again.")
+    message(FATAL_ERROR "make is missing but ninja is here: remove ${CMAKE_BINARY_DIR}, set the environment "
+                        "variable CMAKE_GENERATOR=Ninja and run the same command again.")
   elseif(NOT found_make)
     message(FATAL_ERROR "make is missing: install it (Debian, Ubuntu: apt install make).")
   endif()
@@ -29,14 +29,15 @@ if(NOT DEFINED CMAKE_CXX_COMPILER)
   if(NOT CMAKE_CXX_COMPILER)
     unset(CMAKE_CXX_COMPILER CACHE)
     list(JOIN names " or " names)
-    message(FATAL_ERROR "No C++ compiler called ${names} is GCC 12 to 15, which nvcc 13.0 and this code need: install one "
-                        "(Debian, Ubuntu: apt install g++) or name it in the environment variable CXX.")
+    message(FATAL_ERROR "No C++ compiler called ${names} is GCC 12 to 15, as nvcc 13.0 and this code want: "
+                        "install one (Debian, Ubuntu: apt install g++) or name it in the variable CXX.")
   endif()
 endif()
 
+set(apt_python "(Debian, Ubuntu: apt install python3 python3-venv python3-pip)")
 find_package(Python3 3.10 COMPONENTS Interpreter)
 if(NOT Python3_FOUND)
-  message(FATAL_ERROR "Python 3.10 or later is missing: install it (Debian, Ubuntu: apt install python3 python3-venv python3-pip).")
+  message(FATAL_ERROR "Python 3.10 or later is missing: install it ${apt_python}.")
 endif()
 
 find_program(GIT_EXECUTABLE git)
@@ -44,22 +45,22 @@ if(NOT GIT_EXECUTABLE)
   message(FATAL_ERROR "git is missing: install it (Debian, Ubuntu: apt install git).")
 endif()
 
-# gg_pip_install(what ARGS...): pip install ARGS... from a virtual environment in the build tree, made at the first call.
+# gg_pip_install(what ARGS...) runs pip install ARGS... from a virtual environment in the build tree, made at
+# the first call.
 set(gg_venv_python ${CMAKE_BINARY_DIR}/python/bin/python)
 function(gg_pip_install what)
   if(NOT EXISTS ${CMAKE_BINARY_DIR}/python/bin/pip)
     execute_process(COMMAND ${Python3_EXECUTABLE} -m venv ${CMAKE_BINARY_DIR}/python
                     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
     if(failed)
-      message(FATAL_ERROR "Python's venv and pip are missing from ${Python3_EXECUTABLE}: install them "
-                          "(Debian, Ubuntu: apt install python3-venv python3-pip).")
+      message(FATAL_ERROR "${Python3_EXECUTABLE} has no venv or no pip: install them ${apt_python}.")
     endif()
   endif()
-  execute_process(COMMAND ${gg_venv_python} -m pip install --quiet --no-cache-dir --disable-pip-version-check --retries 2 ${ARGN}
-                  RESULT_VARIABLE failed ERROR_VARIABLE log)
+  execute_process(COMMAND ${gg_venv_python} -m pip install --quiet --no-cache-dir --disable-pip-version-check
+                          --retries 2 ${ARGN} RESULT_VARIABLE failed ERROR_VARIABLE log)
   if(failed)
     file(WRITE ${CMAKE_BINARY_DIR}/pip.log "${log}")
-    message(FATAL_ERROR "${what} could not be fetched from PyPI (its words are in ${CMAKE_BINARY_DIR}/pip.log): "
-                        "connect this machine to the network or install it by hand.")
+    message(FATAL_ERROR "${what} could not be fetched from PyPI: connect this machine to the network or "
+                        "install it by hand (pip's own words are in ${CMAKE_BINARY_DIR}/pip.log).")
   endif()
 endfunction()

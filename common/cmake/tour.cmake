@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The target `tour`, which runs every chapter that was built and draws the figures, and the targets of plots/.
 
-if(GG_FIGURES)
-  include(matplotlib)
-endif()
+include(matplotlib)
 get_property(built GLOBAL PROPERTY gg_chapters)
 add_custom_target(tour
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Runs every chapter that was built, one after the other, and ends with the ladder table and the figures.
 
-The target `tour` calls it. A chapter that passed is not run again while its program, options and device stay the same:
-its results in build/tour are kept.
+The target `tour` calls it. A chapter that passed is not run again while its program, options and device stay
+the same: its results in build/tour are kept.
 """
 
 import argparse
@@ -35,7 +35,8 @@ def find_device():
         return ""
     cuda.cuDeviceGetName(name, len(name), handle)
     cuda.cuDriverGetVersion(ctypes.byref(version))
-    return f"{name.value.decode()}, driver for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    cuda_version = f"{version.value // 1000}.{version.value % 1000 // 10}"
+    return f"{name.value.decode()}, driver for CUDA {cuda_version}"
 
 
 def digest(*parts):
@@ -51,11 +52,11 @@ def show(path):
     return os.path.relpath(path, REPO)
 
 
-def run(*command, env=None):
-    """Runs a command as a reader could type it, prints what it says as it says it, and returns its exit code."""
+def run(*command):
+    """Runs a command as a reader could type it, prints what it says as it says it, returns its exit code."""
     command = [str(word) for word in command]
     print("\n$", *(show(word) if os.path.isabs(word) else word for word in command), flush=True)
-    child = subprocess.Popen(command, cwd=REPO, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    child = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              errors="replace")
     timer = threading.Timer(LIMIT_S, child.kill)
     timer.start()
@@ -104,8 +105,9 @@ class Tour:
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = State(self.out / "state.json")
         self.device = find_device()
-        # The driver's and matplotlib's caches stay in the build tree too.
-        os.environ.update(CUDA_CACHE_PATH=str(self.build / "cuda-cache"), MPLCONFIGDIR=str(self.build / "matplotlib"))
+        # The driver and matplotlib keep caches: these stay in the build tree too.
+        os.environ["CUDA_CACHE_PATH"] = str(self.build / "cuda-cache")
+        os.environ["MPLCONFIGDIR"] = str(self.build / "matplotlib")
 
     def roof(self):
         program = self.build / "bin" / "gg-roof"
@@ -120,87 +122,88 @@ class Tour:
     def chapter(self, name):
         """Checks and times one chapter; returns its line of the ladder."""
         program = self.build / "bin" / name
-        about = json.loads(subprocess.run([program, "--describe"], stdout=subprocess.PIPE, check=True).stdout)
+        described = subprocess.run([program, "--describe"], stdout=subprocess.PIPE)
+        about = json.loads(described.stdout or '{"title": "-", "sets": []}')
         commands = [["--check"]]
         for set_name in self.sets:
             if set_name in about["sets"]:
                 peer = PEERS.get(set_name)
                 commands.append(["--bench", "--set", set_name, *(["--peer", peer] if peer else [])])
 
-        key = digest(program, json.dumps(commands), self.device)
-        entry, fresh = self.state.kept(name, key), False
-        if not entry:
-            fresh = True
-            rows = self.out / f"{name}.csv.part"
-            rows.unlink(missing_ok=True)
+        key, table = digest(program, json.dumps(commands), self.device), self.out / f"{name}.csv"
+        kept = self.state.kept(name, key) if table.exists() else None
+        if kept:
+            result, remark = kept["result"], f", kept from {kept['when']}"
+        else:
+            part = table.with_suffix(".csv.part")
+            part.unlink(missing_ok=True)
             for options in commands:
-                code = run(program, *options, "--csv", rows)
+                code = run(program, *options, "--csv", part)
                 if code:
                     break
-            if rows.exists():
-                rows.replace(self.out / f"{name}.csv")
-            entry = self.state.put(name, key, result_of(code))
-
-        result = entry["result"]
-        line = {"chapter": name, "idea": about["title"], "check": result, **self.times(name, result)}
+            if part.exists():
+                part.replace(table)
+            result, remark = result_of(code), ""
+            self.state.put(name, key, result)
         if result == "not run":
-            line["check"] += " (its GPU is not here)" if self.device else " (no GPU here)"
-        elif not fresh:
-            line["check"] += f", kept from {entry['when']}"
-        return line
+            remark = " (its GPU is not here)" if self.device else " (no GPU here)"
+        line = {"chapter": name, "idea": about["title"], "check": result + remark}
+        return {**line, **self.times(table, result)}
 
-    def times(self, name, result):
-        """The chapter's own cold rows of its first format: TFLOP/s and share of the roof on prefill, time on decode."""
-        dash = {"prefill TFLOP/s": "-", "% of roof": "-", "decode us": "-"}
-        path = self.out / f"{name}.csv"
-        if result != "passed" or not path.exists():
-            return dash
-        with open(path, newline="") as file:
-            rows = {row["set"]: row for row in csv.DictReader(file) if row["warm"] == "0" and not row["peer"]}
+    def times(self, table, result):
+        """Three columns from the chapter's own rows with cold inputs."""
+        cells = {"prefill TFLOP/s": "-", "% of roof": "-", "decode us": "-"}
+        if result != "passed" or not table.exists():
+            return cells
+        with open(table, newline="") as file:
+            cold = [row for row in csv.DictReader(file) if row["warm"] == "0" and not row["peer"]]
+        rows = {row["set"]: row for row in cold}
         prefill, decode = rows.get("prefill", {}), rows.get("decode", {})
         if prefill.get("tflops"):
-            dash["prefill TFLOP/s"] = f"{float(prefill['tflops']):.1f}"
+            cells["prefill TFLOP/s"] = f"{float(prefill['tflops']):.1f}"
             if prefill["roof_tflops"]:
-                dash["% of roof"] = f"{100 * float(prefill['tflops']) / float(prefill['roof_tflops']):.0f}"
+                cells["% of roof"] = f"{100 * float(prefill['tflops']) / float(prefill['roof_tflops']):.0f}"
         if decode.get("us_median"):
-            dash["decode us"] = f"{float(decode['us_median']):.1f}"
-        return dash
+            cells["decode us"] = f"{float(decode['us_median']):.1f}"
+        return cells
 
     def figures(self):
-        """Draws the figures anew if what they show has changed; returns how that ended."""
+        """Draws the figures if what they are made of has changed; returns what went wrong, if anything."""
         if not self.plot_python:
             return "not drawn: `cmake --workflow --preset tour` fetches what draws them"
-        out = self.out / "figures"
-        plots = REPO / "plots"
-        shown = [*plots.glob("*.*"), *plots.glob("data/**/*.csv"), *self.out.glob("*.csv"), *REPO.glob("chapters/*/main.cu")]
-        key = digest(self.plot_python, *sorted(shown))
-        if not self.state.kept("figures", key):
-            code = run(self.plot_python, "-B", plots / "plot.py", "--data", plots / "data", "--data", self.out, "--out", out)
+        plots, out = REPO / "plots", self.out / "figures"
+        sources = [*plots.glob("*.*"), *plots.glob("data/**/*.csv"), *self.out.glob("*.csv")]
+        key = digest(self.plot_python, *sorted(sources), *sorted(REPO.glob("chapters/*/main.cu")))
+        if not (out.exists() and self.state.kept("figures", key)):
+            data = ["--data", plots / "data", "--data", self.out]
+            code = run(self.plot_python, "-B", plots / "plot.py", *data, "--out", out)
             self.state.put("figures", key, result_of(code))
             if code:
                 return f"NOT DRAWN: plots/plot.py ended with {code}"
-        return None
+        return ""
 
 
 def print_table(lines):
     columns = list(lines[0])
     widths = [max(len(column), *(len(line[column]) for line in lines)) for column in columns]
     for line in [dict(zip(columns, columns)), *lines]:
-        cells = [line[c].rjust(w) if i > 2 else line[c].ljust(w) for i, (c, w) in enumerate(zip(columns, widths))]
-        print("  ".join(cells).rstrip())
+        words = [line[column].ljust(width) for column, width in zip(columns[:3], widths)]
+        numbers = [line[column].rjust(width) for column, width in zip(columns[3:], widths[3:])]
+        print("  ".join(words + numbers))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chapters", nargs="+", help="names of programs in BUILD/bin")
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--sets", default="prefill,decode", help="what to time (default: %(default)s)")
-    parser.add_argument("--plot-python", default="", help="a Python that has matplotlib; without it no figures")
+    parser.add_argument("--plot-python", default="", help="a Python that has matplotlib, for the figures")
     args = parser.parse_args()
     args.build = args.build.resolve()
 
     tour = Tour(args)
-    print(f"tour: {len(args.chapters)} chapters on {tour.device or 'a machine where no GPU was found'}", flush=True)
+    where = tour.device or "a machine where no GPU was found"
+    print(f"tour: {len(args.chapters)} chapters on {where}", flush=True)
     tour.roof()
     lines = [tour.chapter(name) for name in sorted(args.chapters)]
     trouble = tour.figures()
@@ -208,14 +211,13 @@ def main():
     print()
     print_table(lines)
     print(f"\nmeasurements: {show(tour.out)}")
-    drawn = sorted((tour.out / "figures").glob("*.svg"))
-    print("figures:", trouble or ("" if drawn else "none"))
-    for path in [] if trouble else drawn:
-        print(" ", show(path))
-    bad = [line["chapter"] for line in lines if not line["check"].startswith(("passed", "not run"))]
-    waiting = sum(line["check"].startswith("not run") for line in lines)
-    print(f"tour: {len(lines) - len(bad) - waiting} chapters passed, {len(bad)} failed, {waiting} not run")
-    return 1 if bad else 0
+    figures = [show(path) for path in sorted((tour.out / "figures").glob("*.svg"))]
+    print("figures:", trouble or "\n  ".join(["", *figures]) or "none")
+    checks = [line["check"] for line in lines]
+    passed, waiting = (sum(check.startswith(word) for check in checks) for word in ("passed", "not run"))
+    failed = len(lines) - passed - waiting
+    print(f"tour: {passed} chapters passed, {failed} failed, {waiting} not run")
+    return 1 if failed or trouble.startswith("NOT") else 0
 
 
 if __name__ == "__main__":
