@@ -16,32 +16,39 @@ static size_t bytes_of(Format format, int64_t elems) {
   return size_t(elems) * size_t(format_info(format).bytes);
 }
 
-size_t Buffers::bytes_needed(const Setup& setup, const Shape& shape) {
-  const Layout layout = layout_for(setup, shape);
-  return bytes_of(setup.formats.a, layout.a_elems) + bytes_of(setup.formats.b, layout.b_elems) +
-         bytes_of(setup.formats.d, layout.d_elems);
-}
-
 Buffers::Memory Buffers::allocate(size_t bytes, const char* what) {
   return Memory(machine_.allocate(bytes, what),
                 [&machine = machine_](void* memory) { machine.release(memory); });
 }
 
+// At least this much, in double, where no product overflows.
+static double least_bytes(const Setup& setup, const Shape& shape) {
+  double bytes = 0;
+  for (int g = 0; g < shape.groups(); ++g) {
+    const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    bytes += m * k * format_info(setup.formats.a).bytes + m * n * format_info(setup.formats.d).bytes;
+    if (!shape.shared_b || g == 0) bytes += k * n * format_info(setup.formats.b).bytes;
+  }
+  return bytes;
+}
+
 Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other)
     : machine_(machine), setup_(setup) {
+  constexpr double kCountable = 1e18;  // below this all sizes fit int64_t, guard rows included
+  double needed = std::max(least_bytes(setup, shape), other ? least_bytes(setup, *other) : 0);
   for (const Shape* each : {&shape, other}) {
-    if (!each) continue;
+    if (!each || needed > kCountable) continue;
     const Layout layout = layout_for(setup, *each);
     a_bytes_ = std::max(a_bytes_, bytes_of(setup.formats.a, layout.a_elems));
     b_bytes_ = std::max(b_bytes_, bytes_of(setup.formats.b, layout.b_elems));
     d_bytes_ = std::max(d_bytes_, bytes_of(setup.formats.d, layout.d_elems));
   }
-  const size_t needed = a_bytes_ + b_bytes_ + d_bytes_;
-  if (needed > machine_.free_bytes()) {
-    throw Error(Exit::no_memory,
-                format("%s needs %zu bytes for A, B and D, %zu are free: use fewer rows, or a smaller "
-                       "N or K",
-                       shape.describe().c_str(), needed, machine_.free_bytes()));
+  needed = std::max(needed, double(bytes()));
+  if (const size_t free = machine_.free_bytes(); needed > double(free)) {
+    throw Error(
+        Exit::no_memory,
+        format("%s needs %.0f bytes for A, B and D, %zu are free: use fewer rows, or a smaller N or K",
+               shape.describe().c_str(), needed, free));
   }
   a_ = allocate(a_bytes_, "A");
   b_ = allocate(b_bytes_, "B");

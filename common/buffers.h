@@ -27,7 +27,6 @@ class Buffers {
   Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other = nullptr);
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  static size_t bytes_needed(const Setup& setup, const Shape& shape);
 
   // Writes sizes, offsets and pointers into the same device arrays, so that a recorded graph sees them.
   void set_shape(const Shape& shape);
@@ -47,6 +46,7 @@ class Buffers {
   size_t a_bytes() const { return a_bytes_; }
   size_t b_bytes() const { return b_bytes_; }
   size_t d_bytes() const { return d_bytes_; }
+  size_t bytes() const { return a_bytes_ + b_bytes_ + d_bytes_; }
 
  private:
   using Memory = std::shared_ptr<void>;

@@ -5,6 +5,7 @@
 #include "common/harness.cuh"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 #include "common/device.h"
@@ -66,6 +67,7 @@ class Run {
                  shapes.size());
       require_directory(options_.out_dir);
     }
+    if (!options_.csv.empty()) require_csv(options_.csv, kResultColumns);
     device_ = choose_device(options_.device, chapter_);
     std::printf("%s on %s (%d.%d), CUDA %s: %s -> %s\n", chapter_.id, device_.name.c_str(),
                 device_.capability / 10, device_.capability % 10, device_.cuda.c_str(),
@@ -117,13 +119,17 @@ class Run {
 
   // Enough copies of the problem that a round through them exceeds twice the L2, as far as memory goes.
   BufferSets make_sets(const Shape& shape) {
-    const size_t bytes = Buffers::bytes_needed(setup_, shape);
-    const size_t wanted = std::min<size_t>(2 * device_.l2_bytes / std::max<size_t>(bytes, 1) + 2, 256);
     BufferSets sets;
-    for (size_t i = 0; i < wanted; ++i) {
-      if (i > 0 && bytes > 2 * device_.l2_bytes && 2 * bytes > machine_->free_bytes()) break;
+    const auto add = [&] {
+      const uint64_t seed = options_.seed + 1000 + sets.size();
       sets.push_back(std::make_unique<Buffers>(*machine_, setup_, shape));
-      sets.back()->fill_operands({Fill::Kind::normal, 0, options_.seed + 1000 + i, 0});
+      sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
+    };
+    add();
+    const size_t bytes = sets[0]->bytes(), wanted = std::min<size_t>(2 * device_.l2_bytes / bytes + 2, 256);
+    while (sets.size() < wanted) {
+      if (bytes > 2 * device_.l2_bytes && 2 * bytes > machine_->free_bytes()) break;
+      add();
     }
     return sets;
   }
@@ -307,28 +313,39 @@ void print_schedule(const Options& options, const Chapter& chapter) {
                          options.blocks ? options.blocks : 6);
 }
 
+// What the options ask for, without the handling of errors.
+Exit run_options(const Options& options, const Chapter& chapter, const std::vector<Formats>& formats,
+                 const Launch& launch) {
+  if (options.help) {
+    std::fputs(help_text(chapter, formats).c_str(), stdout);
+  } else if (options.describe) {
+    std::fputs(describe_text(chapter, formats).c_str(), stdout);
+  } else if (options.print_schedule) {
+    print_schedule(options, chapter);
+  } else {
+    return Run(chapter, options, launch).run();
+  }
+  return Exit::ok;
+}
+
 }  // namespace
 
 int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,
                 const Launch& launch) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
   try {
-    const Options options = parse_options(argc, argv, chapter, formats);
-    if (options.help || options.describe) {
-      std::fputs((options.help ? help_text(chapter, formats) : describe_text(chapter, formats)).c_str(),
-                 stdout);
-      return int(Exit::ok);
+    const Exit code = run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+      throw Error(Exit::cannot_write, "the results could not be written to stdout");
     }
-    if (options.print_schedule) {
-      print_schedule(options, chapter);
-      return int(Exit::ok);
-    }
-    return int(Run(chapter, options, launch).run());
+    return int(code);
   } catch (const Error& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", chapter.id, error.what());
     return int(error.code);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: not enough host memory for this problem\n", chapter.id);
+    std::fprintf(stderr, "%s: this problem needs more host memory than the %zu bytes that are free\n",
+                 chapter.id, host_machine()->free_bytes());
     return int(Exit::no_memory);
   }
 }

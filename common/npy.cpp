@@ -5,6 +5,7 @@
 #include "common/npy.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -53,6 +54,24 @@ std::vector<int64_t> parse_shape(const std::string& text, const std::string& pat
   return shape;
 }
 
+[[noreturn]] void cannot_write(const std::string& path, const char* what) {
+  const std::string why = std::strerror(errno);
+  unlink((path + ".new").c_str());
+  throw Error(Exit::cannot_write, format("%s: %s failed: %s; what was there before is unchanged",
+                                         path.c_str(), what, why.c_str()));
+}
+
+// The file that will take the place of `path` once it is complete.
+int open_beside(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    throw Error(Exit::cannot_write, path + ": is there and is no plain file; name another");
+  }
+  const int file = open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (file < 0) cannot_write(path, "creating it");
+  return file;
+}
+
 }  // namespace
 
 int64_t NpyArray::elements() const {
@@ -73,7 +92,7 @@ bool read_file(const std::string& path, std::string& content) {
   std::ostringstream bytes;
   bytes << file.rdbuf();
   content = std::move(bytes).str();
-  return !file.bad();
+  return !bytes.bad();  // set when reading from the file failed
 }
 
 NpyArray read_npy(const std::string& path) {
@@ -127,16 +146,13 @@ NpyArray read_npy(const std::string& path, Format wanted, size_t rank) {
   return array;
 }
 
+void require_writable(const std::string& path) {
+  close(open_beside(path));
+  unlink((path + ".new").c_str());
+}
+
 void write_file(const std::string& path, const std::string& content) {
-  const std::string beside = path + ".new";
-  const auto fail = [&](const char* what) {
-    const std::string why = std::strerror(errno);
-    unlink(beside.c_str());
-    throw Error(Exit::cannot_write, format("%s: %s failed: %s; what was there before is unchanged",
-                                           path.c_str(), what, why.c_str()));
-  };
-  const int file = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  if (file < 0) fail("creating it");
+  const int file = open_beside(path);
   for (size_t done = 0; done < content.size();) {
     const ssize_t wrote = write(file, content.data() + done, content.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
@@ -144,7 +160,7 @@ void write_file(const std::string& path, const std::string& content) {
       const int error = errno;
       close(file);
       errno = error;
-      fail("writing");
+      cannot_write(path, "writing");
     }
     done += size_t(wrote);
   }
@@ -152,18 +168,18 @@ void write_file(const std::string& path, const std::string& content) {
     const int error = errno;
     close(file);
     errno = error;
-    fail("writing");
+    cannot_write(path, "writing");
   }
-  if (close(file) != 0) fail("writing");
-  if (rename(beside.c_str(), path.c_str()) != 0) fail("renaming it into place");
+  if (close(file) != 0) cannot_write(path, "writing");
+  if (rename((path + ".new").c_str(), path.c_str()) != 0) cannot_write(path, "renaming it into place");
 }
 
 void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
                const void* data, size_t bytes) {
-  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (";
-  for (int64_t extent : shape) header += std::to_string(extent) + ", ";
-  if (shape.size() > 1) header.resize(header.size() - 2);  // a tuple of one keeps its comma
-  header += "), }";
+  std::string extents;
+  for (int64_t extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  if (shape.size() == 1) extents += ',';  // a tuple of one keeps its comma
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + extents + "), }";
   header.resize((kPreamble + header.size() + 1 + 63) / 64 * 64 - kPreamble - 1,
                 ' ');  // data start at a multiple of 64
   header += '\n';

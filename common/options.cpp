@@ -176,6 +176,9 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
       options.peers = split(value, ',');
     } else if (name == "csv") {
       options.csv = value;
+    } else if (name == "counts-csv") {
+      throw Error(Exit::no_device,
+                  "--counts-csv: counters come from the emulator, which is not part of the course yet");
     } else if (name == "in") {
       options.in_dir = value;
     } else if (name == "out") {
@@ -208,6 +211,8 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     options.bench = only_bench;
   }
   if (options.tune) options.check = false;
+  GG_REQUIRE(options.in_dir.empty() || options.check,
+             "--in is checked, not timed: leave out --bench and --tune");
   options.formats = choose_formats(in_dtype, d_dtype, formats, chapter);
   for (const std::string& peer : options.peers) {
     const std::vector<const char*>& known = peer_names();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A plain kernel in double precision: shared-memory tiles, no tricks, the same `judge` as the CPU. It is
-// itself checked against the CPU reference by tests/harness/reference_test.cu.
+// itself checked against the CPU reference by tests/harness/reference_gpu_test.cu.
 
 #include <algorithm>
 

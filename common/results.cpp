@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
 #include <ctime>
 #include <sstream>
 
@@ -39,18 +40,31 @@ static std::string line_of(const std::vector<std::string>& fields) {
   return line;
 }
 
-void append_csv(const std::string& path, const std::vector<std::string>& columns,
-                const std::vector<Row>& rows) {
+// What the file holds, or the header it will begin with.
+static std::string content_of(const std::string& path, const std::vector<std::string>& columns) {
   const std::string header = line_of(columns);
   std::string content;
-  if (!read_file(path, content) || content.empty()) {
-    content = header;
-  } else if (content.compare(0, header.size(), header) != 0) {
+  if (!read_file(path, content) && access(path.c_str(), F_OK) == 0) {
+    throw Error(Exit::cannot_write, path + ": is there but cannot be read; it is left as it is");
+  }
+  if (content.empty()) return header;
+  if (content.compare(0, header.size(), header) != 0) {
     throw Error(
         Exit::bad_input,
         format("%s: has another header than this program writes (it begins with '%s'); name a new file",
                path.c_str(), content.substr(0, content.find('\n')).substr(0, 60).c_str()));
   }
+  return content;
+}
+
+void require_csv(const std::string& path, const std::vector<std::string>& columns) {
+  content_of(path, columns);
+  require_writable(path);
+}
+
+void append_csv(const std::string& path, const std::vector<std::string>& columns,
+                const std::vector<Row>& rows) {
+  std::string content = content_of(path, columns);
   if (content.back() != '\n') content += '\n';
   for (const Row& row : rows) {
     std::vector<std::string> fields;
@@ -87,11 +101,7 @@ Roof read_roof(const std::string& path, const std::string& device) {
     std::getline(fields, what, ',');
     std::getline(fields, value, ',');
     if (name != device) continue;
-    if (what == "copy") {
-      roof.gbytes_per_s = std::stod(value);
-    } else {
-      roof.tflops[what] = std::stod(value);
-    }
+    (what == "copy" ? roof.gbytes_per_s : roof.tflops[what]) = std::strtod(value.c_str(), nullptr);
   }
   return roof;
 }

@@ -19,6 +19,9 @@ extern const std::vector<std::string> kResultColumns;
 void append_csv(const std::string& path, const std::vector<std::string>& columns,
                 const std::vector<Row>& rows);
 
+// The same refusals before any work is done; writes nothing.
+void require_csv(const std::string& path, const std::vector<std::string>& columns);
+
 std::string number_text(
     double value);    // six significant digits, no exponent where a reader would not want one
 std::string today();  // 2026-11-21, UTC

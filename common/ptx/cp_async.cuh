@@ -10,12 +10,10 @@
 namespace gg::ptx {
 
 // Who: any thread, for itself.
-// Does: starts a copy of 16 bytes from `src` to shared memory at `dst_addr`, both multiples of 16; of the
-// source it
-//   reads the first `src_bytes` (0 to 16) and writes zeros for the rest. Bypasses L1 (.cg).
+// Does: starts a copy of 16 bytes from `src` to shared memory at `dst_addr`, both multiples of 16. It reads
+//   the first `src_bytes` (0 to 16) of the source and writes zeros for the rest. Bypasses L1 (.cg).
 // After: the bytes are there for this thread once cp_async_wait_group covers the copy's group, and for the
-// others
-//   once a barrier has followed that.
+//   others once a barrier has followed that.
 __device__ inline void cp_async_cg_16(uint32_t dst_addr, const void* src, int src_bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst_addr), "l"(src), "r"(src_bytes)
                : "memory");

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// Every chapter on a GPU: each set it lists in its formats and tiles, what it writes, and what it says when
+// memory does not suffice.
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "common/device.h"
+#include "common/shapes.h"
+#include "tests/process.h"
+
+namespace testing_gg {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Outcome run_chapter(const std::string& id, const Words& arguments) {
+  Words words = {program(id)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run(words);
+}
+
+// Every first group of a pattern in a text.
+Words matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  Words all;
+  for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i) all.push_back((*i)[1]);
+  return all;
+}
+// What --describe lists under a key.
+Words listed(const std::string& id, const std::string& key) {
+  const Words lists = matches(run_chapter(id, {"--describe"}).out, "\"" + key + "\": \\[([^\\]]*)\\]");
+  return lists.empty() ? Words{} : matches(lists[0], "\"([^\"]*)\"");
+}
+Words formats_of(const std::string& id) {
+  return matches(run_chapter(id, {"--describe"}).out, "\"in\": \"([^\"]*)\"");
+}
+
+bool contains(const Words& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+template <class Parameter>
+class OnGpu : public testing::TestWithParam<Parameter> {
+ protected:
+  void SetUp() override {
+    if (const auto error = error_of([] { gg::choose_device(gg::Options::Device::gpu, {}); })) {
+      GTEST_SKIP() << error->what();
+    }
+  }
+};
+
+struct Set {
+  std::string chapter, name;
+};
+void PrintTo(const Set& set, std::ostream* out) { *out << set.chapter << " " << set.name; }
+
+class ChapterSet : public OnGpu<Set> {
+ protected:
+  void check(Words arguments) {
+    const Words start = {"--device", "gpu", "--check", "--set", GetParam().name};
+    arguments.insert(arguments.begin(), start.begin(), start.end());
+    std::string line;
+    for (const std::string& word : arguments) line += " " + word;
+    const Outcome outcome = run_chapter(GetParam().chapter, arguments);
+    EXPECT_EQ(outcome.code, 0) << GetParam().chapter << line << "\n" << outcome.out << outcome.err;
+  }
+};
+
+TEST_P(ChapterSet, IsRightInAllItsForms) {
+  const auto& [id, set] = GetParam();
+  if (!contains(listed(id, "sets"), set)) {
+    const Outcome outcome = run_chapter(id, {"--check", "--set", set});
+    EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;
+    EXPECT_TRUE(one_line_with(outcome.err, set));
+    return;
+  }
+  const Words formats = formats_of(id), options = listed(id, "options");
+  ASSERT_FALSE(formats.empty());
+  const bool tiny = contains({"smoke", "edges", "many"}, set);
+  for (const std::string& format : formats) {
+    if (tiny || set == "decode" || format == "bf16") check({"--in-dtype", format});
+  }
+  if (!tiny) return;
+  for (const std::string& tile : listed(id, "tiles")) check({"--tile", tile});
+  if (contains(options, "blocks")) check({"--blocks", "1"});
+  if (contains(options, "offsets")) check({"--offsets", "i64"});
+  if (contains(options, "shared-b")) check({"--shared-b"});
+}
+
+std::vector<Set> every_set() {
+  std::vector<Set> all;
+  for (const std::string& id : built_chapters()) {
+    for (const gg::ShapeSetInfo& set : gg::shape_sets()) all.push_back({id, set.name});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Built, ChapterSet, testing::ValuesIn(every_set()),
+                         [](const auto& info) { return info.param.chapter + "_" + info.param.name; });
+
+class ChapterOnGpu : public OnGpu<std::string> {};
+
+const Words kProblem = {"--m", "5,0,33", "--n", "72", "--k", "40"};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+Words files_in(const Folder& folder) {
+  Words names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) {
+  const Folder first, second, third, other;
+  const auto write = [&](const Folder& folder, const Words& arguments) {
+    const Outcome outcome = run_chapter(GetParam(), with(arguments, {"--check", "--out", folder.path}));
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  };
+  write(first, kProblem);
+  write(second, kProblem);
+  write(third, {"--in", first.path});
+  write(other, with(kProblem, {"--seed", "1"}));
+  const Words packed = {"a.npy", "b.npy", "d.npy", "offsets.npy"},
+              scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
+                           "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
+  const Words& names = GetParam() == "04_persistent" ? scattered : packed;
+  for (const Folder* folder : {&first, &second, &third, &other}) ASSERT_EQ(files_in(*folder), names);
+  for (const std::string& name : names) {
+    EXPECT_EQ(text_of(first.at(name)), text_of(second.at(name))) << name;
+    EXPECT_EQ(text_of(first.at(name)), text_of(third.at(name))) << name;
+  }
+  const std::string d = names == packed ? "d.npy" : "d_00002.npy";
+  EXPECT_NE(text_of(first.at(d)), text_of(other.at(d)));
+  EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
+}
+
+TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {
+  const Folder folder;
+  for (int runs = 1; runs <= 2; ++runs) {
+    const Outcome outcome = run_chapter(GetParam(), with(kProblem, {"--bench", "--csv", folder.at("x.csv")}));
+    ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+    std::istringstream lines(text_of(folder.at("x.csv")));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line.rfind("chapter,kernel,device,", 0), 0u) << line;
+    int rows = 0;
+    for (; std::getline(lines, line); ++rows) {
+      EXPECT_EQ(line.rfind(GetParam() + ",", 0), 0u) << line;
+      EXPECT_NE(line.find(rows % 2 == 0 ? ",own,3,38,33,72,40,bf16,0," : ",own,3,38,33,72,40,bf16,1,"),
+                std::string::npos)
+          << line;
+    }
+    EXPECT_EQ(rows, 2 * runs);
+  }
+}
+
+TEST_P(ChapterOnGpu, NamesTheBytesItNeedsAndThoseThatAreFree) {
+  for (const Words& sizes : {Words{"--m", "2000000000", "--n", "8192", "--k", "8192"},
+                             // 2^64 elements of B, which a 64-bit count takes for none
+                             Words{"--groups", "4096", "--m", "1", "--n", "1073741824", "--k", "4194304"}}) {
+    for (const char* half : {"--check", "--bench"}) {
+      const Outcome outcome = run_chapter(GetParam(), with(sizes, {half}));
+      EXPECT_EQ(outcome.code, int(gg::Exit::no_memory)) << outcome.out << outcome.err;
+      EXPECT_TRUE(one_line_with(outcome.err, " bytes"));
+      EXPECT_TRUE(one_line_with(outcome.err, " are free"));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Built, ChapterOnGpu, testing::ValuesIn(built_chapters()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace testing_gg

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// Every chapter that was built: right on `smoke` and `edges`, and able to say what it is.
+
+#include <gtest/gtest.h>
+
+#include "tests/process.h"
+
+namespace testing_gg {
+namespace {
+
+class Chapter : public testing::TestWithParam<std::string> {
+ protected:
+  Outcome run_with(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program(GetParam()));
+    return run(arguments);
+  }
+};
+
+TEST_P(Chapter, PassesSmokeAndEdges) {
+  const Outcome outcome = run_with({"--check", "--set", "smoke,edges"});
+  if (outcome.code == int(gg::Exit::no_device)) GTEST_SKIP() << outcome.err;
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  const size_t last = outcome.out.rfind('\n', outcome.out.size() - 2) + 1;
+  EXPECT_EQ(outcome.out.rfind(GetParam() + ": ok", std::string::npos), last) << outcome.out;
+}
+
+TEST_P(Chapter, HelpsWithoutAGpu) {
+  const Outcome outcome = run_with({"--help"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out.rfind(GetParam() + ": ", 0), 0u) << outcome.out;
+  for (const char* option : {"--device", "--check", "--bench", "--set", "--m", "--csv", "--in", "--out"}) {
+    EXPECT_NE(outcome.out.find(option), std::string::npos) << option;
+  }
+}
+
+TEST_P(Chapter, DescribesItselfInJson) {
+  const Folder folder;
+  const Outcome outcome = run_with({"--describe"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  write_text(folder.at("describe.json"), outcome.out);
+  const std::string reader =
+      "import json, sys; d = json.load(open(sys.argv[1]))\n"
+      "print(d['id'], d['arch'], len(d['formats']) > 0, d['limits']['groups'], len(d['tensors']) > 2,"
+      " 'smoke' in d['sets'] and 'edges' in d['sets'], type(d['options']).__name__)";
+  const Outcome read = run({GG_PYTHON, "-B", "-c", reader, folder.at("describe.json")});
+  EXPECT_EQ(read.out, GetParam() + " 80 True 4096 True True list\n") << outcome.out << read.err;
+}
+
+TEST_P(Chapter, SaysWhenItsWordsCannotBeWritten) {
+  const Outcome outcome = run({"/bin/sh", "-c", "exec '" + program(GetParam()) + "' --help >/dev/full"});
+  EXPECT_EQ(outcome.code, int(gg::Exit::cannot_write));
+  EXPECT_TRUE(one_line_with(outcome.err, "stdout"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Built, Chapter, testing::ValuesIn(built_chapters()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace testing_gg

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Figures and tables from made-up measurements, in a temporary folder: nothing in the tree changes."""
+
+import contextlib
+import csv
+import importlib.util
+import io
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "plots"))
+
+import plot  # noqa: E402
+import publish  # noqa: E402
+from results import COLUMNS, BadData, newest, read_chapters, read_rows  # noqa: E402
+
+HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
+SETS = {"prefill": [[2048] * 8], "decode": [[16] * 32], "skewed": [[4096, 0, 64, 32]],
+        "step": [[1] * 8, [64] * 8, [8192] * 8], "skew": [[2048] * 8, [9216] + [1024] * 7]}
+
+
+def row(chapter, name, m, tflops, **changed):
+    """One line of a CSV file, its derived numbers consistent with each other."""
+    n, k = 4096, 7168
+    flop = 2 * sum(m) * n * k
+    moved = 2 * (sum(m) * (n + k) + sum(rows > 0 for rows in m) * n * k)
+    us = flop / tflops / 1e6
+    fields = dict.fromkeys(COLUMNS, "")
+    fields |= dict(chapter=chapter, kernel="grouped_gemm 128x64", device="NVIDIA H200", clock_mhz=1980,
+                   cuda="13.0", commit="0123456789abcdef", date="2026-01-02", format="bf16", warm=0, ok=1)
+    fields |= {"set": name, "groups": len(m), "m_total": sum(m), "m_max": max(m), "n": n, "k": k}
+    fields |= dict(us_median=us, tflops=tflops, gbytes_per_s=moved / us / 1e3,
+                   roof_tflops=min(100, 4 * flop / moved))
+    fields |= changed
+    if not fields["ok"]:
+        fields |= dict(us_median="", tflops="", gbytes_per_s="")
+    return fields
+
+
+def save(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+class PlotsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo = Path(folder.name)
+        self.data = self.repo / "plots" / "data" / "h200"
+        text = "# Title\n<!-- table -->\nold\n<!-- /table -->\nkept\n"
+        for name, previous, _ in CHAPTERS:
+            chapter = self.repo / "chapters" / name
+            chapter.mkdir(parents=True)
+            (chapter / "main.cu").write_text(
+                f'gg::Chapter info = {{.id = "{name}",\n  .arch = gg::Arch::sm_80,\n'
+                f'  .title = "Idea of {name}",\n  .tiles = {{{{128, 64}}, {{64, 64}}}},\n'
+                f'  .previous = "{previous}"}};\n')
+            (chapter / "kernel.cuh").write_text("same\n  " + name + "\n")
+            (chapter / "README.md").write_text(text)
+        (self.repo / "README.md").write_text(text)
+
+    def measure(self, name="all.csv", **changed):
+        shapes = [(name, m) for name, some in SETS.items() for m in some]
+        save(self.data / name, [row(chapter, name, m, tflops, **changed)
+                                for chapter, _, tflops in CHAPTERS for name, m in shapes])
+
+    def run_tool(self, tool, *arguments):
+        """Exit status, stdout and stderr of plot.py or publish.py."""
+        out, err = io.StringIO(), io.StringIO()
+        command = [tool.__name__, "--repo", str(self.repo), *map(str, arguments)]
+        with mock.patch.object(sys, "argv", command):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                status = tool.main()
+        return status, out.getvalue(), err.getvalue()
+
+    def cells(self, path, start):
+        text = (self.repo / path).read_text()
+        lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+        self.assertEqual(len(lines), 1, text)
+        return [cell.strip() for cell in lines[0].strip("|").split("|")]
+
+    def test_ladder_table(self):
+        self.measure()
+        save(self.data / "later.csv", [
+            row("02_tiled", "prefill", [2048] * 8, 50, date="2026-01-03"),
+            row("03_tensor_cores", "decode", [16] * 32, 1, ok=0, date="2026-01-03"),
+            row("01_naive", "prefill", [2048] * 8, 70, date="2026-01-03", warm=1),
+            row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop", version="cuBLAS 13.0"),
+            row("02_tiled", "prefill", [2048] * 8, 60, kernel="grouped_gemm 64x64", date="2026-01-04"),
+            row("02_tiled", "prefill", [2048] * 8, 99, peer="cublas_plain"),
+            row("02_tiled", "prefill", [2048] * 8, 80, peer="cublas_strided")])
+        self.run_tool(publish)
+        self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
+                         ["Idea of 01_naive", "sm_80", "10.0", "10 %"])
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[3:5], ["50.0", "50 %"], "the newest row wins")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+1 −1")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
+        text = (self.repo / "README.md").read_text()
+        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`; "
+                      "fastest library there: cublas_loop (cuBLAS 13.0), 90 TFLOP/s.", text)
+        self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 to 2026-01-03 · commit 0123456789.", text)
+        self.assertTrue(text.startswith("# Title\n") and text.endswith("<!-- /table -->\nkept\n"))
+
+    def test_chapter_table(self):
+        self.measure()
+        save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),
+                                      row("02_tiled", "prefill", [2048] * 8, 47, kernel="grouped_gemm 64x64"),
+                                      row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop")])
+        self.run_tool(publish)
+        path = "chapters/02_tiled/README.md"
+        first = self.cells(path, "`prefill`")
+        self.assertEqual(first[0], "`prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168")
+        self.assertEqual([first[1], *first[4:6], first[7]], ["02_tiled", "40.0", "44.0", "40 %"])
+        table = (self.repo / path).read_text()
+        self.assertRegex(table, r"\|  \| 02_tiled 64x64 \| .* \| 47.0 \| – \|")
+        self.assertRegex(table, r"\|  \| 01_naive \| .* \| 10.0 \| – \|")
+        self.assertRegex(table, r"\|  \| cublas_loop \| .* \| 90.0 \| – \|")
+        self.assertNotIn("`step`", table)
+
+    def test_nothing_measured(self):
+        status, out, _ = self.run_tool(publish)
+        self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
+        self.assertEqual(self.cells("README.md", "[01_naive]")[3:], ["–", "–", "–", "+2"])
+        self.assertIn("Nothing is measured yet.", (self.repo / "chapters/01_naive/README.md").read_text())
+        if HAVE_MATPLOTLIB:
+            self.assertIn("plots: ladder: not drawn, no chapter was timed on set prefill in bf16\n", out)
+
+    def test_publish_takes_a_tour_in_once(self):
+        tour = self.repo / "build" / "tour"
+        save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 12),
+                                row("01_naive", "prefill", [2048] * 8, 13),
+                                row("01_naive", "smoke", [4], 1, device="emulator", ok=0)])
+        self.run_tool(publish, "--run", tour)
+        written = (self.data / "01_naive.csv").read_text()
+        self.assertEqual(self.cells("README.md", "[01_naive]")[3], "13.0")
+        self.assertEqual(len(written.splitlines()), 2)
+        self.assertFalse((self.data.parent / "emulator").exists())
+        _, out, _ = self.run_tool(publish, "--run", tour)
+        self.assertEqual((self.data / "01_naive.csv").read_text(), written)
+        self.assertNotIn("publish:", out)
+
+    def test_bad_files_are_refused_in_one_sentence(self):
+        self.data.mkdir(parents=True)
+        header = ",".join(COLUMNS)
+        for text in ("chapter,us\n01_naive,3\n", header + "\n01_naive,3\n", "", header + "\n\0\n"):
+            (self.data / "bad.csv").write_text(text)
+            status, out, err = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), text)
+            self.assertIn("bad.csv", err)
+        (self.data / "bad.csv").write_text("chapter,set,order,counter,value\n01_naive,smoke,0,bytes,3\n")
+        self.assertEqual(read_rows(self.data), [], "counts are no measurements")
+        with self.assertRaises(BadData):
+            (self.data / "bad.csv").write_bytes(b"\xff\xfe")
+            read_rows(self.data)
+
+    def test_every_chapter_of_the_tree_says_what_the_ladder_needs(self):
+        chapters = read_chapters(ROOT)
+        for before, chapter in zip([None, *chapters], chapters):
+            self.assertTrue(chapter.title and re.fullmatch(r"sm_\d+a?", chapter.arch), chapter)
+            known = [c.id for c in chapters if c.id < chapter.id]
+            self.assertIn(chapter.previous, known if before else [""], chapter)
+            self.assertEqual(bool(chapter.tile), ".tiles" in (chapter.kernel.parent / "main.cu").read_text())
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_figures_are_the_same_bytes_each_time(self):
+        self.measure()
+        save(self.data / "peers.csv", [row("03_tensor_cores", name, m, 90, peer="cublas_loop")
+                                       for name in ("prefill", "step") for m in SETS[name]])
+        save(self.data / "z.csv", [row("02_tiled", "step", [64] * 8, 1, ok=0),
+                                   row("01_naive", "prefill", [2048] * 8, 1, ok=0)])
+        tour = self.repo / "build" / "tour"
+        save(tour / "run.csv", [row("02_tiled", "prefill", [2048] * 8, 7, device="NVIDIA A100-SXM4-80GB")])
+        names = {"ladder", "roofline", "skew", "occupancy", *(f"step_{name}" for name, _, _ in CHAPTERS)}
+        outs = [self.repo / "out1", self.repo / "out2"]
+        for out in outs:
+            status, _, err = self.run_tool(plot, "--data", self.data, "--data", tour, "--out", out)
+            self.assertEqual((status, err), (0, ""))
+            self.assertEqual({path.stem for path in out.glob("*.svg")}, names)
+        for name in names:
+            first, second = ((out / f"{name}.svg").read_text() for out in outs)
+            self.assertEqual(first, second)
+            self.assertNotIn("<dc:date>", first)
+            if name != "occupancy":
+                self.assertIn("NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 · commit 0123456789", first)
+        ladder = (outs[0] / "ladder.svg").read_text()
+        for text in ("measured roof 100", "cublas_loop 90", "failed", "×0.75", "slower", "this run: NVIDIA"):
+            self.assertIn(text, ladder)
+        self.assertIn("failed", (outs[0] / "step_02_tiled.svg").read_text())
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_what_cannot_be_drawn_is_said(self):
+        save(self.data / "a.csv", [row("01_naive", "prefill", [2048] * 8, 12, warm=1, roof_tflops="")])
+        status, out, _ = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
+        self.assertEqual(status, 0)
+        for what in ("no roofs:", "no libraries:", "skew: not drawn,", "step_02_tiled: not drawn,"):
+            self.assertIn(f"plots: {what}", out)
+        self.assertIn("warm inputs, bf16", (self.repo / "out/ladder.svg").read_text())
+
+    def test_newest_keeps_one_row_for_each_measurement(self):
+        save(self.data / "a.csv", [row("01_naive", "prefill", [8], 3, date="2026-03-01"),
+                                   row("01_naive", "prefill", [8], 2)])
+        self.assertEqual([r.tflops for r in newest(read_rows(self.data))], [3])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// Which driver and which GPU are good enough, and what is said of those that are not.
+
+#include "common/device.h"
+
+#include <gtest/gtest.h>
+
+namespace gg {
+namespace {
+
+TEST(Device, ADriverOfAnOlderMajorVersionIsNamedWithBothVersions) {
+  const std::string sentence = version_mismatch(12080, 13000);
+  EXPECT_NE(sentence.find("12.8"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("13.0"), std::string::npos) << sentence;
+  EXPECT_EQ(version_mismatch(0, 13000), "no NVIDIA driver is installed");
+}
+
+TEST(Device, MinorVersionsAndNewerDriversFit) {
+  EXPECT_EQ(version_mismatch(13000, 13000), "");
+  EXPECT_EQ(version_mismatch(13000, 13020), "");
+  EXPECT_EQ(version_mismatch(13020, 13000), "");
+  EXPECT_EQ(version_mismatch(14000, 13000), "");
+}
+
+TEST(Device, EachArchitectureRunsOnItsGpusAndNamesTheOthers) {
+  struct Case {
+    int capability;
+    bool sm_80, sm_90a, sm_100a;
+    const char* text;
+  };
+  for (const Case& each : {Case{75, false, false, false, "7.5"}, Case{80, true, false, false, "8.0"},
+                           Case{89, true, false, false, "8.9"}, Case{90, true, true, false, "9.0"},
+                           Case{100, true, false, true, "10.0"}, Case{103, true, false, true, "10.3"},
+                           Case{120, true, false, false, "12.0"}}) {
+    const std::pair<Arch, bool> wanted[] = {
+        {Arch::sm_80, each.sm_80}, {Arch::sm_90a, each.sm_90a}, {Arch::sm_100a, each.sm_100a}};
+    for (const auto& [arch, runs] : wanted) {
+      const std::string why = arch_mismatch("GPU X", each.capability, arch);
+      EXPECT_EQ(why.empty(), runs) << each.text << ": " << why;
+      const std::string start = std::string("GPU X has compute capability ") + each.text + ",";
+      EXPECT_TRUE(runs || why.rfind(start, 0) == 0) << why;
+    }
+  }
+}
+
+TEST(Device, TheEmulatorIsNotThereYet) {
+  try {
+    choose_device(Options::Device::emulator, {});
+    FAIL() << "an emulator was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::no_device);
+  }
+}
+
+}  // namespace
+}  // namespace gg

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+//
+// What the trials do around a launch, on host memory: running out of memory, other offsets, the shape sets,
+// NaN in given operands. That wrong launches fail is the subject of planted_bugs.
+
+#include "common/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "common/files.h"
+#include "common/shapes.h"
+#include "tests/process.h"
+
+namespace gg {
+namespace {
+
+// One launch on the host; `skipped` says of which elements of D (row counted from the first group's) to leave
+// as they are, `spoilt` where to write NaN.
+using Where = std::function<bool(int row, int col)>;
+Launch product(Where skipped, Where spoilt) {
+  return [=](const Problem& p, cudaStream_t) {
+    const int32_t* offsets = p.offsets<int32_t>();
+    for (int g = 0; g < p.groups(); ++g) {
+      for (int row = offsets[g]; row < offsets[g + 1]; ++row) {
+        for (int col = 0; col < p.n(); ++col) {
+          if (skipped(row, col)) continue;
+          float sum = 0;
+          for (int kk = 0; kk < p.k(); ++kk) {
+            sum += to_float(p.a<bf16>()[int64_t(row) * p.k() + kk]) *
+                   to_float(p.b<bf16>()[g * p.b_group_stride() + int64_t(kk) * p.n() + col]);
+          }
+          p.d<bf16>()[int64_t(row) * p.n() + col] = from_float<bf16>(spoilt(row, col) ? NAN : sum);
+        }
+      }
+    }
+  };
+}
+const Where kNowhere = [](int, int) { return false; };
+const Launch kClean = product(kNowhere, kNowhere);
+
+std::string free_and_needed(const Error& error) { return error.what(); }
+
+TEST(Memory, TooLittleIsSaidBeforeAnythingRunsWithBytesNeededAndFree) {
+  const Shape shape{{64, 64}, {256}, {128}};
+  const std::unique_ptr<Machine> machine = host_machine(100000);
+  const auto error = testing_gg::error_of([&] { check_problem(*machine, {}, kClean, shape, {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Exit::no_memory);
+  const Layout layout = packed_layout(shape);
+  const int64_t needed = 2 * (layout.a_elems + layout.b_elems + layout.d_elems);
+  EXPECT_NE(free_and_needed(*error).find(format("%lld bytes", static_cast<long long>(needed))),
+            std::string::npos)
+      << error->what();
+  EXPECT_NE(free_and_needed(*error).find("100000 are free"), std::string::npos) << error->what();
+}
+
+TEST(Memory, WhatRunsOutAfterTheOperandsIsNamedToo) {  // room for A, B and D but not for copies of D
+  const Shape shape{{64, 64}, {256}, {128}};
+  const std::unique_ptr<Machine> machine = host_machine(800000);
+  const auto error = testing_gg::error_of([&] { check_problem(*machine, {}, kClean, shape, {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Exit::no_memory);
+  EXPECT_TRUE(testing_gg::one_line_with(error->what() + std::string("\n"), "copy of D needs 196608 bytes"));
+}
+
+TEST(Memory, SizesBeyond64BitsAreNoMemoryToo) {
+  for (const Shape& shape : {Shape{std::vector<int>(4096, 1), {1 << 30}, {1 << 22}},  // 2^64 elements of B: 0
+                             Shape{{INT32_MAX - 256}, {INT32_MAX}, {INT32_MAX}}}) {
+    for (bool own_sizes : {false, true}) {
+      gg::Setup setup;
+      setup.own_sizes = own_sizes;
+      const auto error = testing_gg::error_of([&] { Buffers(*host_machine(), setup, shape); });
+      ASSERT_TRUE(error) << shape.describe();
+      EXPECT_EQ(error->code, Exit::no_memory);
+    }
+  }
+}
+
+TEST(OtherOffsets, MoveTheGroupsAndKeepTheRows) {
+  const std::vector<std::vector<int>> row_counts = {
+      {5, 0, 17, 64}, {64, 64, 64}, {0, 9}, {1, 1}, {7, 7, 7, 8}};
+  for (const std::vector<int>& m : row_counts) {
+    const Shape shape{m, {64}, {32}}, other = other_offsets(shape);
+    EXPECT_NE(other.m, m);
+    EXPECT_EQ(other.m_total(), shape.m_total()) << shape.describe();
+    EXPECT_EQ(other.groups(), shape.groups());
+    for (int rows : other.m) EXPECT_GE(rows, 0);
+  }
+}
+
+TEST(OtherOffsets, ASingleGroupLosesARowAndNothingStaysNothing) {
+  EXPECT_EQ(other_offsets({{64}, {8}, {8}}).m, std::vector<int>{63});
+  EXPECT_EQ(other_offsets({{0}, {8}, {8}}).m, std::vector<int>{0});
+  EXPECT_EQ(other_offsets({{0, 0}, {8}, {8}}).m, (std::vector<int>{0, 0}));
+}
+
+const ShapeLimits kLimits[] = {{1, 1, {64, 64}, false},  {8, 8, {64, 64}, false}, {8, 8, {128, 128}, false},
+                               {8, 8, {32, 128}, false}, {8, 8, {64, 64}, true},  {4, 16, {128, 64}, true}};
+
+TEST(ShapeSets, EveryShapeRespectsTheLimitsAndNoneIsSquare) {
+  for (const ShapeLimits& limits : kLimits) {
+    for (const ShapeSetInfo& set : shape_sets()) {
+      if (limits.k_multiple > 8 && set.name != std::string("edges")) continue;  // the only one that adapts
+      const std::vector<Shape> shapes = shape_set(set.name, limits);
+      EXPECT_FALSE(shapes.empty()) << set.name;
+      bool square_only = true;
+      for (const Shape& shape : shapes) {
+        EXPECT_EQ(shape.set, set.name);
+        EXPECT_LE(shape.groups(), 4096);
+        if (!limits.own_sizes) {
+          EXPECT_EQ(shape.n.size() * shape.k.size(), 1u) << set.name;
+        }
+        for (int g = 0; g < shape.groups(); ++g) {
+          EXPECT_GE(shape.m[size_t(g)], 0);
+          EXPECT_TRUE(shape.n_of(g) >= 1 && shape.n_of(g) % limits.n_multiple == 0) << shape.describe();
+          EXPECT_TRUE(shape.k_of(g) >= 1 && shape.k_of(g) % limits.k_multiple == 0) << shape.describe();
+          const int m = shape.m[size_t(g)];
+          square_only = square_only && (m == 0 || (m == shape.n_of(g) && m == shape.k_of(g)));
+        }
+      }
+      EXPECT_FALSE(square_only) << set.name;
+    }
+  }
+}
+
+TEST(ShapeSets, EdgesHoldTheEdges) {
+  for (const ShapeLimits& limits : kLimits) {
+    bool least = false, none = false, first_empty = false, last_empty = false, owns_all = false,
+         single = false;
+    std::vector<int> around;  // rows one below, at and one above the tile
+    for (const Shape& shape : shape_set("edges", limits)) {
+      const auto empty = std::count(shape.m.begin(), shape.m.end(), 0);
+      least |=
+          shape.n_of(0) == limits.n_multiple && shape.k_of(0) == limits.k_multiple && shape.m_total() > 0;
+      none |= shape.m_total() == 0;
+      first_empty |= shape.m.front() == 0 && shape.m_total() > 0;
+      last_empty |= shape.m.back() == 0 && shape.m_total() > 0;
+      owns_all |= empty > 0 && empty == shape.groups() - 1 && shape.m_total() > limits.tile.m;
+      single |= shape.groups() > 1 && shape.m_max() == 1;
+      for (int rows : shape.m) {
+        if (std::abs(rows - limits.tile.m) <= 1) around.push_back(rows - limits.tile.m);
+      }
+    }
+    EXPECT_TRUE(least && none && first_empty && last_empty && owns_all && single);
+    for (int distance : {-1, 0, 1}) EXPECT_GT(std::count(around.begin(), around.end(), distance), 0);
+  }
+}
+
+TEST(ShapeSets, SkewedAndDecodeShareTheirRowsAsSaid) {
+  for (const auto& [name, total] : {std::pair{"skewed", 16384}, std::pair{"decode", 512}}) {
+    const Shape shape = shape_set(name, {})[0];
+    EXPECT_EQ(shape.groups(), 32);
+    EXPECT_EQ(shape.m_total(), total);
+    EXPECT_EQ(std::count(shape.m.begin(), shape.m.end(), 0), 6);  // every fifth of 32
+    EXPECT_FALSE(std::is_sorted(shape.m.rbegin(), shape.m.rend()));
+    std::vector<int> rows = shape.m;
+    std::sort(rows.rbegin(), rows.rend());
+    EXPECT_NEAR(double(rows[0]) / rows[1], 2, 0.1);  // shares 1 and 1/2
+    EXPECT_EQ(shape.n_of(0), 4096);
+    EXPECT_EQ(shape.k_of(0), 7168);
+  }
+}
+
+TEST(ShapeSets, LargeOnesHaveTheSizesTheyAreKnownFor) {
+  const Shape huge = shape_set("huge", {})[0], prefill = shape_set("prefill", {})[0];
+  EXPECT_GT(huge.m_total() * huge.k_of(0), int64_t(1) << 31);
+  EXPECT_GT(huge.m_total() * huge.n_of(0), int64_t(1) << 31);
+  EXPECT_EQ(prefill.m, std::vector<int>(8, 2048));
+  EXPECT_EQ(shape_set("many", {})[0].groups(), 1000);
+  EXPECT_EQ(shape_set("many", {})[0].m_max(), 3);
+  const std::vector<Shape> step = shape_set("step", {});
+  ASSERT_EQ(step.size(), 14u);
+  EXPECT_EQ(step.back().m, std::vector<int>(8, 8192));
+  const std::vector<Shape> helion = shape_set("helion", {});
+  ASSERT_EQ(helion.size(), 2u);
+  EXPECT_EQ(helion[0].m, (std::vector<int>{64, 128, 192, 256}));
+  EXPECT_EQ(helion[1].m_total(), 16384);
+  EXPECT_TRUE(helion[0].shared_b && helion[1].shared_b);
+  for (const Shape& shape : shape_set("skew", {})) EXPECT_EQ(shape.m_total(), 16384);
+}
+
+TEST(ShapeSets, AnUnknownOneIsAnsweredWithThoseThereAre) {
+  const auto error = testing_gg::error_of([] { shape_set("smok", {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Exit::bad_input);
+  for (const ShapeSetInfo& set : shape_sets()) {
+    EXPECT_NE(std::string(error->what()).find(set.name), std::string::npos) << error->what();
+  }
+}
+
+TEST(SplitRows, DealsOutEveryRow) {
+  EXPECT_EQ(split_rows(10, {1, 1, 1}), (std::vector<int>{4, 3, 3}));
+  EXPECT_EQ(split_rows(7, {0, 1, 0}), (std::vector<int>{0, 7, 0}));
+  EXPECT_EQ(split_rows(0, {1, 2}), (std::vector<int>{0, 0}));
+}
+
+// Two groups of 3 and 2 rows, 4 columns, K = 5; NaN in row 1 of A and in column 2 of the second group's B.
+GivenOperands with_nan() {
+  GivenOperands given;
+  given.shape = {{3, 2}, {4}, {5}, "files"};
+  given.rows_of_a = 5;
+  uint64_t index = 0;
+  const auto numbers = [&](int rows, int cols, const Where& nan) {
+    std::vector<char> matrix(size_t(rows * cols) * 2);
+    for (int i = 0; i < rows * cols; ++i) {
+      const Fill fill{Fill::Kind::normal, 0, 1, 1};
+      const float value = nan(i / cols, i % cols) ? NAN : random_value(fill, index++, normal_quantiles());
+      store_code(matrix.data(), Format::bf16, i, encode(Format::bf16, value));
+    }
+    return matrix;
+  };
+  given.a = {numbers(3, 5, [](int row, int k) { return row == 1 && k == 4; }), numbers(2, 5, kNowhere)};
+  given.b = {numbers(5, 4, kNowhere), numbers(5, 4, [](int k, int col) { return k == 0 && col == 2; })};
+  return given;
+}
+
+TEST(CheckGiven, NanPassesWhereTheReferenceIsNan) {
+  const CheckResult result = check_given(*host_machine(), {}, kClean, with_nan());
+  EXPECT_FALSE(result.failure) << result.failure->sentence;
+}
+
+TEST(CheckGiven, AnUnwrittenNanIsToldFromAWrittenOne) {
+  for (const Where& skipped : {Where([](int row, int) { return row == 1; }),
+                               Where([](int row, int col) { return row == 3 && col == 2; })}) {
+    const CheckResult result = check_given(*host_machine(), {}, product(skipped, kNowhere), with_nan());
+    ASSERT_TRUE(result.failure);
+    EXPECT_EQ(result.failure->symptom, Symptom::unwritten) << result.failure->sentence;
+  }
+}
+
+TEST(CheckGiven, NanWhereANumberBelongsFails) {
+  const Where spoilt = [](int row, int col) { return row == 4 && col == 3; };
+  const CheckResult result = check_given(*host_machine(), {}, product(kNowhere, spoilt), with_nan());
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->symptom, Symptom::nan) << result.failure->sentence;
+  EXPECT_NE(result.failure->sentence.find("group 1 row 1 column 3"), std::string::npos)
+      << result.failure->sentence;
+}
+
+// Each of the two neighbours of a sum is within the limit; one launch writes one, the next the other.
+TEST(CheckGiven, TwoLaunchesThatDifferFail) {
+  int launches = 0;
+  const Launch launch = [&](const Problem& p, cudaStream_t stream) {
+    kClean(p, stream);
+    if (++launches % 2) return;
+    float sum = 0;
+    for (int kk = 0; kk < p.k(); ++kk) {
+      sum += to_float(p.a<bf16>()[kk]) * to_float(p.b<bf16>()[int64_t(kk) * p.n()]);
+    }
+    const uint32_t nearest = encode(Format::bf16, sum),
+                   cut = encode(Format::bf16, sum, Rounding::toward_zero);
+    store_code(p.d<bf16>(), Format::bf16, 0, nearest == cut ? cut + 1 : cut);
+  };
+  const CheckResult result = check_given(*host_machine(), {}, launch, with_nan());
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->symptom, Symptom::nondeterministic) << result.failure->sentence;
+}
+
+TEST(CheckGiven, ANumberWhereNanBelongsFails) {
+  const Launch launch = [](const Problem& p, cudaStream_t stream) {
+    kClean(p, stream);
+    p.d<bf16>()[1 * 4 + 0] = from_float<bf16>(1.0f);
+  };
+  EXPECT_TRUE(check_given(*host_machine(), {}, launch, with_nan()).failure);
+}
+
+}  // namespace
+}  // namespace gg

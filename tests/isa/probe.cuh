@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// What every probe needs: a machine that can run it, and arrays that both sides read. A probe is one block;
+// each lane and each warp has data of its own, so that results in the wrong place don't look right.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/check.h"
+#include "common/device.h"
+
+namespace probe {
+
+class Probe : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gg::choose_device(gg::Options::Device::gpu, {});
+    } catch (const gg::Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+template <class T>
+class Array {  // a copy on the device, for the length of a test
+ public:
+  explicit Array(const std::vector<T>& values) : size_(values.size()) {
+    GG_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
+    GG_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  Array(const Array&) = delete;
+  ~Array() { cudaFree(data_); }
+  T* get() const { return data_; }
+  std::vector<T> read() const {  // waits for the kernel, and reports what went wrong in it
+    std::vector<T> values(size_);
+    GG_CHECK(cudaGetLastError());
+    GG_CHECK(cudaDeviceSynchronize());
+    GG_CHECK(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_;
+};
+
+}  // namespace probe
