@@ -13,14 +13,17 @@
 
 namespace chapter {
 
+// [block]
 constexpr int THREADS_X = 32;  // one warp along the columns: its reads of B and writes of D are contiguous
 constexpr int THREADS_Y = 16;  // rows of a block: all read the same B, mostly from L1
 constexpr int THREADS = THREADS_X * THREADS_Y;
+// [/block]
 
 // [kernel]
+// The bound is the block's size alone: a kernel this small never runs out of registers.
 template <class T>
-__global__ __launch_bounds__(THREADS)  // the block's size; a kernel this small never runs out of registers
-    void grouped_gemm(const T* a, const T* b, T* d, int rows, int n, int k) {
+__global__ void __launch_bounds__(THREADS)
+    grouped_gemm(const T* a, const T* b, T* d, int rows, int n, int k) {
   const int row = int(blockIdx.x) * THREADS_Y + int(threadIdx.y);
   const int col = int(blockIdx.y) * THREADS_X + int(threadIdx.x);
   if (row >= rows || col >= n) return;

@@ -27,14 +27,13 @@ struct alignas(16) Vector {
   T x[VEC<T>];
 };
 
-// [vector]
 // VEC elements of a row, zeros from the `valid`-th on. `wide`: all rows start at multiples of 16 bytes, so a
 // vector is inside its row or outside, and inside it is one load.
 template <class T>
 __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   Vector<T> v = {};
   if (wide) {
-    if (valid > 0) reinterpret_cast<uint4&>(v) = *reinterpret_cast<const uint4*>(src);
+    if (valid > 0) v = *reinterpret_cast<const Vector<T>*>(src);
   } else {
     for (int e = 0; e < VEC<T>; ++e) {
       if (e < valid) v.x[e] = src[e];
@@ -42,7 +41,6 @@ __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   }
   return v;
 }
-// [/vector]
 
 // Where element r of row kk of A's slice, and element c of a row of B's, lie in shared memory: a warp's
 // stores then spread over all 32 banks, and the four neighbours that `compute` reads at once stay together.
@@ -52,11 +50,11 @@ __device__ int swizzle_a(int kk, int r) {
 }
 __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
 
+// Two blocks per SM, so that one computes while the other waits: 128 registers per thread.
 template <class T, class Offset>
-__global__ __launch_bounds__(THREADS,
-                             2)  // two blocks per SM: one computes while the other waits; 128 registers
-    void grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k,
-                      int64_t b_group_stride, bool wide_a, bool wide_b) {
+__global__ void __launch_bounds__(THREADS, 2)
+    grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride,
+                 bool wide_a, bool wide_b) {
   // [tile]
   const int group = int(blockIdx.z);
   const int64_t row_begin = offsets[group];
@@ -76,13 +74,17 @@ __global__ __launch_bounds__(THREADS,
   const int b_r = thread / (BN / VEC<T>), b_c = thread % (BN / VEC<T>)*VEC<T>;  // and of B
   const T* a_src = a + int64_t(a_r) * k + a_c;
   const T* b_src = b + int64_t(b_r) * n + b_c;
+  const bool a_inside = row0 + a_r < rows;
+  const int b_valid = n - col0 - b_c;
   Vector<T> a_next, b_next;
 
   // [load]
-  auto load = [&](int k_tile) {  // starts reading a slice into registers
+  auto load = [&](int k_tile) {  // starts reading a slice into registers; slices come in order
     const int k0 = k_tile * BK<T>;
-    a_next = load_vector(a_src + k0, row0 + a_r < rows ? k - k0 - a_c : 0, wide_a);
-    b_next = load_vector(b_src + int64_t(k0) * n, k0 + b_r < k ? n - col0 - b_c : 0, wide_b);
+    a_next = load_vector(a_src, a_inside ? k - k0 - a_c : 0, wide_a);
+    b_next = load_vector(b_src, k0 + b_r < k ? b_valid : 0, wide_b);
+    a_src += BK<T>;
+    b_src += int64_t(BK<T>) * n;
   };
   auto store = [&](int stage) {  // puts the slice into shared memory, as floats
 #pragma unroll
@@ -123,6 +125,7 @@ __global__ __launch_bounds__(THREADS,
   };
   // [/compute]
 
+  // [loop]
   const int k_tiles = (k + BK<T> - 1) / BK<T>;
   load(0);
   store(0);
@@ -133,6 +136,7 @@ __global__ __launch_bounds__(THREADS,
     store((k_tile + 1) % 2);
     __syncthreads();  // slice k_tile + 1 is in shared memory, and nobody reads slice k_tile any more
   }
+  // [/loop]
 
 #pragma unroll
   for (int i = 0; i < 8; ++i) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 04: what it supports and how it is launched.
+
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "04_persistent",
+      .arch = gg::Arch::sm_80,
+      .title = "blocks walk all problems' tiles",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "rows are copied in pieces of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .previous = "03_tensor_cores",
+      .options = {"blocks", "tile", "print-schedule"},
+      .tiles = {{128, 128}, {64, 64}},
+      .own_sizes = true,
+      .reads_offsets_on_host = true,
+      .print_schedule = chapter::print_schedule<gg::Shape>,
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+      argc, argv, info,
+      []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch(p.a_ptrs<A>(), p.b_ptrs<B>(), p.d_ptrs<D>(), p.sizes(), p.leading_dims(), p.groups(),
+                        p.tile(), p.blocks(), stream);
+      });
+}
