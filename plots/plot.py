@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Draws every figure that the measurements allow; one line each says what was not drawn and why.
+
+  plot.py --data DIR [--data DIR ...] --out DIR
+
+The figures show the first directory that holds measurements; those of the others are added as diamonds.
+"""
+
+import argparse
+import math
+import os
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+import results  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+GREY, DARK, SHADE = "#6e7681", "#24292f", "#f3f4f6"
+PARTS = [("01", "#a8650f"), ("03", "#0b7a69"), ("06", "#1f62c9"), ("08", "#7b3fb0"), ("09", "#bf2c50")]
+MARKERS = "osD^vP*X"
+PAPER = dict(facecolor="white", edgecolor="none", pad=0.8)
+DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
+# Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
+DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
+             "NVIDIA A100-SXM4-80GB": (312, 2.04)}
+
+
+class NoData(Exception):
+    """Why a figure cannot be drawn."""
+
+
+def figures(chapters):
+    """Name of each figure and the function that draws it; timeline, counts and error will be added here."""
+    yield "ladder", ladder
+    for chapter in chapters:
+        yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
+    yield "roofline", roofline
+    yield "skew", skew
+    yield "occupancy", occupancy
+
+
+def ladder(plt, data):
+    rows, inputs = data.of("prefill")
+    extra = data.added("prefill", inputs)
+    own = {row.chapter: row for row in rows if not row.peer}
+    timed = [row.tflops for row in [*own.values(), *extra] if row.timed]
+    if not timed:
+        raise NoData("no chapter was timed on set prefill in bf16")
+    names = [chapter.id for chapter in data.chapters]
+    best, roofs = results.best_peer(rows), [row.roof_tflops for row in rows if row.roof_tflops]
+    lines = [(f"measured roof {roofs[-1]:.3g}", roofs[-1], "-")] if roofs else []
+    lines += [(f"{best.peer} {best.tflops:.3g}", best.tflops, "--")] if best else []
+    floor = 10 ** math.floor(math.log10(min(timed) / 1.5))
+
+    fig, ax = canvas(plt, "What each chapter gains",
+                     f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, bf16",
+                     width=max(8, 3 + 0.72 * len(names)), bottom=76)
+    ax.set(xlim=(-0.5, len(names) - 0.5), yscale="log", ylabel="TFLOP/s, log scale",
+           ylim=(floor, 1.8 * max(timed + [y for _, y, _ in lines])))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
+    ax.grid(axis="x", visible=False)
+    for x, chapter in enumerate(data.chapters):
+        row, before = own.get(chapter.id), own.get(chapter.previous)
+        if not row or not row.timed:
+            ax.text(x, floor * 1.15, "failed" if row else "not\ntimed", ha="center", va="bottom", color=GREY)
+            continue
+        ax.bar(x, row.tflops - floor, bottom=floor, width=0.76, color=colour(chapter.id))
+        ax.text(x, row.tflops * 1.05, f"{row.tflops:.3g}", ha="center", va="bottom", bbox=PAPER)
+        if before and before.timed:
+            gain = row.tflops / before.tflops
+            text = f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"
+            text += "" if names[x - 1] == chapter.previous else "\non " + chapter.previous.split("_")[0]
+            text += "\nslower" if gain < 0.995 else ""
+            ax.text(x, row.tflops / 1.1, text, ha="center", va="top", color="white")
+    for row in extra:
+        ax.plot(names.index(row.chapter) + 0.38, row.tflops, **DIAMOND)
+    for _, y, dashes in lines:
+        ax.axhline(y, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
+    name_ends(ax, [(len(names) - 0.5, y, text, DARK) for text, y, _ in lines])
+    return fig, rows + extra
+
+
+def step(plt, data, chapter):
+    rows, inputs = data.of("step")
+    extra = [row for row in data.added("step", inputs) if row.chapter == chapter.id]
+    mine = [row for row in rows if not row.peer and row.chapter == chapter.id]
+    before = [row for row in rows if not row.peer and row.chapter == chapter.previous]
+    if not any(row.timed for row in mine + extra):
+        raise NoData("the chapter was not timed on set step in bf16")
+    library = rival(rows, chapter.id)
+    curves = [(library, library and library[0].peer, dict(color=DARK, ls="--", lw=1.4)),
+              (before, chapter.previous, dict(color=GREY, marker="o", ms=4)),
+              (mine, chapter.id, dict(color=colour(chapter.id), marker="o"))]
+    shown = library + before + mine + extra
+    roof = sorted({row.m_max: row.roof_tflops for row in rows if row.roof_tflops}.items())
+    top = 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
+
+    groups, _, _, n, k = shown[-1].shape
+    fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
+                     f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, bf16")
+    ticks = log2(ax, sorted({row.m_max for row in shown}))
+    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), ylim=(0, top), xlabel="rows per group, log scale",
+           ylabel="TFLOP/s")
+    if roof:
+        ax.fill_between(*zip(*roof), top, color=SHADE, lw=0, zorder=0)
+        ax.text(roof[0][0], top * 0.98, " above the measured roof", va="top", color=GREY)
+    ends = []
+    for some, name, look in curves:
+        some = curve(ax, some, lambda row: row.m_max, lambda row: row.tflops, look)
+        ink, last = look["color"], [row for row in some if row.timed][-1:]
+        ends += [(row.m_max, row.tflops, f"{name} {row.tflops:.3g}", ink) for row in last]
+        for row in some:
+            if not row.ok:
+                ax.text(row.m_max, top * 0.06, "failed", rotation=90, ha="center", va="bottom", color=ink)
+    ax.plot([row.m_max for row in extra], [row.tflops for row in extra], **DIAMOND)
+    name_ends(ax, ends)
+    return fig, shown
+
+
+def roofline(plt, data):
+    found = {name: data.of(name) for name in ("decode", "skewed", "prefill")}
+    dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer]
+    extra = [row for name, (_, how) in found.items() for row in data.added(name, how)]
+    if not dots:
+        raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
+    inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
+    # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each are the two.
+    roofs = [(row.roof_tflops, row.roof_tflops / row.intensity) for row in dots if row.roof_tflops]
+    roofs = [("measured", "-", *map(max, zip(*roofs)))] if roofs else []
+    roofs += [("datasheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
+    left, right = min(row.intensity for row in dots) / 1.9, max(row.intensity for row in dots) * 1.2
+    low = min(row.tflops for row in dots + extra) / 2.5
+    high = 1.5 * max([row.tflops for row in dots + extra] + [rate for _, _, rate, _ in roofs])
+
+    fig, ax = canvas(plt, "Every chapter under the roofs",
+                     f"sets decode, skewed and prefill; {inputs} inputs, bf16")
+    log2(ax, [2**e for e in range(math.ceil(math.log2(left)), math.floor(math.log2(right)) + 1)])
+    ax.set(xlim=(left, right), ylim=(low, high), yscale="log", ylabel="TFLOP/s, log scale",
+           xlabel="FLOP per byte of unavoidable traffic (A, B and D once each), log scale")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ends = []
+    for name, dashes, rate, bandwidth in roofs:
+        xs = sorted({left, rate / bandwidth, right})
+        ax.plot(xs, [min(rate, bandwidth * x) for x in xs], color=DARK, ls=dashes, lw=1.3)
+        ends.append((right, rate, f"{name} {rate:.3g}, {bandwidth:.2g} TB/s", DARK))
+    for name, x in {row.set: row.intensity for row in dots}.items():
+        ax.axvline(x, color=GREY, lw=0.8, ls=(0, (1, 3)), zorder=0.5)
+        ax.text(x, low * 1.08, f"{name} ", ha="right", va="bottom", color=GREY)
+    for number, chapter in enumerate(data.chapters):
+        some = [row for row in dots if row.chapter == chapter.id]
+        look = dict(color=colour(chapter.id), marker=MARKERS[number % 8], lw=0.9, ms=6, mec="white", mew=0.6)
+        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look)
+        ends += [(row.intensity, row.tflops, chapter.id, look["color"]) for row in some[-1:]]
+    ax.plot([row.intensity for row in extra], [row.tflops for row in extra], **DIAMOND)
+    name_ends(ax, ends)
+    return fig, dots + extra
+
+
+def skew(plt, data):
+    rows, inputs = data.of("skew")
+    equal = {row.chapter: row.us_median for row in rows
+             if row.timed and not row.peer and row.m_max * row.groups == row.m_total}
+    rows = [row for row in rows if not row.peer and row.chapter in equal]
+    if not rows:
+        raise NoData("no chapter was timed on the equal groups of set skew in bf16")
+
+    def ratio(row):
+        return row.m_max * row.groups / row.m_total
+
+    def slowdown(row):
+        return row.us_median / equal[row.chapter]
+
+    groups, m_total, _, n, k = rows[0].shape
+    fig, ax = canvas(plt, "What uneven groups cost",
+                     f"{m_total} rows in {groups} groups, N = {n}, K = {k}; {inputs} inputs, bf16")
+    ticks = log2(ax, sorted({round(ratio(row), 1) for row in rows}))
+    top = 1.1 * max(slowdown(row) for row in rows if row.timed)
+    ax.set(xlim=(ticks[0] / 1.06, ticks[-1] * 1.06), ylim=(0, top),
+           xlabel="rows of the largest group / mean rows, log scale", ylabel="time / time of equal groups")
+    ax.axhline(1, color=DARK, lw=1)
+    ends = []
+    for number, chapter in enumerate(data.chapters):
+        look = dict(color=colour(chapter.id), marker=MARKERS[number % 8], lw=1.4)
+        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look)
+        ends += [(ratio(row), slowdown(row), chapter.id, look["color"]) for row in some if row.timed][-1:]
+    name_ends(ax, ends)
+    return fig, rows
+
+
+def occupancy(plt, data):
+    fig, ax = canvas(plt, "What a tile of BM rows wastes",
+                     "useful rows of a group of M rows: M / (BM · ⌈M / BM⌉)", right=14)
+    log2(ax, [2**e for e in range(11)])
+    ax.set(xlim=(1, 1024), ylim=(0, 108), xlabel="rows per group, log scale",
+           ylabel="useful rows, % of computed rows")
+    sizes = range(1, 1025)
+    for bm, shade in ((64, "#69b5a9"), (128, "#0b7a69"), (256, "#07463d")):
+        ax.plot(sizes, [100 * m / (math.ceil(m / bm) * bm) for m in sizes], color=shade, lw=1.4)
+        ax.text(bm, 102, f"BM {bm}", ha="center", va="bottom", color=shade, weight="bold")
+    return fig, []
+
+
+def colour(chapter_id):
+    """One colour for each part of the course: 01-02, 03-05, 06-07, 08, 09."""
+    return [shade for first, shade in PARTS if chapter_id >= first][-1]
+
+
+def rival(rows, chapter_id):
+    """One library's rows, of this chapter's run if it has any: whose cover most, then the fastest."""
+    peers = [row for row in rows if row.peer and row.timed]
+    by_name = {}
+    for row in [row for row in peers if row.chapter == chapter_id] or peers:
+        by_name.setdefault(row.peer, {})[row.shape] = row
+
+    def rank(some):
+        return len(some), math.prod(row.tflops for row in some.values())
+
+    return list(max(by_name.values(), key=rank, default={}).values())
+
+
+def canvas(plt, title, below, width=8, right=150, bottom=62):
+    """A figure with one pair of axes; margins in points, so that they stay when the figure grows."""
+    fig, ax = plt.subplots(figsize=(width, 4.5))
+    fig.subplots_adjust(50 / (72 * width), bottom / 324, 1 - right / (72 * width), 1 - 48 / 324)
+    ax.set_title(title)
+    ax.text(0, 1.025, below, transform=ax.transAxes, color=GREY)
+    return fig, ax
+
+
+def log2(ax, ticks):
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    return ticks
+
+
+def curve(ax, rows, x, y, look):
+    """A line through rows in order of x, broken where a check failed."""
+    rows = sorted(rows, key=x)
+    ax.plot([x(row) for row in rows], [y(row) if row.timed else math.nan for row in rows], **look)
+    return rows
+
+
+def name_ends(ax, ends, gap=11.5):
+    """Names, (x, y, text, colour) each, beside the axes where lines end, pushed apart until none overlaps."""
+    point = 72 / ax.figure.dpi
+    box = ax.get_window_extent()
+    places = [ax.transData.transform((x, y)) * point for x, y, _, _ in ends]
+    heights = [height for _, height in places]
+    for _ in range(500):
+        for low, high in pairwise(sorted(range(len(ends)), key=lambda i: places[i][1])):
+            overlap = max(0, gap - (heights[high] - heights[low]))
+            heights[low], heights[high] = heights[low] - overlap / 2, heights[high] + overlap / 2
+        heights = [min(max(height, box.y0 * point + gap / 2), box.y1 * point + gap) for height in heights]
+    for (x, y, text, ink), (across, up), height in zip(ends, places, heights):
+        shift = box.x1 * point - across + 10, height - up
+        leader = dict(arrowstyle="-", color=ink, lw=0.6, shrinkA=1, shrinkB=4, relpos=(0, 0.5))
+        ax.annotate(text, (x, y), xytext=shift, textcoords="offset points", color=ink, va="center", size=8.5,
+                    arrowprops=leader if abs(shift[1]) > 3 or shift[0] > 23 else None, annotation_clip=False)
+
+
+def sign(fig, rows, data):
+    """The footer: where the numbers come from."""
+    run = [row for row in rows if row in data.extra]
+    text = results.provenance([row for row in rows if row not in run])
+    text += "\ndiamonds, this run: " + results.provenance(run) if run else ""
+    text = text.strip() or "drawn from the formula, nothing measured"
+    fig.text(6 / fig.bbox.width, 6 / fig.bbox.height, text, size=7, color=GREY, va="bottom")
+
+
+class Data:
+    """The newest rows of one device (the one measured most, unless named), and those of a reader's run."""
+
+    def __init__(self, directories, gpu, chapters):
+        first, *others = [rows for rows in map(results.read_rows, directories) if rows] or [[]]
+        devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
+        self.device = devices.most_common(1)[0][0] if devices else ""
+        self.others = sorted(set(devices) - {self.device})
+        self.rows = results.newest(row for row in first if row.device == self.device)
+        self.extra = results.newest(row for rows in others for row in rows)
+        self.chapters = chapters
+        for row in self.rows + self.extra:
+            row.variant = results.variant(row, chapters)
+
+    def of(self, name):
+        """The bf16 rows of a set, cold unless there are only warm ones, and which of the two they are.
+
+        Without cublas_plain, which computes another problem: one B for all groups.
+        """
+        rows = [row for row in self.rows if row.set == name and row.format == "bf16" and not row.variant]
+        return results.cold_if_any([row for row in rows if row.peer != "cublas_plain"])
+
+    def added(self, name, inputs):
+        known = {chapter.id for chapter in self.chapters}
+        ours = [row for row in self.extra if row.timed and row.chapter in known]
+        ours = [row for row in ours if not row.peer and not row.variant]
+        return [row for row in ours if (row.set, row.format, row.warm) == (name, "bf16", inputs == "warm")]
+
+
+def draw(data, out):
+    """Writes the figures; returns False if matplotlib is missing."""
+    out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("MPLCONFIGDIR", str(out.resolve() / ".matplotlib"))  # not in the home directory
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        print(f"plots: no figures: {sys.executable} has no matplotlib; `cmake --preset tour` fetches it",
+              file=sys.stderr)
+        return False
+    matplotlib.rcdefaults()  # not the reader's own settings
+    plt.style.use(HERE / "style.mplstyle")
+    if data.rows and not any(row.roof_tflops for row in data.rows):
+        print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
+    if data.rows and not any(row.peer for row in data.rows):
+        print("plots: no libraries: no row has a peer; --peer times them")
+    for device in data.others:
+        print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")
+    for name, function in figures(data.chapters):
+        try:
+            fig, rows = function(plt, data)
+        except NoData as reason:
+            print(f"plots: {name}: not drawn, {reason}")
+            continue
+        sign(fig, rows, data)
+        beside = out / f".{name}.svg"
+        fig.savefig(beside, format="svg", metadata={"Date": None, "Creator": None, "Title": name})
+        beside.replace(out / f"{name}.svg")
+        plt.close(fig)
+        print(f"plots: {name}: {out / name}.svg")
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/data)")
+    parser.add_argument("--out", type=Path, required=True, help="where the .svg files go")
+    parser.add_argument("--gpu", default="", help="part of the device's name, where several are measured")
+    parser.add_argument("--repo", type=Path, default=HERE.parent, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    try:
+        data = Data(args.data or [HERE / "data"], args.gpu, results.read_chapters(args.repo))
+        return 0 if draw(data, args.out) else 1
+    except results.BadData as error:
+        print(f"plots: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"plots: cannot write: {error}", file=sys.stderr)
+        return 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Takes a tour's measurements into plots/data, then writes the READMEs' tables and plots/figures.
+
+  cmake --build build --target publish        # the only thing that changes plots/ and the tables
+
+A table stands between the marks <!-- table --> and <!-- /table -->; the rest of a README is left as it is.
+"""
+
+import argparse
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+import plot  # noqa: E402
+from results import COLUMNS, BadData, best_peer, provenance, read_chapters, read_csv  # noqa: E402
+
+NONE = "–"
+SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
+ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
+DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+
+
+def write(path, text):
+    """Writes beside and renames, so that a full disk leaves the earlier file whole."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(beside, path)
+    print(f"publish: {path}")
+
+
+def collect(run, data):
+    """Adds the measurements of a run to data/<gpu>/<chapter>.csv; of two of one thing the newer stays."""
+    rows = [row for path in sorted(run.glob("*.csv")) for row in read_csv(path)]
+    devices = {row["device"] for row in rows if row["us_median"]}  # the emulator is none: it never times
+    found = {}
+    for row in rows:
+        if row["device"] in devices and (row["us_median"] or row["ok"] == "0"):
+            gpu = re.sub(r"[^a-z0-9]+", "-", row["device"].lower().removeprefix("nvidia ")).strip("-")
+            found.setdefault(data / gpu / f"{row['chapter']}.csv", []).append(row)
+    for path, rows in found.items():
+        rows = sorted((read_csv(path) if path.exists() else []) + rows, key=lambda row: row["date"])
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        latest = {tuple(row[column] for column in SAME): at for at, row in enumerate(rows)}
+        writer.writerows(rows[at] for at in sorted(latest.values()))
+        write(path, text.getvalue())
+
+
+def lines_changed(chapter, chapters):
+    """Lines added and removed against the predecessor's kernel.cuh, whitespace ignored."""
+    before = next((c.kernel for c in chapters if c.id == chapter.previous), Path(os.devnull))
+    if not chapter.kernel.exists() or not before.exists():
+        return NONE
+    command = "git diff --no-index --no-ext-diff --diff-algorithm=myers --numstat -w".split()
+    command += [before, chapter.kernel]
+    numbers = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    return f"+{numbers[0]}" + (f" −{numbers[1]}" if chapter.previous else "") if numbers else "0"
+
+
+def value(row, column):
+    """A number as a reader wants it, `failed` where the check failed, a dash where nothing was measured."""
+    if row and not row.ok:
+        return "failed"
+    if column == "% of roof":
+        number = row and row.roof_tflops and 100 * row.tflops / row.roof_tflops
+        return f"{number:.2g} %" if number else NONE
+    number = row and getattr(row, column)
+    return NONE if not number else f"{number:.0f}" if number >= 100 else f"{number:#.3g}"
+
+
+def table(head, texts, rows):
+    """A Markdown table; its first `texts` columns are text, the others numbers."""
+    rule = ["---" if i < texts else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+def ladder_table(data):
+    (prefill, inputs), (decode, also) = data.of("prefill"), data.of("decode")
+    fast = {row.chapter: row for row in prefill if not row.peer}
+    small = {row.chapter: row for row in decode if not row.peer}
+    lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
+              value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
+              value(small.get(chapter.id), "us_median"), lines_changed(chapter, data.chapters)]
+             for chapter in data.chapters]
+    head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
+            "lines changed"]
+    text = table(head, 3, lines)
+    if not prefill + decode:
+        return text + "\n\nNothing is measured yet."
+    how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
+    notes = ["bf16", how]
+    roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops], best_peer(prefill)
+    notes += [f"measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`"] if roofs else []
+    version = f" ({best.version})" if best and best.version else ""
+    notes += [f"fastest library there: {best.peer}{version}, {best.tflops:.3g} TFLOP/s"] if best else []
+    return f"{text}\n\n{'; '.join(notes)}.\n{provenance(prefill + decode)}."
+
+
+def chapter_table(data, chapter):
+    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it."""
+    def place(problem):
+        name, fmt, shape = problem
+        return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
+
+    mine = [row for row in data.rows if row.chapter == chapter.id and row.set not in DRAWN]
+    lines, shown = [], []
+    for name, fmt, shape in sorted({(row.set, row.format, row.shape) for row in mine}, key=place):
+        groups, m_total, m_max, n, k = shape
+        first = f"`{name}`{'' if fmt == 'bf16' else ' ' + fmt}: " \
+                f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
+        rows = [row for row in data.rows if (row.set, row.format, row.shape) == (name, fmt, shape)]
+        found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
+        ours = [row for row in rows if row.chapter == chapter.id]
+        others = sorted((row for row in ours if row.variant and row.timed), key=lambda row: row.us_median)
+        peers = sorted({row.peer for row in ours if row.peer})
+        for who, peer, told in [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]),
+                                (chapter.previous, "", ""), *((chapter.id, peer, "") for peer in peers)]:
+            cold, warm = (found.get((who, peer, told, warm)) for warm in (False, True))
+            some = [row for row in (cold, warm) if row]
+            if some:
+                shown += some
+                label = f"{peer} ({some[0].version})".replace(" ()", "") if peer else f"{who} {told}".strip()
+                lines.append([first, label, value(cold, "us_median"), value(warm, "us_median"),
+                              value(cold, "tflops"), value(warm, "tflops"),
+                              value(cold, "gbytes_per_s"), value(cold, "% of roof")])
+                first = ""
+    if not lines:
+        return "Nothing is measured yet."
+    head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
+            "% of roof cold"]
+    return table(head, 2, lines) + f"\n\n{provenance(sorted(shown, key=lambda row: row.date))}."
+
+
+def fill(readme, text):
+    """Puts a table between the marks of a README; says so where there is no place for it."""
+    old = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    marked = f"<!-- table -->\n{text}\n<!-- /table -->"
+    new, count = re.subn(r"(?s)<!-- table -->.*?<!-- /table -->", lambda _: marked, old, count=1)
+    if count:
+        write(readme, new)
+    else:
+        print(f"publish: {readme}: no <!-- table --> and <!-- /table -->, so no table")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="directory with the CSV files of a tour, taken in first")
+    parser.add_argument("--gpu", default="", help="part of the device's name, where several are measured")
+    parser.add_argument("--repo", type=Path, default=plot.HERE.parent, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    plots = args.repo / "plots"
+    try:
+        if args.run:
+            collect(args.run, plots / "data")
+        data = plot.Data([plots / "data"], args.gpu, read_chapters(args.repo))
+        fill(args.repo / "README.md", ladder_table(data))
+        for chapter in data.chapters:
+            fill(chapter.readme, chapter_table(data, chapter))
+        return 0 if plot.draw(data, plots / "figures") else 1
+    except BadData as error:
+        print(f"publish: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"publish: cannot write: {error}", file=sys.stderr)
+        return 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What figures and tables are made of: the rows that chapters append with --csv, and what main.cu says."""
+
+import csv
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+COLUMNS = (
+    "chapter,kernel,device,arch,clock_mhz,cuda,commit,date,set,groups,m_total,m_max,n,k,format,warm,"
+    "us_median,us_p10,us_p90,tflops,gbytes_per_s,roof_tflops,roof_kind,prep_us,peer,ok,clock_after_mhz,"
+    "power_w,version"
+).split(",")
+COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
+TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
+
+
+class BadData(Exception):
+    """A file that cannot be read as measurements; the message is one sentence."""
+
+
+def number(text):
+    try:
+        return int(text) if text.isdigit() else float(text) if text else None
+    except ValueError:
+        return text  # a list, where every group has its own N and K
+
+
+def read_csv(path):
+    """The rows of one file as dictionaries of text; counts, under another header, are left out."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if reader.fieldnames == COUNT_COLUMNS:
+                return []
+            if reader.fieldnames != COLUMNS:
+                raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
+            rows = list(reader)
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise BadData(f"{path}: cannot be read: {error}") from error
+    if any(None in row or None in row.values() for row in rows):
+        raise BadData(f"{path}: a row does not have {len(COLUMNS)} fields")
+    return rows
+
+
+def read_rows(directory):
+    """Every measurement under a directory, oldest first."""
+    rows = []
+    for path in sorted(Path(directory).rglob("*.csv")):
+        for fields in read_csv(path):
+            row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
+            row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
+            row.ok = row.ok == 1
+            row.timed = row.ok and row.us_median is not None
+            # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.
+            row.intensity = 1000 * row.tflops / row.gbytes_per_s if row.timed and row.gbytes_per_s else None
+            if row.timed:
+                rows.append(SimpleNamespace(**vars(row) | dict(warm=row.warm == 1)))
+            elif not row.ok:  # what failed its check was timed neither cold nor warm
+                rows += [SimpleNamespace(**vars(row) | dict(warm=warm)) for warm in (False, True)]
+    return sorted(rows, key=lambda row: row.date)
+
+
+def newest(rows):
+    """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
+    latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
+    return sorted(latest.values(), key=lambda row: row.date)
+
+
+def variant(row, chapters):
+    """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
+    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "")
+    return "" if row.peer else " ".join(word for word in row.kernel.split()[1:] if word != default)
+
+
+def cold_if_any(rows):
+    """The rows with cold inputs, or the warm ones if no chapter has others; and which of the two they are."""
+    warm = bool(rows) and not any(not row.warm and not row.peer for row in rows)
+    return [row for row in rows if row.warm == warm], "warm" if warm else "cold"
+
+
+def best_peer(rows):
+    """The fastest library row, or None."""
+    return max((row for row in rows if row.peer and row.timed), key=lambda row: row.tflops, default=None)
+
+
+def provenance(rows):
+    """GPU, clocks, CUDA version, dates and commits of some rows in one line."""
+    def span(values):
+        values = sorted({value for value in values if value})
+        return " to ".join(str(value) for value in dict.fromkeys(values[:1] + values[-1:]))
+
+    clocks = span(clock for row in rows for clock in (row.clock_mhz, row.clock_after_mhz))
+    cuda = span(row.cuda for row in rows)
+    commits = [re.sub(r"^(\w{10})\w*", r"\1", row.commit) for row in reversed(rows) if row.commit]
+    commits = list(dict.fromkeys(commits))
+    some = ", ".join(commits[:2]) + (f" and {len(commits) - 2} more" if len(commits) > 2 else "")
+    facts = [", ".join(sorted({row.device for row in rows})), clocks and f"{clocks} MHz",
+             cuda and f"CUDA {cuda}", span(row.date[:10] for row in rows), some and f"commit {some}"]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def read_chapters(repo):
+    """The chapters in order of reading, from the fields of gg::Chapter in main.cu: none has to be built."""
+    chapters = []
+    for main in sorted(Path(repo, "chapters").glob("*/main.cu")):
+        text = main.read_text(encoding="utf-8")
+        def field(name, pattern=r'"([^"]*)"'):
+            found = re.search(rf"\.{name}\s*=\s*{pattern}", text)
+            return found[1] if found else ""
+        chapters.append(SimpleNamespace(
+            id=main.parent.name, title=field("title"), arch=field("arch", r"gg::Arch::(\w+)"),
+            previous=field("previous"), kernel=main.parent / "kernel.cuh", readme=main.parent / "README.md",
+            tile=re.sub(r",\s*", "x", field("tiles", r"\{\s*\{\s*(\d+,\s*\d+)"))))  # the first is the default
+    return chapters
