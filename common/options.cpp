@@ -119,13 +119,13 @@ Formats choose_formats(const std::string& in, const std::string& out, const std:
                      out.empty() ? "" : " --d-dtype ", out.c_str(), chapter.id, join(names, ", ").c_str()));
 }
 
-const Option& find_option(const std::string& argument, const Chapter& chapter) {
+const Option* find_option(const std::string& argument, const Chapter& chapter) {
   if (argument.rfind("--", 0) == 0) {
     for (const Option& option : kOptions) {
       if (argument.substr(2) != option.name) continue;
       GG_REQUIRE(!option.of_chapter || has(chapter.options, option.name),
                  "%s: %s has no such option; --help lists them", argument.c_str(), chapter.id);
-      return option;
+      return &option;
     }
   }
   throw Error(Exit::bad_input, format("%s: no such option; --help lists them", argument.c_str()));
@@ -138,7 +138,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   std::string in_dtype, d_dtype;
   bool only_check = false, only_bench = false;
   for (int i = 1; i < argc; ++i) {
-    const Option& option = find_option(argv[i], chapter);
+    const Option& option = *find_option(argv[i], chapter);
     const std::string name = option.name;
     std::string value;
     if (*option.value) {
