@@ -5,6 +5,7 @@
 #include "common/harness.cuh"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 
@@ -134,6 +135,21 @@ class Run {
     return sets;
   }
 
+  // Microseconds the host takes to write the pointer and size arrays that a launch needs, and to send them.
+  double preparation_us(Buffers& buffers, const Shape& shape) const {
+    constexpr int kRounds = 9;
+    if (!setup_.own_sizes) return 0;
+    std::vector<double> us;
+    for (int r = 0; r < kRounds; ++r) {
+      const auto start = std::chrono::steady_clock::now();
+      buffers.set_shape(shape);
+      us.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::nth_element(us.begin(), us.begin() + kRounds / 2, us.end());
+    return us[kRounds / 2];
+  }
+
   // Random data on the first set, over poison: what fails here is not timed.
   bool correct(Buffers& buffers, const std::function<void(cudaStream_t)>& launch) {
     machine_->fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
@@ -160,6 +176,7 @@ class Run {
   double time(const Shape& shape) {
     if (shape.flops() == 0) return 0;
     BufferSets sets = make_sets(shape);
+    const double prep_us = preparation_us(*sets[0], shape);
     std::vector<Contestant> contestants;
     std::vector<std::string> versions;
     const auto ours = [&](int set, cudaStream_t stream) { launch_(sets[size_t(set)]->problem(), stream); };
@@ -184,6 +201,7 @@ class Run {
       for (size_t i = 0; i < timings.size(); ++i) {
         rows.push_back(row(shape, contestants[i].name, versions[i]));
         add_timing(rows.back(), shape, timings[i], warm);
+        if (contestants[i].name.empty() && prep_us > 0) rows.back()["prep_us"] = number_text(prep_us);
         print(rows.back(), shape);
         if (contestants[i].name.empty()) ours_us = timings[i].median;
       }
@@ -304,13 +322,15 @@ class Run {
   float worst_ratio_ = 0, worst_factor_ = 0;
 };
 
-// The worked example of chapter 04 unless sizes are given.
+// The problems of --set or --m, --n and --k; the worked example of chapter 04 if there are neither.
 void print_schedule(const Options& options, const Chapter& chapter) {
-  const Shape worked{{192, 256}, {320, 448}, {128, 192}, "worked"};
-  const Shape shape = options.one_problem() ? Shape{options.m, options.n, options.k, "own"} : worked;
-  refuse_unsupported(shape, chapter);
-  chapter.print_schedule(shape, options.tile.m ? options.tile : Tile{64, 64},
-                         options.blocks ? options.blocks : 6);
+  std::vector<Shape> shapes = {{{192, 256}, {320, 448}, {128, 192}, "worked"}};
+  if (options.one_problem() || !options.sets.empty()) shapes = shapes_for(options, chapter, options.sets);
+  for (const Shape& shape : shapes) {
+    if (shapes.size() > 1) std::printf("%s\n", shape.describe().c_str());
+    chapter.print_schedule(shape, options.tile.m ? options.tile : Tile{64, 64},
+                           options.blocks ? options.blocks : 6);
+  }
 }
 
 // What the options ask for, without the handling of errors.

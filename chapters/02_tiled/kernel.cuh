@@ -33,7 +33,7 @@ template <class T>
 __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   Vector<T> v = {};
   if (wide) {
-    if (valid > 0) v = *reinterpret_cast<const Vector<T>*>(src);
+    if (valid > 0) reinterpret_cast<uint4&>(v) = *reinterpret_cast<const uint4*>(src);
   } else {
     for (int e = 0; e < VEC<T>; ++e) {
       if (e < valid) v.x[e] = src[e];
@@ -74,17 +74,13 @@ __global__ void __launch_bounds__(THREADS, 2)
   const int b_r = thread / (BN / VEC<T>), b_c = thread % (BN / VEC<T>)*VEC<T>;  // and of B
   const T* a_src = a + int64_t(a_r) * k + a_c;
   const T* b_src = b + int64_t(b_r) * n + b_c;
-  const bool a_inside = row0 + a_r < rows;
-  const int b_valid = n - col0 - b_c;
   Vector<T> a_next, b_next;
 
   // [load]
-  auto load = [&](int k_tile) {  // starts reading a slice into registers; slices come in order
+  auto load = [&](int k_tile) {  // starts reading a slice into registers
     const int k0 = k_tile * BK<T>;
-    a_next = load_vector(a_src, a_inside ? k - k0 - a_c : 0, wide_a);
-    b_next = load_vector(b_src, k0 + b_r < k ? b_valid : 0, wide_b);
-    a_src += BK<T>;
-    b_src += int64_t(BK<T>) * n;
+    a_next = load_vector(a_src + k0, row0 + a_r < rows ? k - k0 - a_c : 0, wide_a);
+    b_next = load_vector(b_src + int64_t(k0) * n, k0 + b_r < k ? n - col0 - b_c : 0, wide_b);
   };
   auto store = [&](int stage) {  // puts the slice into shared memory, as floats
 #pragma unroll

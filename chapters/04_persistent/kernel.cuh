@@ -228,6 +228,7 @@ void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, co
   auto* kernel = tile.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
   const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  // [launch]
   if (blocks == 0) {
     int device = 0, multiprocessors = 0;
     GG_CHECK(cudaGetDevice(&device));
@@ -236,6 +237,7 @@ void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, co
     blocks *= multiprocessors;
   }
   kernel<<<blocks, THREADS, shared_bytes, stream>>>(a_ptrs, b_ptrs, d_ptrs, sizes, leading_dims, groups);
+  // [/launch]
   GG_CHECK(cudaGetLastError());
 }
 

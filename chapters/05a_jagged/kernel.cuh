@@ -22,9 +22,11 @@ constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
 constexpr int VEC = 8;     // elements of one 16-byte copy, a chunk
 constexpr int WARPS_N = 2;
+// [types]
 // Operands of different types take registers to convert: then twice the warps share the larger tile.
 template <class A, class B, int BM>
 constexpr int THREADS = std::is_same_v<A, B> || BM < 128 ? 128 : 256;
+// [/types]
 
 // [swizzle]
 // Byte offset of element c of row r in a tile with CHUNKS chunks to the row. ldmatrix reads the same chunk of
@@ -190,6 +192,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   const int threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 64>;
   const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  // [launch]
   int device = 0, multiprocessors = 0, per_multiprocessor = 0;
   GG_CHECK(cudaGetDevice(&device));
   GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
@@ -198,6 +201,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   const int blocks_per_group = (multiprocessors * per_multiprocessor + groups - 1) / groups;
   kernel<<<dim3(blocks_per_group, groups), threads, shared_bytes, stream>>>(a, b, d, offsets, n, k,
                                                                             b_group_stride);
+  // [/launch]
   GG_CHECK(cudaGetLastError());
 }
 

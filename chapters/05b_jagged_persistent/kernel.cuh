@@ -111,7 +111,6 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     const int k_tiles = (k + BK - 1) / BK;
     // [/tile]
 
-    // [load]
     // Start copying a slice. What lies outside the group, N or K becomes zeros, and none of it is read.
     // Slices past the last one are all zeros, so the loop below has no special case for the end.
     const uint32_t a_dst_addr = a_tile_addr + swizzle<A_CHUNKS>(a_r, a_c);
@@ -139,7 +138,6 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
       }
       gg::ptx::cp_async_commit_group();  // A and B of one slice: B comes last
     };
-    // [/load]
 
     // Two sets of fragments: one is multiplied while the next 16 steps of k arrive in the other.
     gg::ptx::FragmentA<A> a_frag[2][WM / 16];
@@ -235,6 +233,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
                  : tile.m == 64 ? kernel_for<A, B, D, Offset, 64>(tile.n)
                                 : kernel_for<A, B, D, Offset, 32>(tile.n);
   const int team_threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 32>;
+  // [launch]
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0, shared_limit = 0;
   GG_CHECK(cudaGetDevice(&device));
@@ -244,6 +243,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, teams * team_bytes));
   kernel<<<blocks ? blocks : multiprocessors, teams * team_threads, teams * team_bytes, stream>>>(
       a, b, d, offsets, groups, n, k, b_group_stride);
+  // [/launch]
   GG_CHECK(cudaGetLastError());
 }
 

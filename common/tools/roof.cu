@@ -67,7 +67,14 @@ void measure(std::vector<Measured>& measured) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) {
+    const bool help = std::string(argv[1]) == "--help";
+    std::fprintf(help ? stdout : stderr,
+                 "%sgg-roof takes no options: it measures this card's ceilings into build/roof.csv\n",
+                 help ? "" : (std::string(argv[1]) + ": ").c_str());
+    return int(help ? gg::Exit::ok : gg::Exit::bad_input);
+  }
   try {
     const gg::Chapter any = {.id = "gg-roof"};
     const gg::Device device = gg::choose_device(gg::Options::Device::automatic, any);

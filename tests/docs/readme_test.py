@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""The lessons against the tree: quoted code, limits, diff budgets, links, commands, licence lines.
+
+A quote in a README is a fence of `cuda` after a comment that names a file, from the README's folder, and a
+region of it, which stands there between `// [load]` and `// [/load]`; it loses the indentation of that mark:
+
+    <!-- kernel.cuh load -->
+    ```cuda
+    ...
+    ```
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+from functools import cache
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what was built, maybe not everything
+
+SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
+            "What limits it now", "Exercises"]
+CHANGED_LINES = 180
+MAY_CHANGE_MORE = {"03_tensor_cores", "06a_tma", "06b_wgmma_multi_k", "07a_warp_specialized", "08a_tcgen05"}
+NO_DIFF_BUDGET = {"07b_peak_hopper"}  # which may have more headers too
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+QUOTE = re.compile(r"^<!-- (\S+) (\w+) -->\n```cuda\n(.*?)^```$", re.M | re.S)
+COMMENT = re.compile(r"<!--.*?-->", re.S)
+
+
+@cache
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def prose(text):
+    """A README without its fences and comments."""
+    return COMMENT.sub("", FENCE.sub("", text))
+
+
+@cache
+def files():
+    """What is committed, or, without git, what would be: nothing that a build leaves behind."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True)
+    names = listed.stdout.decode().split("\0") if listed.returncode == 0 and (ROOT / ".git").exists() else []
+    if not any(names):
+        for folder, below, here in os.walk(ROOT):
+            at_top = Path(folder) == ROOT
+            below[:] = [b for b in below if b not in (".git", "__pycache__")
+                        and not (at_top and b.startswith("build"))]
+            names += [str(Path(folder, name).relative_to(ROOT)) for name in here]
+    return sorted(ROOT / name for name in names if name and (ROOT / name).is_file())
+
+
+@cache
+def readmes():
+    """All that is Markdown; a lesson counts before it is committed too."""
+    found = {path for path in files() if path.suffix == ".md"}
+    return sorted(found | set(ROOT.glob("*.md")) | set(ROOT.glob("chapters/*/*.md")))
+
+
+@cache
+def chapters():
+    return sorted(path.parent for path in ROOT.glob("chapters/*/main.cu"))
+
+
+def previous_of(chapter):
+    found = re.search(r'\.previous\s*=\s*"([^"]*)"', read(chapter / "main.cu"))
+    return ROOT / "chapters" / found[1] if found and found[1] else None
+
+
+def region(path, name):
+    """The lines between a region's marks, without the indentation of the first."""
+    inside = re.findall(rf"^( *)// \[{name}\]\n(.*?)^ *// \[/{name}\]\n", read(path), re.M | re.S)
+    return re.sub(rf"^{inside[0][0]}", "", inside[0][1], flags=re.M) if len(inside) == 1 else None
+
+
+def commands(text):
+    """Command lines of `sh` fences, and those among inline code that start one of our programs."""
+    lines = []
+    for language, body in FENCE.findall(text):
+        if language == "sh":
+            lines += body.replace("\\\n", " ").splitlines()
+    lines += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(text))]
+    for line in lines:
+        for part in line.split("&&"):
+            if part.strip().startswith("build/bin/"):
+                yield shlex.split(part, comments=True)
+
+
+@cache
+def help_of(program):
+    path = PROGRAMS / program
+    if not path.exists():
+        return ""
+    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=60).stdout
+
+
+class EveryCase(unittest.TestCase):
+    """Reports all that is wrong, not only the first."""
+
+    def setUp(self):
+        self.wrong = []
+
+    def expect(self, condition, *words):
+        if not condition:
+            self.wrong.append(" ".join(str(w.relative_to(ROOT) if isinstance(w, Path) else w) for w in words))
+
+    def tearDown(self):
+        if self.wrong:
+            self.fail("\n  " + "\n  ".join(self.wrong))
+
+
+class Chapters(EveryCase):
+    def test_there_are_chapters(self):
+        self.expect(len(chapters()) >= 6, "only", len(chapters()), "chapters found")
+        for folder in (ROOT / "chapters").iterdir():
+            self.expect(not folder.is_dir() or folder in chapters(), folder, "has no main.cu")
+
+    def test_three_files_within_their_limits(self):
+        for chapter in chapters():
+            limits = {"kernel.cuh": 350 if chapter.name >= "07b" else 250, "main.cu": 30, "README.md": 200}
+            for name, most in limits.items():
+                path = chapter / name
+                self.expect(path.exists(), path, "is missing")
+                count = len(read(path).splitlines()) if path.exists() else 0
+                self.expect(count <= most, path, "has", count, "lines, at most", most, "are allowed")
+            others = {path.name for path in chapter.iterdir()} - set(limits)
+            self.expect(not others or chapter.name in NO_DIFF_BUDGET, chapter, "also holds", sorted(others))
+
+    def test_kernels_differ_little_from_their_predecessors(self):
+        for chapter in chapters():
+            before = previous_of(chapter)
+            if not before or chapter.name in NO_DIFF_BUDGET:
+                continue
+            command = "git diff --no-index --no-ext-diff --diff-algorithm=myers --numstat -w".split()
+            pair = [before / "kernel.cuh", chapter / "kernel.cuh"]
+            numbers = subprocess.run(command + pair, capture_output=True, text=True, cwd=ROOT).stdout.split()
+            self.expect(len(numbers) > 1, chapter, "cannot be compared with", before)
+            changed = sum(map(int, numbers[:2]))
+            if chapter.name in MAY_CHANGE_MORE:
+                readme = read(chapter / "README.md") if (chapter / "README.md").exists() else ""
+                explained = re.search(r"more\s+than\s+180\s+lines\s+because\s", readme)
+                self.expect(changed <= CHANGED_LINES or explained, chapter, "changes", changed, "lines; its README",
+                            "must say so: has more than 180 lines because ...")
+            else:
+                self.expect(changed <= CHANGED_LINES, chapter / "kernel.cuh", f"changes {changed} lines of",
+                            before.name + "'s, at most", CHANGED_LINES, "are allowed")
+
+
+class Lessons(EveryCase):
+    def setUp(self):
+        super().setUp()
+        self.lessons = [(c, read(c / "README.md")) for c in chapters() if (c / "README.md").exists()]
+        self.assertTrue(self.lessons)
+
+    def test_eight_sections_in_order(self):
+        for chapter, text in self.lessons:
+            found = re.findall(r"^## (.*)$", FENCE.sub("", text), re.M)
+            self.expect(found == SECTIONS, chapter / "README.md", "has the sections", found)
+            for name, body in zip(found, re.split(r"^## .*$", text, flags=re.M)[1:]):
+                self.expect(len(prose(body).strip()) + len(FENCE.findall(body)) > 20, chapter / "README.md",
+                            "says nothing under", name)
+
+    def test_quotes_equal_their_files(self):
+        for chapter, text in self.lessons:
+            path, quotes = chapter / "README.md", QUOTE.findall(text)
+            own = [name for file, name, _ in quotes if file == "kernel.cuh"]
+            self.expect(3 <= len(own) <= 5, path, "quotes", len(own), "regions of kernel.cuh, not 3 to 5")
+            self.expect(len(set(own)) == len(own), path, "quotes a region twice")
+            unmarked = sum(language in ("cuda", "cpp", "c") for language, _ in FENCE.findall(text)) - len(quotes)
+            self.expect(unmarked == 0, path, "has", unmarked, "fences of code that name no region")
+            for file, name, quoted in quotes:
+                source = chapter / file
+                actual = region(source, name) if source.exists() else None
+                self.expect(actual is not None, path, f"quotes {file} {name}: there is no such region, or two")
+                self.expect(actual in (None, quoted), path, f"quotes {file} {name}, but not as it is there")
+
+    def test_marks_come_in_pairs(self):
+        for path in [*ROOT.glob("chapters/*/kernel.cuh"), *ROOT.glob("tests/isa/*.cu")]:
+            marks = re.findall(r"^ *// \[(/?\w+)\]$", read(path), re.M)
+            for name in {mark.strip("/") for mark in marks}:
+                pair = [mark for mark in marks if mark.strip("/") == name]
+                self.expect(pair == [name, "/" + name], path, "marks a region wrongly:", pair)
+
+    def test_the_diff_is_shown(self):
+        for chapter, text in self.lessons:
+            before = previous_of(chapter)
+            if before:
+                line = re.search(rf"^git diff --no-index (-w )?chapters/{before.name}/kernel.cuh "
+                                 rf"chapters/{chapter.name}/kernel.cuh$", text, re.M)
+                self.expect(line, chapter / "README.md", "does not show the diff with", before.name)
+
+    def test_measured_has_a_table_and_the_figure(self):
+        marks = r"(?s)<!-- table -->\n.*?\n<!-- /table -->\n"
+        for chapter, text in self.lessons:
+            path = chapter / "README.md"
+            measured = re.search(r"(?ms)^## Measured$(.*?)^## ", text)
+            self.expect(measured and re.search(marks, measured[1]), path, "has no table marks under Measured")
+            self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, path,
+                        "must have one table")
+            figure = f"(../../plots/figures/step_{chapter.name}.svg)"
+            self.expect(measured and figure in measured[1], path, "does not show its step figure")
+
+    def test_three_exercises_that_can_be_done(self):
+        for chapter, text in self.lessons:
+            items = re.split(r"^(?=\d\. )", text.partition("\n## Exercises\n")[2], flags=re.M)[1:]
+            names = [re.match(r"\d\. \*\*(\w+)\.\*\*", item) for item in items]
+            names = [name and name[1] for name in names]
+            self.expect(names == ["Read", "Break", "Extend"], chapter / "README.md", "has the exercises", names)
+            for item in items:
+                self.expect("Done when" in item, chapter / "README.md", "exercise without its check:", item[:40])
+
+    def test_root_readme_has_the_ladder(self):
+        text = read(ROOT / "README.md")
+        self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
+
+
+class Texts(EveryCase):
+    def test_links_lead_somewhere(self):
+        for path in readmes():
+            for target in re.findall(r"\]\(([^)\s]+)\)", prose(read(path))):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                file, _, heading = target.partition("#")
+                there = (path.parent / file).resolve() if file else path
+                self.expect(there.exists() and there.is_relative_to(ROOT), path, "links to", target)
+                if heading and there.suffix == ".md" and there.exists():
+                    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", read(there)), re.M)
+                    known = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+                    self.expect(heading in known, path, "links to", target, "where no such heading is")
+
+    def test_nothing_is_left_to_do(self):
+        for path in readmes():
+            for number, line in enumerate(read(path).splitlines(), 1):
+                self.expect("TODO" not in line, path, f"line {number}: {line.strip()}")
+
+    def test_commands_exist(self):
+        tools = set(re.findall(r"add_executable\((gg-\w+)", read(ROOT / "common" / "CMakeLists.txt")))
+        known = tools | {chapter.name for chapter in chapters()}
+        for path in readmes():
+            for command in commands(read(path)):
+                program, shown = Path(command[0]).name, " ".join(command)
+                self.expect(program in known, path, "starts", program, "which there is not:", shown)
+                options = [word for word in command[1:] if word.startswith("--")]
+                text = help_of(program) if options and program in known else ""
+                if not text:
+                    continue  # nothing to look up, or not built
+                for option in options:
+                    self.expect(re.search(rf"^\s*{option}(\s|$)", text, re.M), path, "uses", option, "in", shown)
+                for option, values in zip(command, command[1:]):
+                    for value in values.split(",") if option == "--set" else []:
+                        self.expect(re.search(rf"^  {value} ", text, re.M), path, "uses set", value, "in", shown)
+
+    def test_presets_exist(self):
+        presets = json.loads(read(ROOT / "CMakePresets.json"))
+        kinds = {"--workflow": "workflowPresets", "--build": "buildPresets", "": "configurePresets"}
+        for path in readmes():
+            for kind, name in re.findall(r"cmake (--workflow|--build|) ?--preset (\w+)", read(path)):
+                names = [preset["name"] for preset in presets[kinds[kind]]]
+                self.expect(name in names, path, "uses the preset", name)
+
+
+class Files(EveryCase):
+    def test_every_file_names_its_licence(self):
+        for path in files():
+            folder = path.relative_to(ROOT).parts[:2]
+            if path.name == "LICENSE" or path.suffix == ".json" or folder in [("plots", "data"),
+                                                                              ("plots", "figures")]:
+                continue
+            top = path.read_bytes()[:400].decode("utf-8", "replace").splitlines()[:3]
+            self.expect(any("SPDX-License-Identifier: MIT" in line for line in top), path, "has no SPDX line")
+
+    def test_no_file_knows_where_it_was_written(self):
+        absolute = re.compile(rb"(?<![\w.}/~-])/(?:work|home|root|tmp)(?![\w.-])")
+        for path in files():
+            for number, line in enumerate(path.read_bytes().splitlines(), 1):
+                self.expect(not absolute.search(line), path, f"line {number} has an absolute path:",
+                            line.strip().decode("utf-8", "replace")[:80])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
