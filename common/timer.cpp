@@ -21,6 +21,7 @@ constexpr double kGraphBelowUs = 200;  // launches shorter than this are replaye
 constexpr double kRoundUs = 3000;      // what one round of one contestant should last
 constexpr double kBudgetUs = 400000;   // what all rounds of one contestant may last
 constexpr int kLeastRounds = 5, kMostRounds = 41;
+constexpr double kSettleUs = 300000;  // untimed rounds before, until clocks and power are those of sustained work
 constexpr int kMostLaunchesInGraph = 512;
 
 struct Stream {
@@ -122,6 +123,9 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
   for (const Contestant& contestant : contestants) {
     rounds.push_back(std::make_unique<Round>(contestant, sets, stream));
     count = std::min(count, rounds.back()->rounds);
+  }
+  for (double settled = 0; settled < kSettleUs;) {
+    for (const auto& round : rounds) settled += stream.time([&] { round->run(); }, [] {});
   }
   std::vector<Timing> timings(contestants.size());
   std::vector<std::vector<double>> samples(contestants.size());
