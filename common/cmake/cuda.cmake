@@ -26,10 +26,10 @@ if(NOT CMAKE_CUDA_COMPILER OR NOT usable)
   if(NOT EXISTS ${toolkit})
     get_property(rejected GLOBAL PROPERTY gg_rejected_nvcc)
     message(STATUS "No CUDA Toolkit 13.0 or later here${rejected}: "
-                   "fetching NVIDIA's compiler from PyPI into the build tree, 105 MB")
+                   "fetching NVIDIA's compiler from PyPI into the build tree, 108 MB")
     file(REMOVE_RECURSE ${toolkit}.partial)
     gg_pip_install("A CUDA Toolkit 13.0 or later" --no-deps --target ${toolkit}.partial
-      nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96)
+      nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85)
     # CMake looks for these two names, which the wheels leave out.
     file(CREATE_LINK lib ${toolkit}.partial/nvidia/cu13/lib64 SYMBOLIC)
     file(CREATE_LINK libcudart.so.13 ${toolkit}.partial/nvidia/cu13/lib/libcudart.so SYMBOLIC)
