@@ -1,0 +1,758 @@
+// SPDX-License-Identifier: MIT
+//
+// PTX text to a Module. PTX ISA 9.0: "Lexical elements", "Statements", "Directives". One pass; labels and
+// names of a scope are resolved when the scope ends.
+
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "common/emu/ptx.h"
+
+namespace gg::emu {
+
+bool Statement::has(const char* modifier) const {
+  for (const std::string& each : modifiers) {
+    if (each == modifier) return true;
+  }
+  return false;
+}
+
+const Function* Module::find(const std::string& name) const {
+  for (const auto& function : functions) {
+    if (function->name == name && !function->declared_only) return function.get();
+  }
+  return nullptr;
+}
+
+static const std::map<std::string, TypeInfo>& types() {
+  static const std::map<std::string, TypeInfo> table = [] {
+    std::map<std::string, TypeInfo> t;
+    const auto add = [&](const char* name, char kind, int bits) { t[name] = {kind, bits, name}; };
+    add("pred", 'p', 0);
+    for (int bits : {8, 16, 32, 64}) {
+      add(("b" + std::to_string(bits)).c_str(), 'b', bits);
+      add(("u" + std::to_string(bits)).c_str(), 'u', bits);
+      add(("s" + std::to_string(bits)).c_str(), 's', bits);
+    }
+    add("b128", 'b', 128);
+    add("f16", 'f', 16);
+    add("f32", 'f', 32);
+    add("f64", 'f', 64);
+    add("f16x2", 'x', 32);
+    add("bf16", 'x', 16);
+    add("bf16x2", 'x', 32);
+    add("tf32", 'x', 32);
+    add("f32x2", 'x', 64);
+    for (const char* name : {"e4m3", "e5m2", "ue8m0"}) add(name, 'x', 8);
+    for (const char* name : {"e4m3x2", "e5m2x2", "ue8m0x2"}) add(name, 'x', 16);
+    for (const char* name : {"e4m3x4", "e5m2x4"}) add(name, 'x', 32);
+    for (const char* name : {"u16x2", "s16x2"}) add(name, 'x', 32);
+    add("u8x4", 'x', 32);
+    add("s8x4", 'x', 32);
+    return t;
+  }();
+  return table;
+}
+bool is_type(const std::string& name) { return types().count(name) > 0; }
+TypeInfo type_info(const std::string& name) {
+  const auto found = types().find(name);
+  if (found == types().end()) throw std::invalid_argument(name + " is no PTX type");
+  return found->second;
+}
+
+namespace {
+
+struct Token {
+  enum class Kind : uint8_t { word, number, string, punct, end };
+  Kind kind = Kind::end;
+  std::string text;
+  int line = 0;
+  size_t begin = 0, end = 0;
+};
+
+bool word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+std::vector<Token> lex(const std::string& text) {
+  std::vector<Token> tokens;
+  int line = 1;
+  size_t i = 0;
+  const size_t size = text.size();
+  while (i < size) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      ++i;
+    } else if (std::isspace(static_cast<unsigned char>(c)) || c == '\0') {
+      ++i;
+    } else if (text.compare(i, 2, "//") == 0) {
+      while (i < size && text[i] != '\n') ++i;
+    } else if (text.compare(i, 2, "/*") == 0) {
+      const size_t stop = text.find("*/", i + 2);
+      if (stop == std::string::npos) throw SyntaxError{line, "a comment is not closed"};
+      for (; i < stop + 2; ++i) line += text[i] == '\n';
+    } else if (c == '"') {
+      size_t j = i + 1;
+      while (j < size && text[j] != '"') {
+        if (text[j] == '\\') ++j;
+        if (j < size && text[j] == '\n') ++line;
+        ++j;
+      }
+      if (j >= size) throw SyntaxError{line, "a string is not closed"};
+      tokens.push_back({Token::Kind::string, text.substr(i + 1, j - i - 1), line, i, j + 1});
+      i = j + 1;
+    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+      size_t j = i;
+      while (j < size && (std::isalnum(static_cast<unsigned char>(text[j])) || text[j] == '.' ||
+                          ((text[j] == '+' || text[j] == '-') && (text[j - 1] == 'e' || text[j - 1] == 'E') &&
+                           text.compare(i, 2, "0x") != 0 && text[i + 1] != 'f' && text[i + 1] != 'F' &&
+                           text[i + 1] != 'd' && text[i + 1] != 'D'))) {
+        ++j;
+      }
+      tokens.push_back({Token::Kind::number, text.substr(i, j - i), line, i, j});
+      i = j;
+    } else if (word_char(c)) {
+      size_t j = i;
+      // "::" belongs to the word: .shared::cluster, mbarrier::complete_tx::bytes
+      while (j < size && (word_char(text[j]) ||
+                          (text.compare(j, 2, "::") == 0 && j + 2 < size && word_char(text[j + 2])))) {
+        j += text[j] == ':' ? 2 : 1;
+      }
+      tokens.push_back({Token::Kind::word, text.substr(i, j - i), line, i, j});
+      i = j;
+    } else {
+      tokens.push_back({Token::Kind::punct, std::string(1, c), line, i, i + 1});
+      ++i;
+    }
+  }
+  tokens.push_back({Token::Kind::end, "", line, size, size});
+  return tokens;
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::string& text)
+      : text_(text), tokens_(lex(text)), module_(std::make_unique<Module>()) {}
+
+  std::unique_ptr<Module> parse() {
+    size_t begin = 0;
+    while (begin <= text_.size()) {
+      const size_t end = std::min(text_.find('\n', begin), text_.size());
+      module_->text.push_back(text_.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    while (now().kind != Token::Kind::end) top_level();
+    return std::move(module_);
+  }
+
+ private:
+  const Token& now() const { return tokens_[at_]; }
+  const Token& ahead(size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
+  Token take() {
+    const Token token = now();
+    if (token.kind != Token::Kind::end) ++at_;
+    return token;
+  }
+  bool is(const char* text) const {
+    return now().text == text && now().kind != Token::Kind::string && now().kind != Token::Kind::end;
+  }
+  bool accept(const char* text) {
+    if (!is(text)) return false;
+    ++at_;
+    return true;
+  }
+  void expect(const char* text) {
+    if (!accept(text)) fail(std::string("'") + text + "' is wanted where '" + now().text + "' stands");
+  }
+  [[noreturn]] void fail(const std::string& what) const { throw SyntaxError{now().line, what}; }
+
+  int64_t integer() {
+    bool negative = false;
+    while (is("-") || is("+")) negative ^= take().text == "-";
+    const Token token = take();
+    if (token.kind != Token::Kind::number)
+      throw SyntaxError{token.line, "a number is wanted where '" + token.text + "' stands"};
+    const int64_t value = int64_t(std::strtoull(token.text.c_str(), nullptr, 0));
+    return negative ? -value : value;
+  }
+
+  void skip_to(const char* text) {
+    while (!is(text) && now().kind != Token::Kind::end) ++at_;
+    expect(text);
+  }
+  void skip_line() {
+    const int line = now().line;
+    while (now().line == line && now().kind != Token::Kind::end) ++at_;
+  }
+
+  void top_level() {
+    if (accept(".version")) {
+      module_->version = take().text;
+    } else if (accept(".target")) {
+      module_->target = take().text;
+      while (accept(",")) take();
+    } else if (accept(".address_size")) {
+      if (integer() != 64) fail("only .address_size 64 is supported");
+    } else if (is(".file")) {
+      file_directive();
+    } else if (is(".section")) {
+      take();
+      skip_to("{");
+      int depth = 1;  // debug sections: braces do not nest, but be safe
+      while (depth > 0 && now().kind != Token::Kind::end) {
+        const std::string text = take().text;
+        depth += text == "{" ? 1 : text == "}" ? -1 : 0;
+      }
+    } else if (is(".pragma") || is(".alias")) {
+      skip_to(";");
+    } else if (accept(";")) {
+    } else if (is("@@DWARF") || is("@")) {
+      skip_line();
+    } else {
+      declaration();
+    }
+  }
+
+  void file_directive() {
+    take();
+    const int index = int(integer());
+    const Token name = take();
+    module_->files[index] = name.text;
+    while (accept(",")) take();
+  }
+
+  // [.visible|.extern|.weak|.common] .entry|.func|variable
+  void declaration() {
+    bool external = false;
+    for (;;) {
+      if (accept(".visible") || accept(".weak") || accept(".common")) continue;
+      if (accept(".extern")) {
+        external = true;
+        continue;
+      }
+      break;
+    }
+    if (is(".entry") || is(".func")) {
+      function(take().text == ".entry");
+    } else if (is(".global") || is(".shared") || is(".const") || is(".tex")) {
+      for (Variable& variable : variables(external)) {
+        place(variable, module_->variables);
+        module_->variables.push_back(std::move(variable));
+      }
+    } else {
+      fail("'" + now().text + "' is no declaration");
+    }
+  }
+
+  static void place(Variable& variable, const std::vector<Variable>& others) {
+    int64_t end = 0;
+    for (const Variable& other : others) {
+      if (other.space == variable.space && !other.external) end = std::max(end, other.offset + other.bytes);
+    }
+    variable.offset = (end + variable.align - 1) / variable.align * variable.align;
+  }
+
+  static Space space_of(const std::string& word) {
+    if (word == ".global") return Space::global;
+    if (word == ".shared") return Space::shared;
+    if (word == ".const") return Space::constant;
+    if (word == ".local") return Space::local;
+    if (word == ".param") return Space::param;
+    if (word == ".reg") return Space::reg;
+    return Space::none;
+  }
+
+  // .space [.align n] [.v2|.v4] .type name[n][..] [= init] {, name...} ;
+  std::vector<Variable> variables(bool external) {
+    std::vector<Variable> all;
+    const Space space = space_of(take().text);
+    int64_t align = 0;
+    int lanes = 1;
+    TypeInfo type;
+    for (;;) {
+      if (accept(".align")) {
+        align = integer();
+      } else if (accept(".v2")) {
+        lanes = 2;
+      } else if (accept(".v4")) {
+        lanes = 4;
+      } else if (accept(".managed") || accept(".attribute")) {
+        if (accept("(")) skip_to(")");
+      } else if (now().kind == Token::Kind::word && now().text[0] == '.' && is_type(now().text.substr(1))) {
+        type = type_info(take().text.substr(1));
+      } else {
+        break;
+      }
+    }
+    do {
+      Variable variable;
+      variable.name = take().text;
+      variable.space = space;
+      variable.type = type;
+      const int64_t element = std::max(1, type.bits / 8) * lanes;
+      variable.align = align ? align : element;
+      int64_t count = 1;
+      bool open = false;
+      while (accept("[")) {
+        if (accept("]")) {
+          open = true;
+          continue;
+        }
+        count *= integer();
+        expect("]");
+      }
+      if (accept("=")) initialise(variable, element / lanes);
+      variable.bytes = open && variable.init.empty() ? 0
+                       : open                        ? int64_t(variable.init.size())
+                                                     : element * count;
+      variable.external = external || (open && variable.init.empty());
+      if (!variable.init.empty()) variable.init.resize(size_t(variable.bytes));
+      all.push_back(std::move(variable));
+    } while (accept(","));
+    expect(";");
+    return all;
+  }
+
+  void initialise(Variable& variable, int64_t element) {
+    const auto put = [&](uint64_t bits) {
+      for (int64_t i = 0; i < element; ++i) variable.init.push_back(uint8_t(i < 8 ? bits >> (8 * i) : 0));
+    };
+    const auto value = [&] {
+      if (now().kind == Token::Kind::word) {  // an address: name, name+4, generic(name)+4
+        Variable::Address address;
+        address.at = int64_t(variable.init.size());
+        const bool wrapped = is("generic") && ahead(1).text == "(";
+        if (wrapped) at_ += 2;
+        address.symbol = take().text;
+        if (wrapped) expect(")");
+        if (is("+") || is("-")) address.add = integer();
+        variable.addresses.push_back(address);
+        put(0);
+      } else {
+        const Operand number = immediate();
+        if (number.is_float && element == 4) {
+          double wide;
+          std::memcpy(&wide, &number.bits, 8);
+          const float narrow = float(wide);
+          uint32_t bits;
+          std::memcpy(&bits, &narrow, 4);
+          put(bits);
+        } else {
+          put(number.bits);
+        }
+      }
+    };
+    if (!accept("{")) {
+      value();
+      return;
+    }
+    int depth = 1;
+    while (depth > 0) {
+      if (accept("{")) {
+        ++depth;
+      } else if (accept("}")) {
+        --depth;
+      } else if (!accept(",")) {
+        value();
+      }
+    }
+  }
+
+  // A number: 12, -3, 0x1F, 0f3F800000, 0d3FF0000000000000, 1.5
+  Operand immediate() {
+    Operand operand;
+    operand.kind = Operand::Kind::immediate;
+    bool negative = false;
+    while (is("-") || is("+")) negative ^= take().text == "-";
+    const Token token = take();
+    if (token.kind != Token::Kind::number)
+      throw SyntaxError{token.line, "a number is wanted where '" + token.text + "' stands"};
+    const std::string& t = token.text;
+    const char second = t.size() > 1 ? char(std::tolower(t[1])) : ' ';
+    double value = 0;
+    if (t[0] == '0' && second == 'f') {
+      const uint32_t bits = uint32_t(std::strtoul(t.c_str() + 2, nullptr, 16));
+      float narrow;
+      std::memcpy(&narrow, &bits, 4);
+      value = narrow;
+      operand.is_float = true;
+      operand.offset = int64_t(bits) |
+                       int64_t(1) << 32;  // the very bits: a NaN's payload does not survive float to double
+    } else if (t[0] == '0' && second == 'd') {
+      const uint64_t bits = std::strtoull(t.c_str() + 2, nullptr, 16);
+      std::memcpy(&value, &bits, 8);
+      operand.is_float = true;
+    } else if (second != 'x' && t.find_first_of(".eE") != std::string::npos) {
+      value = std::strtod(t.c_str(), nullptr);
+      operand.is_float = true;
+    } else {
+      const uint64_t bits = second == 'b' && t[0] == '0' ? std::strtoull(t.c_str() + 2, nullptr, 2)
+                                                         : std::strtoull(t.c_str(), nullptr, 0);
+      operand.bits = negative ? 0 - bits : bits;
+      return operand;
+    }
+    if (negative) {
+      value = -value;
+      if (operand.offset) operand.offset ^= int64_t(1) << 31;
+    }
+    std::memcpy(&operand.bits, &value, 8);
+    return operand;
+  }
+
+  // ---- functions ----
+
+  struct Scope {
+    std::map<std::string, int> registers;     // name -> index
+    std::map<std::string, size_t> variables;  // name -> index in locals
+    std::map<std::string, int64_t> labels;
+    size_t first_statement = 0;
+  };
+
+  void function(bool entry) {
+    auto made = std::make_unique<Function>();
+    fn_ = made.get();
+    fn_->entry = entry;
+    scopes_.clear();
+    scopes_.push_back({});
+    if (is("(")) {  // return parameters of a .func
+      while (!accept(")")) take();
+    }
+    fn_->name = take().text;
+    if (accept("(")) {
+      while (!accept(")")) {
+        parameter();
+        accept(",");
+      }
+    }
+    for (;;) {
+      if (accept(".maxntid")) {
+        triple(fn_->max_threads);
+      } else if (accept(".reqntid")) {
+        triple(fn_->required_threads);
+      } else if (accept(".reqnctapercluster")) {
+        triple(fn_->required_cluster);
+      } else if (accept(".explicitcluster")) {
+        fn_->explicit_cluster = true;
+      } else if (accept(".minnctapersm") || accept(".maxnreg") || accept(".maxclusterrank") ||
+                 accept(".maxnctapersm")) {
+        integer();
+      } else if (accept(".noreturn") || accept(".blocksareclusters")) {
+      } else if (is(".pragma") || is(".abi_preserve") || is(".abi_preserve_control")) {
+        skip_to(";");
+      } else {
+        break;
+      }
+    }
+    if (accept(";")) {
+      fn_->declared_only = true;
+    } else {
+      expect("{");
+      block();
+    }
+    module_->functions.push_back(std::move(made));
+  }
+
+  void triple(int (&out)[3]) {
+    for (int i = 0; i < 3; ++i) out[i] = i == 0 || accept(",") ? int(integer()) : 1;
+  }
+
+  void parameter() {
+    Variable variable;
+    if (!accept(".param")) expect(".reg");
+    variable.space = Space::param;
+    int64_t align = 0;
+    for (;;) {
+      if (accept(".align")) {
+        const int64_t value = integer();
+        if (!pointer_) align = value;
+        pointer_ = false;
+      } else if (accept(".ptr")) {
+        pointer_ = true;  // the .align that follows is the pointee's
+      } else if (is(".global") || is(".shared") || is(".local") || is(".const")) {
+        take();
+      } else if (now().kind == Token::Kind::word && now().text[0] == '.' && is_type(now().text.substr(1))) {
+        variable.type = type_info(take().text.substr(1));
+      } else {
+        break;
+      }
+    }
+    pointer_ = false;
+    variable.name = take().text;
+    int64_t count = 1;
+    while (accept("[")) {
+      if (accept("]")) continue;
+      count *= integer();
+      expect("]");
+    }
+    const int64_t element = std::max(1, variable.type.bits / 8);
+    variable.bytes = element * count;
+    variable.align = align ? align : element;
+    variable.offset = (fn_->param_bytes + variable.align - 1) / variable.align * variable.align;
+    fn_->param_bytes = variable.offset + variable.bytes;
+    fn_->params.push_back(variable);
+  }
+
+  // After `{`, to its `}`.
+  void block() {
+    scopes_.back().first_statement = fn_->body.size();
+    while (!accept("}")) {
+      if (now().kind == Token::Kind::end) fail("the function ends before its '}'");
+      if (accept("{")) {
+        scopes_.push_back({});
+        block();
+      } else {
+        statement();
+      }
+    }
+    resolve_labels();
+    scopes_.pop_back();
+    if (scopes_.empty()) {
+      for (const Statement& s : fn_->body) {
+        for (const Operand& o : s.operands) {
+          if (o.kind == Operand::Kind::label && o.offset < 0) throw SyntaxError{s.line, "no label " + o.name};
+        }
+      }
+    }
+  }
+
+  void resolve_labels() {
+    const Scope& scope = scopes_.back();
+    for (size_t i = scope.first_statement; i < fn_->body.size(); ++i) {
+      for (Operand& operand : fn_->body[i].operands) resolve_label(operand, scope);
+    }
+  }
+  static void resolve_label(Operand& operand, const Scope& scope) {
+    for (Operand& element : operand.elements) resolve_label(element, scope);
+    if (operand.kind != Operand::Kind::symbol &&
+        !(operand.kind == Operand::Kind::label && operand.offset < 0))
+      return;
+    const auto found = scope.labels.find(operand.name);
+    if (found == scope.labels.end()) return;
+    operand.kind = Operand::Kind::label;
+    operand.offset = found->second;
+  }
+
+  void statement() {
+    if (accept(";")) return;
+    if (is(".reg")) return registers();
+    if (is(".local") || is(".shared") || is(".param")) {
+      for (Variable& variable : variables(false)) {
+        place(variable, fn_->locals);
+        if (variable.space == Space::local)
+          fn_->local_bytes = std::max(fn_->local_bytes, variable.offset + variable.bytes);
+        scopes_.back().variables[variable.name] = fn_->locals.size();
+        fn_->locals.push_back(std::move(variable));
+      }
+      return;
+    }
+    if (is(".loc")) return location();
+    if (is(".pragma") || is(".callprototype")) return skip_to(";");
+    if (is(".file")) return file_directive();
+    if (now().kind == Token::Kind::word && ahead(1).text == ":" && ahead(1).kind == Token::Kind::punct) {
+      const std::string name = take().text;
+      expect(":");
+      if (is(".branchtargets")) {
+        take();
+        targets_[name].clear();
+        do targets_[name].push_back(take().text);
+        while (accept(","));
+        expect(";");
+        return;
+      }
+      if (is(".callprototype") || is(".calltargets")) return skip_to(";");
+      scopes_.back().labels[name] = int64_t(fn_->body.size());
+      return;
+    }
+    instruction();
+  }
+
+  void registers() {
+    take();
+    int lanes = 1;
+    if (accept(".v2")) lanes = 2;
+    if (accept(".v4")) lanes = 4;
+    const Token word = take();
+    if (word.text.size() < 2 || !is_type(word.text.substr(1)) || lanes != 1) {
+      throw SyntaxError{word.line, "registers of type '" + word.text + "' are not supported"};
+    }
+    const TypeInfo type = type_info(word.text.substr(1));
+    do {
+      const std::string name = take().text;
+      int64_t count = -1;
+      if (accept("<")) {
+        count = integer();
+        expect(">");
+      }
+      for (int64_t i = 0; i < (count < 0 ? 1 : count); ++i) {
+        const std::string full = count < 0 ? name : name + std::to_string(i);
+        scopes_.back().registers[full] = int(fn_->registers.size());
+        fn_->registers.push_back({full, type});
+      }
+    } while (accept(","));
+    expect(";");
+  }
+
+  // .loc file line column [, function_name symbol, inlined_at file line column]
+  void location() {
+    const int line = now().line;
+    take();
+    Location location;
+    location.file = int(integer());
+    location.line = int(integer());
+    while (now().line == line && now().kind != Token::Kind::end) ++at_;
+    accept(";");
+    fn_->locations.push_back(location);
+  }
+
+  void instruction() {
+    Statement s;
+    s.line = now().line;
+    s.loc = int(fn_->locations.size()) - 1;
+    const size_t begin = now().begin;
+    if (accept("@")) {
+      s.guard_negated = accept("!");
+      s.guard = register_named(take());
+    }
+    const Token word = take();
+    if (word.kind != Token::Kind::word)
+      throw SyntaxError{word.line, "an instruction is wanted where '" + word.text + "' stands"};
+    size_t from = 0;
+    for (bool first = true; from <= word.text.size(); first = false) {
+      const size_t dot = std::min(word.text.find('.', from), word.text.size());
+      (first ? s.opcode : s.modifiers.emplace_back()) = word.text.substr(from, dot - from);
+      from = dot + 1;
+    }
+    while (!is(";")) {
+      if (now().kind == Token::Kind::end || is("}")) fail("the instruction does not end in ';'");
+      s.operands.push_back(operand());
+      if (!accept(",") && !is(";") && s.opcode != "call")
+        fail("',' or ';' is wanted where '" + now().text + "' stands");
+    }
+    s.text = text_.substr(begin, now().begin - begin);
+    expect(";");
+    if (s.opcode == "brx") {
+      for (Operand& o : s.operands) {
+        const auto list = targets_.find(o.name);
+        if (o.kind != Operand::Kind::symbol || list == targets_.end()) continue;
+        o.kind = Operand::Kind::vector;
+        for (const std::string& target : list->second) {
+          Operand label;
+          label.kind = Operand::Kind::symbol;
+          label.name = target;
+          o.elements.push_back(label);
+        }
+      }
+    }
+    fn_->body.push_back(std::move(s));
+  }
+
+  int register_named(const Token& token) const {
+    const int index = find_register(token.text);
+    if (index < 0) throw SyntaxError{token.line, "no register " + token.text};
+    return index;
+  }
+  int find_register(const std::string& name) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      const auto found = scope->registers.find(name);
+      if (found != scope->registers.end()) return found->second;
+    }
+    return -1;
+  }
+
+  Operand operand() {
+    Operand first = simple_operand();
+    if (accept("|")) first.second = std::make_shared<Operand>(simple_operand());
+    return first;
+  }
+
+  Operand simple_operand() {
+    Operand o;
+    if (accept("!")) {
+      o = simple_operand();
+      o.negated = !o.negated;
+      return o;
+    }
+    if (accept("[")) return address();
+    if (accept("{")) {
+      o.kind = Operand::Kind::vector;
+      while (!accept("}")) {
+        o.elements.push_back(operand());
+        accept(",");
+      }
+      return o;
+    }
+    if (accept("(")) {  // call's lists
+      o.kind = Operand::Kind::vector;
+      while (!accept(")")) {
+        o.elements.push_back(operand());
+        accept(",");
+      }
+      return o;
+    }
+    if (now().kind == Token::Kind::number || is("-") || is("+")) return immediate();
+    return named(take());
+  }
+
+  Operand named(const Token& token) {
+    Operand o;
+    o.name = token.text;
+    if (token.kind != Token::Kind::word)
+      throw SyntaxError{token.line, "an operand is wanted where '" + token.text + "' stands"};
+    if (token.text == "_") return o;
+    o.reg = find_register(token.text);
+    if (o.reg >= 0) {
+      o.kind = Operand::Kind::reg;
+      return o;
+    }
+    if (token.text[0] == '%') {
+      o.kind = Operand::Kind::special;
+      const size_t dot = token.text.find('.');
+      if (dot != std::string::npos) {
+        o.name = token.text.substr(0, dot);
+        o.component = token.text[dot + 1] - 'x';
+      }
+      return o;
+    }
+    o.kind = Operand::Kind::symbol;
+    if (is("+") || is("-")) o.offset = integer();
+    return o;
+  }
+
+  // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates: [map, {c0, c1}].
+  Operand address() {
+    Operand o;
+    if (now().kind == Token::Kind::number || is("-")) {
+      o.offset = integer();
+    } else {
+      const Operand base = named(take());
+      if (base.kind == Operand::Kind::reg) o.reg = base.reg;
+      if (base.kind == Operand::Kind::symbol) o.name = base.name;
+      if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
+      o.offset = base.offset;
+      while (is("+") || is("-")) o.offset += integer();
+    }
+    o.kind = Operand::Kind::address;
+    while (accept(",")) o.elements.push_back(operand());
+    expect("]");
+    return o;
+  }
+
+  const std::string& text_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  std::unique_ptr<Module> module_;
+  Function* fn_ = nullptr;
+  std::vector<Scope> scopes_;
+  std::map<std::string, std::vector<std::string>> targets_;
+  bool pointer_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> parse_ptx(const std::string& text) { return Parser(text).parse(); }
+
+}  // namespace gg::emu
