@@ -274,7 +274,7 @@ class Files(EveryCase):
     def test_every_file_names_its_licence(self):
         for path in files():
             folder = path.relative_to(ROOT).parts[:2]
-            if path.name == "LICENSE" or path.suffix == ".json" or folder in [("plots", "data"),
+            if path.name == "LICENSE" or path.suffix in (".json", ".npy") or folder in [("plots", "data"),
                                                                               ("plots", "figures")]:
                 continue
             top = path.read_bytes()[:400].decode("utf-8", "replace").splitlines()[:3]
