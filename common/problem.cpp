@@ -16,13 +16,6 @@ int64_t Shape::m_total() const {
 
 int Shape::m_max() const { return m.empty() ? 0 : *std::max_element(m.begin(), m.end()); }
 
-bool Shape::equal_groups() const {
-  for (int g = 1; g < groups(); ++g) {
-    if (m[size_t(g)] != m[0] || n_of(g) != n_of(0) || k_of(g) != k_of(0)) return false;
-  }
-  return true;
-}
-
 double Shape::flops() const {
   double sum = 0;
   for (int g = 0; g < groups(); ++g) sum += 2.0 * m[size_t(g)] * n_of(g) * k_of(g);

@@ -30,7 +30,6 @@ struct Shape {
   int k_of(int group) const { return k[k.size() == 1 ? 0 : size_t(group)]; }
   int64_t m_total() const;
   int m_max() const;
-  bool equal_groups() const;     // the same M_g, N_g and K_g everywhere
   double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
   std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
 };

@@ -41,7 +41,8 @@ Term term_of(const Narrow& f, uint32_t code) {
 
 float fused_sum(const Term* a, const Term* b, int k, float c, int mantissa_bits, int fraction_bits,
                 int kept_bits) {
-  constexpr int kZeroExponent = -133;  // of a zero accumulator: matters only when everything is near 2^-126
+  constexpr int kZeroExponent =
+      -133;  // of a sum of zeros: WGMMA's value, which the mma.sync data do not tell from others
   int largest = kZeroExponent;
   bool nan = std::isnan(c), plus = c == INFINITY, minus = c == -INFINITY;
   for (int i = 0; i < k; ++i) {
