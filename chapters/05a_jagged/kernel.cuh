@@ -143,7 +143,8 @@ __global__ void __launch_bounds__(THREADS<A, B, BM>, 256 / THREADS<A, B, BM>)
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
-          for (int j = 0; j < WN / 8; ++j) {
+          for (int step = 0; step < WN / 8; ++step) {  // there and back: a step keeps one operand of the last
+            const int j = i % 2 ? WN / 8 - 1 - step : step;
             gg::ptx::mma_m16n8k16(acc[i][j], a_frag[kk / 16 % 2][i], b_frag[kk / 16 % 2][j / 2], j % 2);
           }
         }

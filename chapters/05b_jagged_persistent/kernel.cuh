@@ -110,7 +110,6 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     D* d_first = d + (row_begin + row0) * n + col0;
     const int k_tiles = (k + BK - 1) / BK;
     // [/tile]
-
     // Start copying a slice. What lies outside the group, N or K becomes zeros, and none of it is read.
     // Slices past the last one are all zeros, so the loop below has no special case for the end.
     const uint32_t a_dst_addr = a_tile_addr + team_off + swizzle<A_CHUNKS>(a_r, a_c);
@@ -177,7 +176,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
-          for (int j = 0; j < WN / 8; ++j) {
+          for (int step = 0; step < WN / 8; ++step) {  // there and back: a step keeps one operand of the last
+            const int j = i % 2 ? WN / 8 - 1 - step : step;
             gg::ptx::mma_m16n8k16(acc[i][j], a_frag[kk / 16 % 2][i], b_frag[kk / 16 % 2][j / 2], j % 2);
           }
         }
