@@ -74,7 +74,7 @@ def value(row, column):
         return "failed"
     if column == "% of roof":
         number = row and row.roof_tflops and 100 * row.tflops / row.roof_tflops
-        return f"{number:.2g} %" if number else NONE
+        return NONE if not number else f"{number:.0f} %" if number >= 10 else f"{number:.2g} %"
     number = row and getattr(row, column)
     return NONE if not number else f"{number:.0f}" if number >= 100 else f"{number:#.3g}"
 
