@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -33,9 +34,20 @@ std::string value_of(const std::string& header, const std::string& key, const st
   return header.substr(start);
 }
 
+bool is_one_of(const char* list, char c) { return c && std::strchr(list, c); }
+
 size_t bytes_of_type(const std::string& type) {  // "<f4" -> 4; 0 for types no chapter uses
-  if (type.size() != 3 || !std::strchr("<|", type[0]) || !std::strchr("fiu", type[1])) return 0;
-  return std::strchr("1248", type[2]) ? size_t(type[2] - '0') : 0;
+  if (type.size() != 3 || !is_one_of("<|", type[0]) || !is_one_of("fiu", type[1])) return 0;
+  return is_one_of("1248", type[2]) ? size_t(type[2] - '0') : 0;
+}
+
+// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0 for what has no size.
+size_t bytes_of_any_type(const std::string& type) {
+  if (type.size() < 3 || !is_one_of("<>|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
+  char* rest = nullptr;
+  const unsigned long long count = std::strtoull(type.c_str() + 2, &rest, 10);
+  if (rest == type.c_str() + 2 || count > INT32_MAX || (*rest && !is_one_of("mM", type[1]))) return 0;
+  return size_t(count) * (type[1] == 'U' ? 4 : 1);
 }
 
 std::vector<int64_t> parse_shape(const std::string& text, const std::string& path) {
@@ -95,7 +107,9 @@ bool read_file(const std::string& path, std::string& content) {
   return !bytes.bad();  // set when reading from the file failed
 }
 
-NpyArray read_npy(const std::string& path) {
+namespace {
+
+NpyArray read_with(const std::string& path, size_t (*size_of)(const std::string& type)) {
   std::string bytes;
   if (!read_file(path, bytes))
     reject(path, "cannot be read: " + std::string(std::strerror(errno ? errno : EIO)));
@@ -118,21 +132,26 @@ NpyArray read_npy(const std::string& path) {
     reject(path, "is in Fortran order; C order is wanted");
   }
   array.shape = parse_shape(value_of(header, "shape", path), path);
-  const size_t item = bytes_of_type(array.type);
+  const size_t item = size_of(array.type);
   if (item == 0) reject(path, "has type '" + array.type + "', which no tensor here has");
-  size_t wanted = item;
+  int64_t wanted = int64_t(item);
   for (int64_t extent : array.shape) {
-    if (__builtin_mul_overflow(wanted, size_t(extent), &wanted))
+    if (__builtin_mul_overflow(wanted, extent, &wanted))
       reject(path, "its shape " + shape_text(array.shape) + " overflows");
   }
   const size_t found = bytes.size() - kPreamble - header_bytes;
-  if (found != wanted) {
-    reject(path, format("holds %zu bytes of data, its shape %s of '%s' needs %zu", found,
-                        shape_text(array.shape).c_str(), array.type.c_str(), wanted));
+  if (found != size_t(wanted)) {
+    reject(path, format("holds %zu bytes of data, its shape %s of '%s' needs %lld", found,
+                        shape_text(array.shape).c_str(), array.type.c_str(), static_cast<long long>(wanted)));
   }
   array.data.assign(bytes.begin() + ptrdiff_t(kPreamble + header_bytes), bytes.end());
   return array;
 }
+
+}  // namespace
+
+NpyArray read_npy(const std::string& path) { return read_with(path, bytes_of_type); }
+NpyArray read_npy_of_any_type(const std::string& path) { return read_with(path, bytes_of_any_type); }
 
 NpyArray read_npy(const std::string& path, Format wanted, size_t rank) {
   NpyArray array = read_npy(path);

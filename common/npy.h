@@ -25,6 +25,8 @@ struct NpyArray {
 NpyArray read_npy(const std::string& path);
 // The same, and the type must be that of `format` and the number of dimensions `rank`.
 NpyArray read_npy(const std::string& path, Format format, size_t rank);
+// For who only moves bytes: elements of any type that has a size, either byte order.
+NpyArray read_npy_of_any_type(const std::string& path);
 
 // Written beside and renamed, so that an earlier file stays whole. Throws gg::Error (cannot write).
 void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,

@@ -65,6 +65,15 @@ TypeInfo type_info(const std::string& name) {
 
 namespace {
 
+// What a text may ask for. More is a mistake or an attack, and would be found out only when memory runs out.
+constexpr int64_t kMostBytes = int64_t(1) << 40;       // of .global and .const variables, of offsets
+constexpr int64_t kMostBlockBytes = int64_t(1) << 24;  // of .shared and .param variables
+constexpr int64_t kMostLocalBytes = int64_t(1) << 19;  // what a thread can have
+constexpr int64_t kMostAlign = int64_t(1) << 20;
+constexpr size_t kMostUnusedRegisters = size_t(1) << 16;  // those that are used stand in the text
+constexpr size_t kMostTargets = 65535, kMostTargetsInAll = size_t(1) << 18;  // of brx
+constexpr size_t kDeepest = 64;  // scopes in scopes, operands in operands
+
 struct Token {
   enum class Kind : uint8_t { word, number, string, punct, end };
   Kind kind = Kind::end;
@@ -176,8 +185,33 @@ class Parser {
     const Token token = take();
     if (token.kind != Token::Kind::number)
       throw SyntaxError{token.line, "a number is wanted where '" + token.text + "' stands"};
-    const int64_t value = int64_t(std::strtoull(token.text.c_str(), nullptr, 0));
-    return negative ? -value : value;
+    const uint64_t value = std::strtoull(token.text.c_str(), nullptr, 0);
+    return int64_t(negative ? 0 - value : value);
+  }
+  int64_t integer(int64_t least, int64_t most) {
+    const int line = now().line;
+    const int64_t value = integer();
+    if (value < least || value > most) {
+      throw SyntaxError{line, "a number from " + std::to_string(least) + " to " + std::to_string(most) +
+                                  " is wanted where " + std::to_string(value) + " stands"};
+    }
+    return value;
+  }
+  int small_integer() { return int(integer(0, INT32_MAX)); }
+  // After `.align`.
+  int64_t alignment() {
+    const int64_t bytes = integer(1, kMostAlign);
+    if (bytes & (bytes - 1)) fail("an alignment of " + std::to_string(bytes) + " bytes is no power of two");
+    return bytes;
+  }
+  // +8-4.. behind the register or name of an address.
+  int64_t offset() {
+    int64_t sum = 0;
+    while (is("+") || is("-")) {
+      sum += integer(-kMostBytes, kMostBytes);
+      if (std::abs(sum) > kMostBytes) fail("an address with an offset of " + std::to_string(sum) + " bytes");
+    }
+    return sum;
   }
 
   void skip_to(const char* text) {
@@ -219,7 +253,7 @@ class Parser {
 
   void file_directive() {
     take();
-    const int index = int(integer());
+    const int index = small_integer();
     const Token name = take();
     module_->files[index] = name.text;
     while (accept(",")) take();
@@ -240,7 +274,7 @@ class Parser {
       function(take().text == ".entry");
     } else if (is(".global") || is(".shared") || is(".const") || is(".tex")) {
       for (Variable& variable : variables(external)) {
-        place(variable, module_->variables);
+        place(variable, module_ends_);
         module_->variables.push_back(std::move(variable));
       }
     } else {
@@ -248,12 +282,39 @@ class Parser {
     }
   }
 
-  static void place(Variable& variable, const std::vector<Variable>& others) {
-    int64_t end = 0;
-    for (const Variable& other : others) {
-      if (other.space == variable.space && !other.external) end = std::max(end, other.offset + other.bytes);
+  static int64_t most_bytes(Space space) {
+    return space == Space::global || space == Space::constant ? kMostBytes
+           : space == Space::local                            ? kMostLocalBytes
+                                                              : kMostBlockBytes;
+  }
+  void require_bytes(int64_t bytes, Space space) const {
+    if (bytes > most_bytes(space)) {
+      fail("variables of " + std::to_string(bytes) + " bytes, at most " + std::to_string(most_bytes(space)) +
+           " fit in their space");
     }
+  }
+  // [n][m].. behind the name of a variable: bytes of all its elements. `open`: one is [].
+  int64_t array_bytes(int64_t element, Space space, bool* open) {
+    int64_t bytes = element;
+    while (accept("[")) {
+      if (accept("]")) {
+        *open = true;
+        continue;
+      }
+      const int64_t extent = integer(0, kMostBytes);
+      expect("]");
+      if (__builtin_mul_overflow(bytes, extent, &bytes)) bytes = INT64_MAX;
+      require_bytes(bytes, space);
+    }
+    return bytes;
+  }
+
+  // Behind the variables of its space. `ends`: where those of the function or module end.
+  void place(Variable& variable, std::map<Space, int64_t>& ends) const {
+    int64_t& end = ends[variable.space];
     variable.offset = (end + variable.align - 1) / variable.align * variable.align;
+    require_bytes(variable.offset + variable.bytes, variable.space);
+    if (!variable.external) end = variable.offset + variable.bytes;
   }
 
   static Space space_of(const std::string& word) {
@@ -275,7 +336,7 @@ class Parser {
     TypeInfo type;
     for (;;) {
       if (accept(".align")) {
-        align = integer();
+        align = alignment();
       } else if (accept(".v2")) {
         lanes = 2;
       } else if (accept(".v4")) {
@@ -295,22 +356,13 @@ class Parser {
       variable.type = type;
       const int64_t element = std::max(1, type.bits / 8) * lanes;
       variable.align = align ? align : element;
-      int64_t count = 1;
       bool open = false;
-      while (accept("[")) {
-        if (accept("]")) {
-          open = true;
-          continue;
-        }
-        count *= integer();
-        expect("]");
-      }
+      variable.bytes = array_bytes(element, space, &open);
       if (accept("=")) initialise(variable, element / lanes);
-      variable.bytes = open && variable.init.empty() ? 0
-                       : open                        ? int64_t(variable.init.size())
-                                                     : element * count;
+      if (open) variable.bytes = int64_t(variable.init.size());
       variable.external = external || (open && variable.init.empty());
-      if (!variable.init.empty()) variable.init.resize(size_t(variable.bytes));
+      if (int64_t(variable.init.size()) > variable.bytes)
+        fail("more initial values than " + variable.name + " has room for");
       all.push_back(std::move(variable));
     } while (accept(","));
     expect(";");
@@ -329,7 +381,7 @@ class Parser {
         if (wrapped) at_ += 2;
         address.symbol = take().text;
         if (wrapped) expect(")");
-        if (is("+") || is("-")) address.add = integer();
+        address.add = offset();
         variable.addresses.push_back(address);
         put(0);
       } else {
@@ -416,15 +468,20 @@ class Parser {
     auto made = std::make_unique<Function>();
     fn_ = made.get();
     fn_->entry = entry;
+    ends_.clear();
     scopes_.clear();
     scopes_.push_back({});
-    if (is("(")) {  // return parameters of a .func
-      while (!accept(")")) take();
+    if (accept("(")) {  // of a .func
+      while (!accept(")")) {
+        parameter(fn_->returns);
+        accept(",");
+      }
+      fn_->param_bytes = 0;
     }
     fn_->name = take().text;
     if (accept("(")) {
       while (!accept(")")) {
-        parameter();
+        parameter(fn_->params);
         accept(",");
       }
     }
@@ -437,10 +494,13 @@ class Parser {
         triple(fn_->required_cluster);
       } else if (accept(".explicitcluster")) {
         fn_->explicit_cluster = true;
-      } else if (accept(".minnctapersm") || accept(".maxnreg") || accept(".maxclusterrank") ||
-                 accept(".maxnctapersm")) {
+      } else if (accept(".maxclusterrank")) {
+        fn_->max_cluster = small_integer();
+      } else if (accept(".blocksareclusters")) {
+        fn_->blocks_are_clusters = true;
+      } else if (accept(".minnctapersm") || accept(".maxnreg") || accept(".maxnctapersm")) {
         integer();
-      } else if (accept(".noreturn") || accept(".blocksareclusters")) {
+      } else if (accept(".noreturn")) {
       } else if (is(".pragma") || is(".abi_preserve") || is(".abi_preserve_control")) {
         skip_to(";");
       } else {
@@ -457,17 +517,17 @@ class Parser {
   }
 
   void triple(int (&out)[3]) {
-    for (int i = 0; i < 3; ++i) out[i] = i == 0 || accept(",") ? int(integer()) : 1;
+    for (int i = 0; i < 3; ++i) out[i] = i == 0 || accept(",") ? small_integer() : 1;
   }
 
-  void parameter() {
+  void parameter(std::vector<Variable>& list) {
     Variable variable;
-    if (!accept(".param")) expect(".reg");
-    variable.space = Space::param;
+    variable.space = accept(".reg") ? Space::reg : Space::param;
+    if (variable.space == Space::param) expect(".param");
     int64_t align = 0;
     for (;;) {
       if (accept(".align")) {
-        const int64_t value = integer();
+        const int64_t value = alignment();
         if (!pointer_) align = value;
         pointer_ = false;
       } else if (accept(".ptr")) {
@@ -482,18 +542,14 @@ class Parser {
     }
     pointer_ = false;
     variable.name = take().text;
-    int64_t count = 1;
-    while (accept("[")) {
-      if (accept("]")) continue;
-      count *= integer();
-      expect("]");
-    }
     const int64_t element = std::max(1, variable.type.bits / 8);
-    variable.bytes = element * count;
+    bool open = false;
+    variable.bytes = array_bytes(element, variable.space, &open);
     variable.align = align ? align : element;
     variable.offset = (fn_->param_bytes + variable.align - 1) / variable.align * variable.align;
     fn_->param_bytes = variable.offset + variable.bytes;
-    fn_->params.push_back(variable);
+    require_bytes(fn_->param_bytes, variable.space);
+    list.push_back(variable);
   }
 
   // After `{`, to its `}`.
@@ -502,6 +558,7 @@ class Parser {
     while (!accept("}")) {
       if (now().kind == Token::Kind::end) fail("the function ends before its '}'");
       if (accept("{")) {
+        if (scopes_.size() == kDeepest) fail("scopes are nested too deep");
         scopes_.push_back({});
         block();
       } else {
@@ -541,7 +598,7 @@ class Parser {
     if (is(".reg")) return registers();
     if (is(".local") || is(".shared") || is(".param")) {
       for (Variable& variable : variables(false)) {
-        place(variable, fn_->locals);
+        place(variable, ends_);
         if (variable.space == Space::local)
           fn_->local_bytes = std::max(fn_->local_bytes, variable.offset + variable.bytes);
         scopes_.back().variables[variable.name] = fn_->locals.size();
@@ -560,6 +617,7 @@ class Parser {
         targets_[name].clear();
         do targets_[name].push_back(take().text);
         while (accept(","));
+        if (targets_[name].size() > kMostTargets) fail("too many branch targets");
         expect(";");
         return;
       }
@@ -584,8 +642,12 @@ class Parser {
       const std::string name = take().text;
       int64_t count = -1;
       if (accept("<")) {
-        count = integer();
+        count = integer(0, INT32_MAX);
         expect(">");
+      }
+      registers_ += size_t(count < 0 ? 1 : count);
+      if (registers_ > kMostUnusedRegisters + text_.size()) {
+        fail(std::to_string(registers_) + " registers are more than a text of this length can use");
       }
       for (int64_t i = 0; i < (count < 0 ? 1 : count); ++i) {
         const std::string full = count < 0 ? name : name + std::to_string(i);
@@ -601,9 +663,15 @@ class Parser {
     const int line = now().line;
     take();
     Location location;
-    location.file = int(integer());
-    location.line = int(integer());
-    while (now().line == line && now().kind != Token::Kind::end) ++at_;
+    location.file = small_integer();
+    location.line = small_integer();
+    const auto more = [&] { return now().line == line && now().kind != Token::Kind::end; };
+    while (more() && !is("inlined_at")) ++at_;
+    if (more() && accept("inlined_at")) {
+      location.caller_file = small_integer();
+      location.caller_line = small_integer();
+    }
+    while (more()) ++at_;
     accept(";");
     fn_->locations.push_back(location);
   }
@@ -639,6 +707,8 @@ class Parser {
         const auto list = targets_.find(o.name);
         if (o.kind != Operand::Kind::symbol || list == targets_.end()) continue;
         o.kind = Operand::Kind::vector;
+        targets_used_ += list->second.size();
+        if (targets_used_ > kMostTargetsInAll) fail("too many branch targets");
         for (const std::string& target : list->second) {
           Operand label;
           label.kind = Operand::Kind::symbol;
@@ -663,38 +733,35 @@ class Parser {
     return -1;
   }
 
-  Operand operand() {
-    Operand first = simple_operand();
-    if (accept("|")) first.second = std::make_shared<Operand>(simple_operand());
+  Operand operand(size_t depth = 0) {
+    Operand first = simple_operand(depth);
+    if (accept("|")) first.second = std::make_shared<Operand>(simple_operand(depth));
     return first;
   }
 
-  Operand simple_operand() {
+  Operand simple_operand(size_t depth) {
+    if (depth > kDeepest) fail("operands are nested too deep");
     Operand o;
     if (accept("!")) {
-      o = simple_operand();
+      o = simple_operand(depth + 1);
       o.negated = !o.negated;
       return o;
     }
-    if (accept("[")) return address();
-    if (accept("{")) {
-      o.kind = Operand::Kind::vector;
-      while (!accept("}")) {
-        o.elements.push_back(operand());
-        accept(",");
-      }
-      return o;
-    }
-    if (accept("(")) {  // call's lists
-      o.kind = Operand::Kind::vector;
-      while (!accept(")")) {
-        o.elements.push_back(operand());
-        accept(",");
-      }
-      return o;
-    }
+    if (accept("[")) return address(depth);
+    if (accept("{")) return list("}", depth);
+    if (accept("(")) return list(")", depth);  // of a call
     if (now().kind == Token::Kind::number || is("-") || is("+")) return immediate();
     return named(take());
+  }
+
+  Operand list(const char* end, size_t depth) {
+    Operand o;
+    o.kind = Operand::Kind::vector;
+    while (!accept(end)) {
+      o.elements.push_back(operand(depth + 1));
+      accept(",");
+    }
+    return o;
   }
 
   Operand named(const Token& token) {
@@ -713,17 +780,19 @@ class Parser {
       const size_t dot = token.text.find('.');
       if (dot != std::string::npos) {
         o.name = token.text.substr(0, dot);
-        o.component = token.text[dot + 1] - 'x';
+        const std::string component = token.text.substr(dot + 1);
+        o.component = component == "x" ? 0 : component == "y" ? 1 : component == "z" ? 2 : -1;
+        if (o.component < 0) throw SyntaxError{token.line, token.text + ": the components are x, y and z"};
       }
       return o;
     }
     o.kind = Operand::Kind::symbol;
-    if (is("+") || is("-")) o.offset = integer();
+    o.offset = offset();
     return o;
   }
 
   // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates: [map, {c0, c1}].
-  Operand address() {
+  Operand address(size_t depth) {
     Operand o;
     if (now().kind == Token::Kind::number || is("-")) {
       o.offset = integer();
@@ -732,11 +801,10 @@ class Parser {
       if (base.kind == Operand::Kind::reg) o.reg = base.reg;
       if (base.kind == Operand::Kind::symbol) o.name = base.name;
       if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
-      o.offset = base.offset;
-      while (is("+") || is("-")) o.offset += integer();
+      o.offset = base.offset + (base.kind == Operand::Kind::reg ? offset() : 0);
     }
     o.kind = Operand::Kind::address;
-    while (accept(",")) o.elements.push_back(operand());
+    while (accept(",")) o.elements.push_back(operand(depth + 1));
     expect("]");
     return o;
   }
@@ -748,7 +816,9 @@ class Parser {
   Function* fn_ = nullptr;
   std::vector<Scope> scopes_;
   std::map<std::string, std::vector<std::string>> targets_;
+  std::map<Space, int64_t> module_ends_, ends_;
   bool pointer_ = false;
+  size_t registers_ = 0, targets_used_ = 0;
 };
 
 }  // namespace

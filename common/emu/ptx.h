@@ -74,12 +74,14 @@ struct Statement {
 
 struct Location {
   int file = 0, line = 0;
+  int caller_file = 0, caller_line = 0;  // of a function expanded where it is called: there; else 0
 };
 
 struct Function {
   std::string name;
   bool entry = false, declared_only = false;
   std::vector<Variable> params;  // in the parameter block, `offset` each
+  std::vector<Variable> returns;  // of a .func
   int64_t param_bytes = 0;
   std::vector<Register> registers;
   std::vector<Variable> locals;  // .local, and .shared inside the function
@@ -87,7 +89,8 @@ struct Function {
   std::vector<Statement> body;
   std::vector<Location> locations;
   int max_threads[3] = {0, 0, 0}, required_threads[3] = {0, 0, 0}, required_cluster[3] = {0, 0, 0};
-  bool explicit_cluster = false;
+  bool explicit_cluster = false, blocks_are_clusters = false;
+  int max_cluster = 0;  // .maxclusterrank
 };
 
 struct Module {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The emulator's tensor-core sums against what an H200 answered, bit for bit.
+// The emulator's tensor-core sums against what an H200 answered, bit for bit; and the fast form of the sums
+// against the plain one.
 
 #include "common/emu/isa/arithmetic.h"
 
@@ -9,10 +10,16 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include "common/npy.h"
 
 namespace {
+
+using gg::emu::Cut;
+using gg::emu::Factors;
+using gg::emu::Narrow;
+using gg::emu::Term;
 
 struct Form {
   const char* type;
@@ -33,12 +40,12 @@ TEST_P(MmaSync, GivesTheBitsOfAnH200) {
   const std::string stem = gg::format("%s/tests/isa/h200/mma_%s_k%d_", GG_SOURCE_DIR, type, k);
   const gg::NpyArray a = gg::read_npy(stem + "a.npy"), b = gg::read_npy(stem + "b.npy"),
                      c = gg::read_npy(stem + "c.npy"), d = gg::read_npy(stem + "d.npy");
-  const gg::emu::Narrow format = gg::emu::narrow(type);
+  const Narrow format = gg::emu::narrow(type);
   int compared = 0;
   for (int trial = 0; trial < int(a.shape[0]); ++trial) {
     for (int row = 0; row < 16; ++row) {
       for (int col = 0; col < 8; ++col) {
-        gg::emu::Term a_terms[32], b_terms[32];
+        Term a_terms[32], b_terms[32];
         for (int kk = 0; kk < k; ++kk) {
           a_terms[kk] = term_of(format, code_at(a, size_t((trial * 16 + row) * k + kk)));
           b_terms[kk] = term_of(format, code_at(b, size_t((trial * k + kk) * 8 + col)));
@@ -67,5 +74,183 @@ INSTANTIATE_TEST_SUITE_P(H200, MmaSync,
                          [](const auto& info) {
                            return gg::format("%s_k%d", info.param.type, info.param.k);
                          });
+
+// How a trial's operands are made.
+enum class Data { near_one, any_finite, any_code, tiny, sparse, nearly_two };
+constexpr Data kData[] = {Data::near_one, Data::any_finite, Data::any_code,
+                          Data::tiny,     Data::sparse,     Data::nearly_two};
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  int below(int n) { return int(engine_() % uint64_t(n)); }
+
+  uint32_t code(const Narrow& f, Data data) {
+    if (data == Data::sparse && below(4)) return 0;
+    if (data == Data::nearly_two) {  // the largest sums of products that there are, for their exponent
+      const uint32_t one = uint32_t((1 << (f.exponent_bits - 1)) - 1) << f.mantissa_bits;
+      return ((one | ((1u << f.mantissa_bits) - 1)) - uint32_t(below(8) == 0)) << f.shift;
+    }
+    const int bias = (1 << (f.exponent_bits - 1)) - 1, fields = 1 << f.exponent_bits;
+    int field = below(fields);
+    if (data == Data::near_one) field = bias - 2 + below(5);
+    if (data == Data::tiny) field = f.exponent_bits == 8 ? 50 + below(20) : below(3);
+    if (data == Data::sparse) field = below(2) ? bias : below(fields - 1);
+    if (data == Data::any_finite) field = below(fields - 1);
+    const uint32_t code = uint32_t(below(2)) << (f.mantissa_bits + f.exponent_bits) |
+                          uint32_t(field) << f.mantissa_bits | uint32_t(below(1 << f.mantissa_bits));
+    return code << f.shift | uint32_t(below(1 << f.shift));  // what tf32 cuts off
+  }
+
+  float accumulator(Data data, bool half) {
+    if (below(2)) return below(2) ? 0.0f : -0.0f;
+    if (data == Data::nearly_two) return 2 - 0x1p-10f;
+    const uint32_t random = uint32_t(engine_());
+    if (half)
+      return gg::emu::half_to_float(data == Data::any_code ? uint16_t(random) : uint16_t(random & 0xBFFF));
+    const int field = data == Data::near_one ? 125 + below(5) : data == Data::tiny ? below(8) : below(255);
+    if (data == Data::any_code && below(8) == 0) return std::bit_cast<float>(random | 0x7F800000u);
+    return std::bit_cast<float>((random & 0x807FFFFFu) | uint32_t(field) << 23);
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Product {
+  const char *a, *b;
+  int k, fraction_bits, kept_bits;
+  bool to_half;
+};
+
+class ManySums : public testing::TestWithParam<Product> {};
+
+TEST_P(ManySums, AreTheBitsOfOneByOne) {
+  const Product& p = GetParam();
+  const Narrow a_format = gg::emu::narrow(p.a), b_format = gg::emu::narrow(p.b);
+  const Cut cut = {a_format.mantissa_bits + b_format.mantissa_bits, p.fraction_bits, p.kept_bits, p.to_half};
+  constexpr int kRows = 16, kColumns = 24;
+  Random random(7);
+  Factors a, b;
+  int finite = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const Data data = kData[trial % std::size(kData)];
+    a.resize(kRows, p.k);
+    b.resize(kColumns, p.k);
+    for (int k = 0; k < p.k; ++k) {
+      for (int l = 0; l < kRows; ++l) a.code(l, k) = random.code(a_format, data);
+      for (int l = 0; l < kColumns; ++l) b.code(l, k) = random.code(b_format, data);
+    }
+    float c[kRows][kColumns], d[kRows][kColumns];
+    for (auto& row : c) {
+      for (float& each : row) each = random.accumulator(data, p.to_half);
+    }
+    std::memcpy(d, c, sizeof c);
+    a.decode(a_format);
+    b.decode(b_format);
+    fused_sums(a, b, &d[0][0], kColumns, cut);
+    for (int row = 0; row < kRows; ++row) {
+      for (int column = 0; column < kColumns; ++column) {
+        Term a_terms[32], b_terms[32];
+        for (int k = 0; k < p.k; ++k) {
+          a_terms[k] = term_of(a_format, a.code(row, k));
+          b_terms[k] = term_of(b_format, b.code(column, k));
+        }
+        const float one = fused_sum(a_terms, b_terms, p.k, c[row][column], cut);
+        finite += std::isfinite(one);
+        ASSERT_EQ(std::bit_cast<uint32_t>(d[row][column]), std::bit_cast<uint32_t>(one))
+            << "trial " << trial << " row " << row << " column " << column << ": " << d[row][column]
+            << " for " << one;
+      }
+    }
+  }
+  EXPECT_GE(finite, 200 * kRows * kColumns / 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Emu, ManySums,
+    testing::Values(Product{"bf16", "bf16", 16, 25, 24, false}, Product{"bf16", "bf16", 8, 25, 24, false},
+                    Product{"f16", "f16", 16, 25, 24, false}, Product{"f16", "f16", 16, 25, 24, true},
+                    Product{"tf32", "tf32", 8, 25, 24, false}, Product{"tf32", "tf32", 4, 25, 24, false},
+                    Product{"e4m3", "e4m3", 32, 13, 14, false}, Product{"e5m2", "e4m3", 32, 13, 14, false},
+                    Product{"e4m3", "e5m2", 32, 13, 14, true}, Product{"e5m2", "e5m2", 16, 25, 24, false}),
+    [](const auto& info) {
+      const Product& p = info.param;
+      return gg::format("%s_%s_k%d_%s", p.a, p.b, p.k, p.to_half ? "f16" : "f32");
+    });
+
+// Sums whose exact value and rounding can be said by hand.
+TEST(FusedSum, CutsEveryTermAtTheLargest) {
+  const Narrow f16 = gg::emu::narrow("f16");
+  const auto term = [&](float x) { return term_of(f16, gg::emu::float_to_half(x)); };
+  const Cut cut = {20, 25, 24, false};
+  // 1 + 2^-24 - 2^-24 is exact with 25 fraction bits; 2^-26 beside 1 is cut away, twice.
+  const Term a[3] = {term(1), term(0x1p-12f), term(-0x1p-12f)},
+             b[3] = {term(1), term(0x1p-12f), term(0x1p-12f)};
+  EXPECT_EQ(fused_sum(a, b, 3, 0, cut), 1.0f);
+  const Term small[2] = {term(0x1p-13f), term(0x1p-13f)};
+  EXPECT_EQ(fused_sum(small, small, 2, 1, cut), 1.0f);
+  EXPECT_EQ(fused_sum(small, small, 2, 0, cut), 0x1p-25f);
+  // Toward zero: 1 - 2^-25 keeps 24 bits, the next lower float of 1.
+  const Term minus[1] = {term(-0x1p-12f)}, plus[1] = {term(0x1p-13f)};
+  EXPECT_EQ(fused_sum(minus, plus, 1, 1, cut), 1 - 0x1p-24f);
+  // To f16: a tie goes to even.
+  const Cut to_half = {20, 25, 24, true};
+  const Term eleven[1] = {term(0x1p-11f)}, one[1] = {term(1)};
+  EXPECT_EQ(fused_sum(eleven, one, 1, 1, to_half), 1.0f);
+  EXPECT_EQ(fused_sum(eleven, one, 1, 1 + 0x1p-10f, to_half), 1 + 0x1p-9f);
+}
+
+TEST(FusedSum, CutsAllAtTheExponentOfZero) {
+  const Narrow bf16 = gg::emu::narrow("bf16");
+  const auto term = [&](float x) { return term_of(bf16, std::bit_cast<uint32_t>(x) >> 16); };
+  const Cut cut = {14, 25, 24, false};
+  // Exactly it is 2^-140 - 2^-160 or - 2^-158; the first is less than 2^-133-25 and so does not count.
+  const Term a[2] = {term(0x1p-70f), term(-0x1p-80f)}, b[2] = {term(0x1p-70f), term(0x1p-80f)};
+  EXPECT_EQ(fused_sum(a, b, 2, 0, cut), 0x1p-140f);
+  const Term c[2] = {term(0x1p-70f), term(-0x1p-79f)}, d[2] = {term(0x1p-70f), term(0x1p-79f)};
+  EXPECT_EQ(fused_sum(c, d, 2, 0, cut), 0x1p-140f - 0x1p-149f);
+}
+
+TEST(FusedSum, KnowsInfinitiesAndNaN) {
+  const Narrow bf16 = gg::emu::narrow("bf16");
+  const auto term = [&](float x) { return term_of(bf16, std::bit_cast<uint32_t>(x) >> 16); };
+  const Cut cut = {14, 25, 24, false};
+  const uint32_t kNaN = 0x7FFFFFFFu;
+  const auto bits = [&](float a, float b, float c) {
+    const Term a_term[1] = {term(a)}, b_term[1] = {term(b)};
+    return std::bit_cast<uint32_t>(fused_sum(a_term, b_term, 1, c, cut));
+  };
+  EXPECT_EQ(bits(INFINITY, 2, 1), std::bit_cast<uint32_t>(INFINITY));
+  EXPECT_EQ(bits(INFINITY, -2, 1), std::bit_cast<uint32_t>(-INFINITY));
+  EXPECT_EQ(bits(INFINITY, 0, 1), kNaN);
+  EXPECT_EQ(bits(INFINITY, -2, INFINITY), kNaN);
+  EXPECT_EQ(bits(1, 2, -INFINITY), std::bit_cast<uint32_t>(-INFINITY));
+  EXPECT_EQ(bits(1, 2, NAN), kNaN);
+  EXPECT_EQ(bits(NAN, 0, 1), kNaN);
+  EXPECT_EQ(bits(0x1p127f, 2, 0), std::bit_cast<uint32_t>(INFINITY));
+  EXPECT_EQ(bits(-0x1p127f, 2, 0), std::bit_cast<uint32_t>(-INFINITY));
+  EXPECT_EQ(bits(-1, 0, -0.0f), 0u);  // no sum is -0
+  // e4m3 has no infinity: its greatest code but NaN is 448.
+  const Narrow e4m3 = gg::emu::narrow("e4m3");
+  EXPECT_EQ(term_of(e4m3, 0x7E).special, 0);
+  EXPECT_EQ(term_of(e4m3, 0x7F).special, 2);
+}
+
+TEST(Half, ConvertsBothWays) {
+  for (uint32_t code = 0; code < 0x10000; ++code) {
+    const float value = gg::emu::half_to_float(uint16_t(code));
+    if ((code & 0x7FFF) > 0x7C00) {
+      EXPECT_TRUE(std::isnan(value));
+    } else {
+      ASSERT_EQ(gg::emu::float_to_half(value), code);
+    }
+  }
+  EXPECT_EQ(gg::emu::float_to_half(65519.99f), 0x7BFF);
+  EXPECT_EQ(gg::emu::float_to_half(65520.0f), 0x7C00);
+  EXPECT_EQ(gg::emu::float_to_half(0x1p-25f), 0);
+  EXPECT_EQ(gg::emu::float_to_half(0x1.8p-25f), 1);
+  EXPECT_EQ(gg::emu::float_to_half(NAN), 0x7FFF);
+}
 
 }  // namespace

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The arithmetic of Hopper's tensor cores, bit for bit: products exact, their sum with the accumulator cut
-// once.
+// once. fused_sum says what one output is; fused_sums computes a tile of them, the same bits and fast.
 
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gg::emu {
 
@@ -25,16 +26,68 @@ struct Term {  // significand * 2^(exponent - mantissa bits); the exponent is th
 };
 Term term_of(const Narrow& format, uint32_t code);
 
-// c + sum of a[i] * b[i] over k products: every term is cut toward zero at 2^-fraction_bits of the largest,
-// then they are added exactly and the sum is cut to kept_bits. What one instruction computes for one output.
-float fused_sum(const Term* a, const Term* b, int k, float c, int mantissa_bits, int fraction_bits,
-                int kept_bits);
+struct Cut {
+  int mantissa_bits = 0;   // of the two factors together: a product counts in units of 2^-mantissa_bits
+  int fraction_bits = 25;  // every term is cut toward zero at 2^-fraction_bits of the largest
+  int kept_bits = 24;      // of the sum, cut toward zero: an f32 result
+  bool to_half = false;    // instead: rounded to the nearest f16, ties to even
+};
 
-// One output of mma.sync with f32 accumulators. 16-bit types and tf32: one fused sum, 25 fraction bits. 8-bit
-// types have no instruction of their own on sm_90: they are widened to f16 and summed from zero in two steps
-// of 16, first the k with k % 4 < 2, then the others, and the accumulator is added last, rounded to nearest
-// even. Measured on an H200, see tests/isa/h200: no mismatch in up to 102,400 outputs of each form,
-// infinities and NaN among the operands left out.
+// c + sum of a[i] * b[i] over k products: every term is cut, then they are added exactly and the sum is cut
+// or rounded. What one instruction computes for one output. An f16 result comes as the float of its value.
+// Any NaN is 0x7FFFFFFF.
+float fused_sum(const Term* a, const Term* b, int k, float c, const Cut& cut);
+
+// One output of mma.sync. 16-bit types and tf32: one fused sum, 25 fraction bits. 8-bit types have no
+// instruction of their own on sm_90: they are widened to f16 and summed from zero in two steps of half of k,
+// first the k with k % 4 < 2, then the others, and the accumulator is added last, rounded to nearest even.
+// With f32 accumulators measured on an H200, see tests/isa/h200: no mismatch in up to 102,400 outputs of each
+// form, infinities and NaN among the operands left out. With f16 accumulators every step rounds to f16 (read
+// in the machine code that ptxas makes, and in microsoft/MMA-Sim's models of Hopper; not yet measured by us).
 float mma_sync_sum(const Narrow& format, const Term* a, const Term* b, int k, float c);
+
+// The factors of many sums: `lines` rows of A, or columns of B, `k` deep. Put the codes in, then decode.
+class Factors {
+ public:
+  static constexpr int kMaxK = 32;
+
+  void resize(int lines, int k);  // lines: a multiple of 8
+  int lines() const { return lines_; }
+  int k() const { return k_; }
+  uint32_t& code(int line, int k) { return codes_[at(line, k)]; }
+  uint32_t code(int line, int k) const { return codes_[at(line, k)]; }
+  const Narrow& format() const { return format_; }
+  void decode(const Narrow& format);
+
+ private:
+  friend class Tile;
+  static constexpr int kBlock = 8;
+  // Eight lines are side by side, then comes the next k of theirs.
+  size_t at(int line, int k) const { return size_t(line / kBlock * k_ + k) * kBlock + size_t(line % kBlock); }
+
+  int lines_ = 0, k_ = 0;
+  Narrow format_;
+  std::vector<uint32_t> codes_;
+  std::vector<float> values_;       // relative to 2^top of the line; 0 if too small to matter beside it
+  std::vector<int32_t> exponents_;  // of the format; far below all others for a zero
+  std::vector<int32_t> tops_;       // of a line: the largest exponent
+  std::vector<int32_t> specials_;   // of a line: whether there is an infinity or a NaN
+};
+
+// sums[row][column] = fused_sum of row `row` of A, column `column` of B and sums[row][column], for all lines
+// of both; a row of sums is `pitch` floats.
+void fused_sums(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut);
+
+// The same for what mma.sync computes. `step`: which of the Factors a k belongs to, 0 or 1, and its place
+// there; the second ones are empty but for 8-bit types.
+struct Step {
+  int index = 0, k = 0;
+};
+Step mma_sync_step(const Narrow& format, int k);
+void mma_sync_sums(const Factors (&a)[2], const Factors (&b)[2], float* sums, int pitch, bool to_half);
+
+// f16, exactly and to the nearest.
+float half_to_float(uint16_t half);
+uint16_t float_to_half(float value);  // NaN: 0x7FFF
 
 }  // namespace gg::emu

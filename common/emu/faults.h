@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+//
+// What stops a run: a kind with a short name, the place, and a sentence of likely cause.
+
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gg::emu {
+
+enum class FaultKind : uint8_t {
+  unsupported,      // an instruction, modifier or call the emulator does not know
+  bounds,           // an address outside every allocation
+  use_after_free,   // inside memory that was freed
+  alignment,        // an access not aligned to its size
+  uninit_shared,    // a read of shared memory that nobody wrote
+  uninit_register,  // a read of a register that nobody wrote
+  async_window,     // touching what an asynchronous operation still reads or writes
+  proxy,            // ordinary writes read by an asynchronous operation without a proxy fence
+  deadlock,         // nobody can go on
+  diverged,         // an instruction for all lanes reached by some only
+  barrier,          // misuse of bar, barrier.cluster or a membermask
+  mbarrier,         // misuse of an mbarrier: not initialised, too many arrivals, wrong byte counts
+  descriptor,       // a tensor map, matrix or instruction descriptor that does not fit its use
+  exit,             // a block or a cluster ends with something still owed to it
+  race,             // two warps touch the same shared bytes, one writes, nothing orders them
+  trap,             // trap, brkpt, a failed assertion
+  launch,           // a launch that no device accepts
+};
+constexpr int kFaultKinds = 17;
+const char* fault_name(FaultKind kind);     // "uninit-shared"
+const char* fault_summary(FaultKind kind);  // one line, for --help
+bool fault_kind(const std::string& name, FaultKind* kind);
+
+struct Warp;
+struct Instr;
+struct Launch;
+
+class Fault : public std::runtime_error {
+ public:
+  Fault(FaultKind kind, const std::string& report) : std::runtime_error(report), kind(kind) {}
+  FaultKind kind;
+};
+
+// The other side of a conflict.
+struct Party {
+  const Warp* warp = nullptr;
+  const Instr* instr = nullptr;
+  int lane = -1;
+  std::string did;                         // "wrote these bytes", "issued the copy"
+  uint32_t lanes = 0;                      // in place of a lane: some of the warp
+  std::vector<const Warp*> likewise = {};  // of the same block, who did the same
+};
+
+// Raises a fault at this instruction of this lane (-1: the warp as a whole). `what` says what happened and
+// what was expected, with numbers; `cause` what the likely mistake is. Returns only if the kind is allowed,
+// having printed the report as a warning, once per instruction.
+void raise(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+           const std::string& cause, const std::vector<Party>& others = {});
+// The same where going on makes no sense.
+[[noreturn]] void raise_final(FaultKind kind, const Warp& warp, const Instr& instr, int lane,
+                              const std::string& what, const std::string& cause,
+                              const std::vector<Party>& others = {});
+
+// A launch that cannot be.
+[[noreturn]] void raise_launch(const Launch& launch, const std::string& what, const std::string& cause);
+
+// "kernel.cuh:57   x = tile[i];" and on the next line "PTX line 310: ld.shared.u32 %r5, [%r4]", for reports.
+std::string place_of(const Instr& instr);
+
+std::string hex(uint64_t value);
+std::string lanes_text(uint32_t lanes);  // "lane 5", "lanes 0-15", "lanes 0x55555555"
+// A mangled name's last part: "tile" of "_ZZ...E4tile".
+std::string plain_name(const std::string& name);
+
+}  // namespace gg::emu

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// When asynchronous effects happen, and what they hold until then. PTX ISA: "Asynchronous Operations".
+
+#include "common/emu/isa/async.h"
+
+namespace gg::emu {
+
+uint64_t AddressOperand::of(Warp& w, int lane) const {
+  if (base_bits == 32) return uint32_t(w.at<uint32_t>(slot)[lane] + uint32_t(offset));
+  return w.at<uint64_t>(slot)[lane] + uint64_t(offset);
+}
+
+AddressOperand take_address_operand(Decoder& d, const Operand& operand, Space space, bool any_rank) {
+  const Decoder::Address a = d.address(operand, space);
+  d.instr.any_rank = d.instr.any_rank || any_rank;  // locate asks the instruction, own_block the operand
+  return {a.slot, a.base_bits, a.offset, space, any_rank};
+}
+
+Place own_block(Warp& w, const Instr& in, int lane, const Place& place) {
+  if (place.block == w.block) return place;
+  raise_final(FaultKind::bounds, w, in, lane,
+              place.block ? "the address is in the shared memory of the block of rank " +
+                                std::to_string(place.block->rank)
+                          : "the address is not in shared memory",
+              "this operand must be in the shared memory of the thread's own block");
+}
+
+Place locate_operand(Warp& w, const Instr& in, int lane, const AddressOperand& operand, int bytes,
+                     int alignment) {
+  const Place place = locate(w, in, lane, operand.space, operand.of(w, lane), bytes, alignment);
+  if (operand.space != Space::shared || operand.any_rank) return place;
+  return own_block(w, in, lane, place);
+}
+
+Issuer issue(Warp& w, const Instr& in, int lane) {
+  Issuer issuer{&w, &in, lane, {}};
+  release(w, issuer.clock);
+  return issuer;
+}
+
+uint64_t random_number(Cluster& c) {  // a linear congruential step, its upper bits
+  c.random = c.random * 6364136223846793005ull + 1442695040888963407ull;
+  return c.random >> 33;
+}
+
+void later(Warp& w, std::function<void()> complete) {
+  constexpr uint64_t kSoon = 1, kSome = 16, kLate = 64, kVeryLate = 400;  // rounds
+  Cluster& c = *w.block->cluster;
+  const Order& order = c.grid->order;
+  uint64_t wait = order.seed % 2 == 0 ? kLate : kSoon;
+  if (order.skew) {
+    const uint64_t most[] = {kSoon, kSome, kLate, kVeryLate};
+    wait = 1 + random_number(c) % most[random_number(c) % 4];
+  }
+  c.effects.push_back({std::move(complete), c.round + wait});
+}
+
+Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes)
+    : block_(&block), issuer_(issuer), writes_(writes) {
+  for (const Range& r : ranges) {
+    handles_.push_back(block.shared.open({r.begin, r.end, writes, issuer.warp, issuer.instr, issuer.lane}));
+  }
+}
+
+void Windows::close() {
+  if (block_->live_warps == 0) {
+    raise(FaultKind::exit, *issuer_.warp, *issuer_.instr, issuer_.lane,
+          (block_->cluster->blocks.size() == 1
+               ? std::string("the block")
+               : "the block of rank " + std::to_string(block_->rank) + " of the cluster") +
+              " ended while this operation was still to " + (writes_ ? "write" : "read") +
+              " its shared memory",
+          writes_
+              ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier before the "
+                "end keeps the block alive"
+              : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
+  }
+  for (const SharedMemory::Handle& handle : handles_) block_->shared.close(handle);
+  handles_.clear();
+}
+
+}  // namespace gg::emu

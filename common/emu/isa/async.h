@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// What the asynchronous instructions share: several addresses in one instruction, and effects that happen
+// some time after the instruction that asked for them. PTX ISA: "Asynchronous Operations", "Async Proxy".
+
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "common/emu/access.h"
+
+namespace gg::emu {
+
+// One of several address operands. instr.s[3] and take_address serve those that have one.
+struct AddressOperand {
+  uint32_t slot = 0;
+  int base_bits = 64;
+  int64_t offset = 0;
+  Space space = Space::none;
+  bool any_rank = false;  // .shared::cluster
+
+  uint64_t of(Warp& warp, int lane) const;
+};
+AddressOperand take_address_operand(Decoder& decoder, const Operand& operand, Space space,
+                                    bool any_rank = false);
+// .shared::cluster operands, and generic ones, may be of any block; those of .shared::cta only of the lane's
+// own.
+Place locate_operand(Warp& warp, const Instr& instr, int lane, const AddressOperand& operand, int bytes,
+                     int alignment);
+// The same for the shared memory of the lane's own block, whatever block a generic address could name.
+Place own_block(Warp& warp, const Instr& instr, int lane, const Place& place);
+
+// Who asked for an asynchronous operation, and what its warp knew of then: the operation's writes and signals
+// tell no more than that.
+struct Issuer {
+  Warp* warp = nullptr;
+  const Instr* instr = nullptr;
+  int lane = 0;
+  Clock clock;
+};
+// To be called after the operation's reads and writes have been announced (check_async_read and _write).
+Issuer issue(Warp& warp, const Instr& instr, int lane);
+
+// Runs `complete` some rounds of the scheduler later. Fair order: an even seed makes it late, so that what
+// does not wait for it goes wrong; an odd one at once. Skewed: as it comes.
+void later(Warp& warp, std::function<void()> complete);
+uint64_t random_number(Cluster& cluster);
+
+// [begin, end) of a block's shared memory that an operation reads or writes.
+struct Range {
+  size_t begin = 0, end = 0;
+};
+// While it lives nobody else may touch the bytes; closed when the operation is done with them.
+class Windows {
+ public:
+  Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes);
+  // Faults if the block has ended meanwhile.
+  void close();
+
+ private:
+  Block* block_;
+  Issuer issuer_;
+  bool writes_;
+  std::vector<SharedMemory::Handle> handles_;
+};
+
+}  // namespace gg::emu

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+//
+// Bulk copies of a run of bytes, and the groups that stores are waited for by. PTX ISA: "Data Movement and
+// Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch,
+// cp.async.bulk.commit_group, cp.async.bulk.wait_group". Each lane starts a copy of its own.
+
+#include "common/emu/isa/bulk.h"
+
+#include <algorithm>
+
+namespace gg::emu {
+namespace {
+
+constexpr int kUnit = 16;  // bytes: what addresses and sizes are multiples of
+
+struct BulkCopy {
+  AddressOperand to, from, barrier;
+  uint32_t size = 0, mask = 0;  // slots; no mask: 0
+  bool reduces = false;
+  Reduction reduction;
+};
+
+const BulkCopy& form_of(const Instr& in) { return *static_cast<const BulkCopy*>(in.extra); }
+
+int64_t size_of(Warp& w, const Instr& in, int lane) {
+  const int64_t bytes = w.at<uint32_t>(form_of(in).size)[lane];
+  if (bytes % kUnit != 0) {
+    raise_final(FaultKind::alignment, w, in, lane,
+                "a bulk copy of " + std::to_string(bytes) + " bytes, which is no multiple of 16",
+                "bulk copies move units of 16 bytes");
+  }
+  if (bytes > int64_t(1) << 30) {
+    raise_final(FaultKind::bounds, w, in, lane, "a bulk copy of " + std::to_string(bytes) + " bytes",
+                "the size is negative or overflowed");
+  }
+  return bytes;
+}
+
+uint8_t* global_run(Warp& w, const Instr& in, int lane, const AddressOperand& operand, int64_t bytes) {
+  if (bytes > 0) count_run(in, operand.of(w, lane), uint64_t(bytes));
+  return locate_operand(w, in, lane, operand, int(bytes), kUnit).bytes;
+}
+
+Next load(Warp& w, const Instr& in, Mask m) {
+  const BulkCopy& f = form_of(in);
+  for (Lanes l(m); l; ++l) {
+    const int64_t bytes = size_of(w, in, *l);
+    const uint8_t* from = global_run(w, in, *l, f.from, bytes);
+    const std::vector<Landing> all = landings(w, in, *l, f.to, f.barrier, f.mask, bytes, kUnit);
+    for (const Landing& to : all) check_async_write(w, in, *l, *to.block, to.offset, size_t(bytes));
+    const Issuer who = issue(w, in, *l);
+    for (const Landing& to : all) {
+      later(w, [who, to, from, bytes,
+                windows = Windows(*to.block, who, {{to.offset, to.offset + size_t(bytes)}}, true)]() mutable {
+        windows.close();
+        std::copy_n(from, bytes, to.block->shared.bytes.begin() + long(to.offset));
+        mbarrier_complete(who, to.barrier, bytes);
+      });
+    }
+  }
+  return Next::go_on;
+}
+
+// From the block's own shared memory to that of any block of the cluster.
+Next move(Warp& w, const Instr& in, Mask m) {
+  const BulkCopy& f = form_of(in);
+  for (Lanes l(m); l; ++l) {
+    const int64_t bytes = size_of(w, in, *l);
+    const Place from = locate_operand(w, in, *l, f.from, int(bytes), kUnit);
+    const Landing to = landings(w, in, *l, f.to, f.barrier, 0, bytes, kUnit)[0];
+    check_async_read(w, in, *l, *from.block, from.offset, size_t(bytes));
+    if (f.reduces) {  // atomic: others may be on their way to the same place
+      const Place place{to.block->shared.bytes.data() + to.offset, to.block, to.offset};
+      check_shared_read(w, in, *l, place, int(bytes), Access::strong);
+      check_shared_write(w, in, *l, place, int(bytes), Access::strong);
+    } else {
+      check_async_write(w, in, *l, *to.block, to.offset, size_t(bytes));
+    }
+    const Issuer who = issue(w, in, *l);
+    const std::vector<Range> read = {{from.offset, from.offset + size_t(bytes)}};
+    const std::vector<Range> written = {{to.offset, f.reduces ? to.offset : to.offset + size_t(bytes)}};
+    later(w, [who, to, from, bytes, &f, reads = Windows(*from.block, who, read, false),
+              writes = Windows(*to.block, who, written, true)]() mutable {
+      reads.close();
+      writes.close();
+      uint8_t* at = to.block->shared.bytes.data() + to.offset;
+      if (f.reduces) {
+        reduce_elements(f.reduction, at, from.bytes, size_t(bytes) / size_t(f.reduction.bytes));
+      } else {
+        std::copy_n(from.bytes, bytes, at);
+      }
+      mbarrier_complete(who, to.barrier, bytes);
+    });
+  }
+  return Next::go_on;
+}
+
+Next store(Warp& w, const Instr& in, Mask m) {
+  const BulkCopy& f = form_of(in);
+  for (Lanes l(m); l; ++l) {
+    const int64_t bytes = size_of(w, in, *l);
+    const Place from = locate_operand(w, in, *l, f.from, int(bytes), kUnit);
+    uint8_t* to = global_run(w, in, *l, f.to, bytes);
+    check_async_read(w, in, *l, *from.block, from.offset, size_t(bytes));
+    const auto read = [from, bytes] { return std::vector<uint8_t>(from.bytes, from.bytes + bytes); };
+    const auto write = [&f, to](const std::vector<uint8_t>& data) {
+      if (f.reduces) {
+        reduce_elements(f.reduction, to, data.data(), data.size() / size_t(f.reduction.bytes));
+      } else {
+        std::copy(data.begin(), data.end(), to);
+      }
+    };
+    store_later(issue(w, in, *l), *from.block, {{from.offset, from.offset + size_t(bytes)}},
+                join_group(w, *l), read, write);
+  }
+  return Next::go_on;
+}
+
+// Memory that is not there is harmless.
+Next prefetch(Warp& w, const Instr& in, Mask m) {
+  for (Lanes l(m); l; ++l) {
+    size_of(w, in, *l);
+    const uint64_t address = form_of(in).from.of(w, *l);
+    if (address % kUnit == 0) continue;
+    raise_final(FaultKind::alignment, w, in, *l,
+                "a bulk prefetch from " + hex(address) + ", which is no multiple of 16",
+                "bulk copies move units of 16 bytes");
+  }
+  return Next::go_on;
+}
+
+// ---- groups ----
+
+BulkGroups& groups_of(Warp& w) {
+  if (!w.bulk) w.bulk = std::make_shared<BulkGroups>();
+  return *w.bulk;
+}
+
+Next commit_group(Warp& w, const Instr&, Mask m) {
+  for (Lanes l(m); l; ++l) {
+    BulkGroups::Lane& lane = groups_of(w).lanes[*l];
+    lane.committed.push_back(lane.open ? lane.open : std::make_shared<BulkGroup>());
+    lane.open = nullptr;
+    while (!lane.committed.empty() && lane.committed.front()->unfinished == 0) lane.committed.pop_front();
+  }
+  return Next::go_on;
+}
+
+// Waits until all but the newest N groups of each lane are done; .read (variant 1): have read their sources.
+Next wait_group(Warp& w, const Instr& in, Mask m) {
+  std::vector<std::shared_ptr<BulkGroup>> awaited;
+  for (Lanes l(m); l; ++l) {
+    const auto& committed = groups_of(w).lanes[*l].committed;
+    for (size_t i = 0; int64_t(i) < int64_t(committed.size()) - in.offset; ++i)
+      awaited.push_back(committed[i]);
+  }
+  const bool read = in.variant;
+  const auto left = [awaited, read] {
+    return std::count_if(awaited.begin(), awaited.end(),
+                         [&](const auto& g) { return (read ? g->unread : g->unfinished) > 0; });
+  };
+  if (left() == 0) return Next::go_on;
+  w.running->ready = [left] { return left() == 0; };
+  w.running->waits_for = [left, read] {
+    return "waits for " + std::to_string(left()) + " bulk groups to " +
+           (read ? "have read their sources" : "be done");
+  };
+  return Next::wait;
+}
+
+// ---- decoding ----
+
+enum class From : uint8_t { global, shared };
+enum class To : uint8_t { shared_cta, shared_cluster, global };
+
+void decode_groups(Decoder& d) {
+  if (d.take("commit_group")) {
+    d.instr.run = commit_group;
+  } else {
+    d.take("wait_group");
+    d.instr.variant = d.take("read");
+    d.instr.offset = d.immediate(0);
+    if (d.instr.offset < 0) throw Unsupported{"a negative number of groups"};
+    d.instr.run = wait_group;
+  }
+  d.done();
+}
+
+void decode_prefetch(Decoder& d) {
+  if (!d.take("L2") || !d.take("global")) throw Unsupported{"this prefetch"};
+  const bool hint = d.take("L2::cache_hint");
+  d.done();
+  BulkCopy f;
+  f.from = take_address_operand(d, d.operand(0), Space::global);
+  f.size = d.source(1, type_info("u32"));
+  if (hint) d.source(2, type_info("b64"));
+  if (d.operands() != (hint ? 3 : 2)) throw Unsupported{"this number of operands"};
+  d.extra(f);
+  d.instr.run = prefetch;
+}
+
+// The first space named is the destination's: .global and .shared::cta stand for either.
+void take_direction(Decoder& d, From* from, To* to) {
+  const std::vector<std::string>& words = d.statement().modifiers;
+  const auto at = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) - words.begin();
+  };
+  const bool cluster = d.take("shared::cluster"), cta = d.take("shared::cta"), global = d.take("global");
+  if (int(cluster) + int(cta) + int(global) != 2) throw Unsupported{"this direction"};
+  if (cluster) {
+    *to = To::shared_cluster;
+    *from = global ? From::global : From::shared;
+  } else {
+    const bool loads = at("shared::cta") < at("global");
+    *to = loads ? To::shared_cta : To::global;
+    *from = loads ? From::global : From::shared;
+  }
+}
+
+// Behind cp.async.bulk: direction, completion, multicast, hint; for reductions op and type.
+void decode_copy(Decoder& d, bool reduces) {
+  BulkCopy f;
+  From from;
+  To to;
+  take_direction(d, &from, &to);
+  const bool counted = to != To::global;
+  if (!d.take(counted ? "mbarrier::complete_tx::bytes" : "bulk_group"))
+    throw Unsupported{"this completion mechanism"};
+  const bool multicast = from == From::global && to == To::shared_cluster && d.take("multicast::cluster");
+  const bool hint = !(from == From::shared && counted) && d.take("L2::cache_hint");
+  f.reduces = reduces;
+  if (reduces) {
+    if (from == From::global) throw Unsupported{"a reduction from global memory"};
+    const ReduceOp op = take_reduce_op(d);
+    const bool noftz = d.take("noftz");
+    const TypeInfo type = d.take_type();
+    const bool narrow_sum = op == ReduceOp::add && type.bits == 16;
+    if (!reduction_of(op, type.name, counted, &f.reduction) || noftz != narrow_sum)
+      throw Unsupported{"this reduction of this type"};
+  }
+  d.done();
+  f.to = take_address_operand(d, d.operand(0), counted ? Space::shared : Space::global,
+                              to == To::shared_cluster);
+  f.from = take_address_operand(d, d.operand(1), from == From::shared ? Space::shared : Space::global);
+  f.size = d.source(2, type_info("u32"));
+  size_t next = 3;
+  if (counted)
+    f.barrier = take_address_operand(d, d.operand(next++), Space::shared, to == To::shared_cluster);
+  if (multicast) f.mask = d.source(next++, type_info("b16"));
+  if (hint) d.source(next++, type_info("b64"));
+  if (d.operands() != next) throw Unsupported{"this number of operands"};
+  d.extra(f);
+  d.instr.run = !counted ? store : from == From::global ? load : move;
+}
+
+void decode_cp(Decoder& d) {
+  const bool reduces = d.take("reduce");
+  if (!d.take("async") || !d.take("bulk")) throw Unsupported{"this form of cp.async"};
+  const Statement& s = d.statement();
+  if (s.has("tensor")) return decode_tensor_copy(d, reduces);
+  if (!reduces && (s.has("commit_group") || s.has("wait_group"))) return decode_groups(d);
+  if (!reduces && d.take("prefetch")) return decode_prefetch(d);
+  decode_copy(d, reduces);
+}
+
+}  // namespace
+
+std::shared_ptr<BulkGroup> join_group(Warp& w, int lane) {
+  BulkGroups::Lane& l = groups_of(w).lanes[lane];
+  if (!l.open) l.open = std::make_shared<BulkGroup>();
+  ++l.open->unread;
+  ++l.open->unfinished;
+  return l.open;
+}
+
+std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressOperand& to,
+                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment) {
+  const Place place = locate_operand(w, in, lane, to, int(bytes), alignment);
+  const BarrierAt at = use_mbarrier(w, in, lane, barrier);
+  if (mask == 0) {
+    if (at.block != place.block) {
+      raise_final(FaultKind::mbarrier, w, in, lane,
+                  "the copy goes to the block of rank " + std::to_string(place.block->rank) +
+                      ", the mbarrier that counts its bytes is in that of rank " +
+                      std::to_string(at.block->rank),
+                  "both must be of one block: mapa maps both, or neither");
+    }
+    return {{place.block, place.offset, at}};
+  }
+  const uint32_t ranks = w.at<uint16_t>(mask)[lane];
+  const auto& blocks = w.block->cluster->blocks;
+  if (ranks == 0 || ranks >> blocks.size() != 0) {
+    raise_final(
+        FaultKind::bounds, w, in, lane,
+        "a multicast mask of " + hex(ranks) + " in a cluster of " + std::to_string(blocks.size()) + " blocks",
+        "each bit is the rank of a block of the cluster");
+  }
+  std::vector<Landing> all;
+  for (Lanes rank(ranks); rank; ++rank) {
+    Block* const block = blocks[size_t(*rank)].get();
+    all.push_back({block, place.offset, {block, at.offset}});
+    use_mbarrier(w, in, lane, all.back().barrier);
+  }
+  return all;
+}
+
+void store_later(const Issuer& who, Block& block, const std::vector<Range>& ranges,
+                 std::shared_ptr<BulkGroup> group, std::function<std::vector<uint8_t>()> read,
+                 std::function<void(const std::vector<uint8_t>&)> write) {
+  later(*who.warp, [who, group, read, write, windows = Windows(block, who, ranges, false)]() mutable {
+    windows.close();
+    --group->unread;
+    later(*who.warp, [group, write, data = read()] {
+      write(data);
+      --group->unfinished;
+    });
+  });
+}
+
+void count_run(const Instr& in, uint64_t address, uint64_t bytes) {
+  constexpr uint64_t kSector = 32;
+  InstrCounts& counts = counts_of(in);
+  counts.bytes += bytes;
+  counts.sectors += (address + bytes - 1) / kSector - address / kSector + 1;
+}
+
+std::vector<Form> bulk_forms() {
+  std::vector<Form> forms = tensormap_forms();
+  forms.push_back({"cp", decode_cp});
+  return forms;
+}
+
+}  // namespace gg::emu

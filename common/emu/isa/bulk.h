@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// What bulk copies of bytes and of tensor boxes have in common: where they land, and the groups a thread
+// waits for. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
+
+#pragma once
+
+#include <deque>
+
+#include "common/emu/isa/mbarrier.h"
+#include "common/emu/isa/reduction.h"
+
+namespace gg::emu {
+
+struct BulkGroup {
+  int unread = 0;      // copies that still read their source
+  int unfinished = 0;  // copies that are not done
+};
+
+struct BulkGroups {
+  struct Lane {
+    std::shared_ptr<BulkGroup> open;                   // what it has started since its last commit
+    std::deque<std::shared_ptr<BulkGroup>> committed;  // oldest first
+  };
+  Lane lanes[kLanes];
+};
+// The open group of a lane, with one more copy in it.
+std::shared_ptr<BulkGroup> join_group(Warp& warp, int lane);
+
+// A place that a copy into shared memory goes to, and the mbarrier there that counts its bytes.
+struct Landing {
+  Block* block = nullptr;
+  size_t offset = 0;
+  BarrierAt barrier;
+};
+// One, or with a multicast mask (slot of 16 bits, 0: none) one in each block it names. `bytes` are checked to
+// lie in shared memory.
+std::vector<Landing> landings(Warp& warp, const Instr& instr, int lane, const AddressOperand& to,
+                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment);
+
+// Copies a store's source once it is read, then writes it, each some time later.
+void store_later(const Issuer& issuer, Block& block, const std::vector<Range>& ranges,
+                 std::shared_ptr<BulkGroup> group, std::function<std::vector<uint8_t>()> read,
+                 std::function<void(const std::vector<uint8_t>&)> write);
+
+// Adds to the counts of an instruction: bytes of global memory and the 32-byte sectors they lie in.
+void count_run(const Instr& instr, uint64_t address, uint64_t bytes);
+
+// tma.cpp: tensor copies, behind cp{.reduce}.async.bulk. tensormap.cpp: changing tensor maps.
+void decode_tensor_copy(Decoder& decoder, bool reduces);
+std::vector<Form> tensormap_forms();
+
+}  // namespace gg::emu

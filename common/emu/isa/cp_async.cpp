@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+//
+// cp.async: copies from global to shared memory that a thread starts and later waits for, by groups. PTX ISA:
+// "Data Movement and Conversion Instructions: Asynchronous copy: Non-bulk copy". The bytes land when the
+// thread waits for their group (an even seed of the order) or at once (an odd one); until the wait they are
+// arriving, and nobody may touch them.
+
+#include "common/emu/isa/cp_async.h"
+
+#include <algorithm>
+
+#include "common/emu/access.h"
+
+namespace gg::emu {
+
+struct CopyGroups {
+  struct Copy {
+    uint32_t group = 0;  // of its lane
+    int lane = 0;
+    uint64_t from = 0;
+    int read = 0, bytes = 0;  // of the source; of the destination, the rest zeros
+    Block* block = nullptr;
+    size_t offset = 0;
+    const Instr* instr = nullptr;
+    SharedMemory::Handle window;
+  };
+  std::vector<Copy> under_way;
+  uint32_t group[kLanes] = {};  // that copies started now belong to
+  struct Then {
+    int lane;
+    uint32_t below;  // runs when no copy of a group below this is under way
+    std::function<void()> run;
+  };
+  std::vector<Then> then;
+};
+
+namespace {
+
+CopyGroups& groups_of(Warp& w) {
+  if (!w.copies) w.copies = std::make_shared<CopyGroups>();
+  return *w.copies;
+}
+
+void move(Warp& w, const CopyGroups::Copy& c) {
+  uint8_t* to = c.block->shared.bytes.data() + c.offset;
+  if (c.read)
+    std::memcpy(to, locate(w, *c.instr, c.lane, Space::global, c.from, c.read, 1).bytes, size_t(c.read));
+  std::memset(to + c.read, 0, size_t(c.bytes - c.read));
+}
+
+// The copy is there for the thread that waited; others learn of it by a barrier.
+void land(Warp& w, const CopyGroups::Copy& c) {
+  if (w.block->grid->order.seed % 2 == 0) move(w, c);
+  c.block->shared.close(c.window);
+  if (c.block->shared.races.on()) c.block->shared.races.write(w, *c.instr, c.lane, c.offset, c.bytes);
+}
+
+// Lands the copies of these lanes whose group is older than its lane's newest `keep` groups.
+void land_groups(Warp& w, Mask m, uint32_t keep, bool all) {
+  CopyGroups& g = groups_of(w);
+  std::erase_if(g.under_way, [&](const CopyGroups::Copy& c) {
+    const bool due =
+        m >> c.lane & 1 && (all || (c.group < g.group[c.lane] && g.group[c.lane] - c.group > keep));
+    if (due) land(w, c);
+    return due;
+  });
+  for (size_t i = 0; i < g.then.size();) {
+    const auto& t = g.then[i];
+    const bool waits = std::any_of(g.under_way.begin(), g.under_way.end(),
+                                   [&](const auto& c) { return c.lane == t.lane && c.group < t.below; });
+    if (waits) {
+      ++i;
+      continue;
+    }
+    const auto run = t.run;
+    g.then.erase(g.then.begin() + long(i));
+    run();
+  }
+}
+
+// cp.async.{ca,cg}.shared.global [dst], [src], bytes {, bytes to read | predicate: read none};
+Next copy(Warp& w, const Instr& in, Mask m) {
+  CopyGroups& g = groups_of(w);
+  const uint32_t* to = w.at<uint32_t>(in.s[0]);
+  uint64_t from[kLanes], written[kLanes] = {};
+  addresses(w, in, from);
+  Mask reads = 0;
+  for (Lanes l(m); l; ++l) {
+    int read = in.bytes;
+    if (in.variant == 1) read = int(std::min<uint32_t>(w.at<uint32_t>(in.s[1])[*l], in.bytes));
+    if (in.variant == 1 && w.at<uint32_t>(in.s[1])[*l] > in.bytes) {
+      raise_final(FaultKind::bounds, w, in, *l,
+                  std::to_string(w.at<uint32_t>(in.s[1])[*l]) + " bytes to read of a copy of " +
+                      std::to_string(in.bytes),
+                  "the source size may not exceed the copy's size");
+    }
+    if (in.variant == 2 && w.at<uint8_t>(in.s[1])[*l] == in.variant2) read = 0;
+    written[*l] = in.list[0] == 32 ? uint32_t(to[*l] + uint32_t(in.target))
+                                   : w.at<uint64_t>(in.s[0])[*l] + uint64_t(in.target);
+    const Place place = locate(w, in, *l, Space::shared, written[*l], in.bytes, in.bytes);
+    if (from[*l] % in.bytes != 0) {
+      raise_final(FaultKind::alignment, w, in, *l,
+                  std::to_string(in.bytes) + " bytes from " + hex(from[*l]) + ", which is no multiple of " +
+                      std::to_string(in.bytes),
+                  "cp.async wants source and destination aligned to its size, also where it reads nothing");
+    }
+    if (read) {
+      locate(w, in, *l, Space::global, from[*l], read, 1);
+      reads |= Mask(1) << *l;
+    }
+    check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);
+    CopyGroups::Copy c{g.group[*l], *l, from[*l], read, in.bytes, place.block, place.offset, &in, {}};
+    if (w.block->grid->order.seed % 2 == 1) move(w, c);
+    c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, &w, &in, *l});
+    g.under_way.push_back(c);
+  }
+  count_shared(in, m, written, in.bytes);
+  if (reads) count_global(in, reads, from, in.bytes);
+  return Next::go_on;
+}
+
+Next commit(Warp& w, const Instr&, Mask m) {
+  CopyGroups& g = groups_of(w);
+  for (Lanes l(m); l; ++l) ++g.group[*l];
+  return Next::go_on;
+}
+Next wait_group(Warp& w, const Instr& in, Mask m) {
+  land_groups(w, m, uint32_t(in.offset), in.variant);
+  return Next::go_on;
+}
+
+void decode_copy(Decoder& d) {
+  const bool ca = d.take("ca");
+  if (!ca && !d.take("cg")) throw Unsupported{"this cp.async"};
+  if (!d.take("shared") && !d.take("shared::cta")) throw Unsupported{"a destination that is not .shared"};
+  if (!d.take("global")) throw Unsupported{"a source that is not .global"};
+  while (d.take_one({"L2::64B", "L2::128B", "L2::256B"}) >= 0) {
+  }
+  const bool hint = d.take("L2::cache_hint");
+  d.done();
+  const int64_t bytes = d.immediate(2);
+  if (bytes != 16 && (!ca || (bytes != 4 && bytes != 8)))
+    throw Unsupported{"a copy of " + std::to_string(bytes) + " bytes"};
+  d.instr.bytes = uint16_t(bytes);
+  const Decoder::Address to = d.address(d.operand(0), Space::shared);
+  d.instr.s[0] = to.slot;
+  d.instr.target = int32_t(to.offset);
+  d.instr.list = d.list({uint32_t(to.base_bits)});
+  d.instr.space = Space::global;
+  take_address(d, d.operand(1));
+  const size_t extra = d.operands() - (hint ? 1 : 0);
+  if (extra > 3) {
+    const Operand& o = d.operand(3);
+    if (o.kind == Operand::Kind::reg && d.register_bits(o) == 0) {
+      bool negated = false;
+      d.instr.s[1] = d.predicate(o, &negated);
+      d.instr.variant = 2;
+      d.instr.variant2 = !negated;  // true: the lane reads nothing
+    } else {
+      d.instr.s[1] = d.source(o, type_info("u32"));
+      d.instr.variant = 1;
+    }
+  }
+  if (hint) d.source(extra, type_info("b64"));
+  d.instr.run = copy;
+}
+
+void decode_cp(Decoder& d) {
+  if (!d.take("async")) throw Unsupported{"this copy"};
+  if (d.statement().has("bulk") || d.statement().has("mbarrier")) throw Unsupported{"this cp.async"};
+  if (d.take("commit_group")) {
+    d.done();
+    d.instr.run = commit;
+  } else if (d.take("wait_group")) {
+    d.done();
+    d.instr.offset = d.immediate(0);
+    d.instr.run = wait_group;
+  } else if (d.take("wait_all")) {
+    d.done();
+    d.instr.variant = 1;
+    d.instr.run = wait_group;
+  } else {
+    decode_copy(d);
+  }
+}
+
+}  // namespace
+
+void when_copies_land(Warp& warp, int lane, std::function<void()> then) {
+  CopyGroups& g = groups_of(warp);
+  const bool any =
+      std::any_of(g.under_way.begin(), g.under_way.end(), [&](const auto& c) { return c.lane == lane; });
+  if (!any) return then();
+  // Nobody waits for these by group: they land by themselves, some time later.
+  Cluster& cluster = *warp.block->cluster;
+  const uint32_t below = ++g.group[lane];
+  g.then.push_back({lane, below, std::move(then)});
+  cluster.effects.push_back({[&warp, lane, below] {
+                               CopyGroups& groups = groups_of(warp);
+                               const uint32_t newest = groups.group[lane];
+                               land_groups(warp, Mask(1) << lane, newest - below, false);
+                             },
+                             cluster.round + 4});
+}
+
+std::vector<Form> cp_async_forms() { return {{"cp", decode_cp}}; }
+
+}  // namespace gg::emu

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+//
+// Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence,
+// griddepcontrol", "Miscellaneous Instructions: setmaxnreg, nanosleep, pmevent", "createpolicy",
+// "applypriority", "discard". Memory here is never weaker than the order of execution, so a fence moves no
+// bytes: it tells the race and proxy checks what is ordered.
+
+#include "common/emu/access.h"
+
+namespace gg::emu {
+namespace {
+
+Next nothing(Warp&, const Instr&, Mask) { return Next::go_on; }
+
+// membar and fence: the warp publishes what it knows and learns what others published by fences.
+Next fence(Warp& w, const Instr&, Mask) {
+  Cluster& c = *w.block->cluster;
+  acquire(w, c.fences);
+  release(w, c.fences);
+  return Next::go_on;
+}
+Next proxy_fence(Warp& w, const Instr&, Mask) {
+  fence_proxy(w);
+  return Next::go_on;
+}
+
+void decode_membar(Decoder& d) {
+  if (d.take("proxy")) throw Unsupported{"this membar"};
+  if (d.take_one({"cta", "gl", "sys"}) < 0) throw Unsupported{"this membar"};
+  d.done();
+  d.instr.run = fence;
+}
+void decode_fence(Decoder& d) {
+  d.instr.run = fence;
+  if (d.take("proxy")) {
+    const int kind = d.take_one({"async", "alias", "async::generic"});
+    if (kind < 0) throw Unsupported{"this proxy fence"};
+    if (kind == 0) {
+      const int space = d.take_one({"shared::cta", "shared::cluster", "global"});
+      d.instr.run = space == 2 ? nothing : proxy_fence;
+    } else if (kind == 2) {
+      d.take_one({"acquire", "release"});
+      d.take_one({"sync_restrict::shared::cluster", "sync_restrict::shared::cta"});
+      d.take("cluster");
+      d.instr.run = proxy_fence;
+    }
+    return d.done();
+  }
+  if (d.take("mbarrier_init")) {
+    if (!d.take("release") || !d.take("cluster")) throw Unsupported{"this fence"};
+    return d.done();
+  }
+  if (d.take_one({"sc", "acq_rel", "acquire", "release"}) < 0) throw Unsupported{"this fence"};
+  d.take_one({"sync_restrict::shared::cluster", "sync_restrict::shared::cta"});
+  if (d.take_one({"cta", "cluster", "gpu", "sys"}) < 0) throw Unsupported{"this fence"};
+  d.done();
+}
+
+// griddepcontrol: launches run one after the other here, so the grids before this one have ended.
+void decode_griddepcontrol(Decoder& d) {
+  if (d.take_one({"launch_dependents", "wait"}) < 0) throw Unsupported{"this griddepcontrol"};
+  d.done();
+  d.instr.run = nothing;
+}
+
+// setmaxnreg.{inc,dec}: how many registers a thread has is not modelled; that the number is legal is checked.
+void decode_setmaxnreg(Decoder& d) {
+  if (d.take_one({"inc", "dec"}) < 0 || !d.take("sync") || !d.take("aligned") || !d.take("u32"))
+    throw Unsupported{"this setmaxnreg"};
+  d.done();
+  const int64_t count = d.immediate(0);
+  if (count < 24 || count > 256 || count % 8 != 0)
+    throw Unsupported{"setmaxnreg of " + std::to_string(count) +
+                      " registers, which is no multiple of 8 in 24..256"};
+  d.instr.converged = true;
+  d.instr.run = nothing;
+}
+
+// createpolicy: what a cache policy says has no effect here; its value is any number.
+Next make_policy(Warp& w, const Instr& in, Mask m) {
+  for (Lanes l(m); l; ++l) w.at<uint64_t>(in.d)[*l] = 0;
+  return Next::go_on;
+}
+void decode_createpolicy(Decoder& d) {
+  if (d.take_one({"fractional", "cvt", "range"}) < 0) throw Unsupported{"this createpolicy"};
+  while (d.take_one({"L2", "L2::evict_first", "L2::evict_last", "L2::evict_normal", "L2::evict_unchanged",
+                     "global"}) >= 0) {
+  }
+  if (!d.take("b64")) throw Unsupported{"this createpolicy"};
+  d.done();
+  d.instr.d = d.destination(0, type_info("b64"));
+  for (size_t i = 1; i < d.operands(); ++i) {
+    if (d.operand(i).kind == Operand::Kind::reg)
+      d.source(d.operand(i), type_info(d.register_bits(d.operand(i)) == 64 ? "b64" : "b32"));
+  }
+  d.instr.run = make_policy;
+}
+
+// nanosleep: the others of the block get their turn.
+Next sleep(Warp& w, const Instr&, Mask) {
+  const uint64_t round = w.block->cluster->round;
+  w.running->ready = [&w, round] { return w.block->cluster->round > round; };
+  w.running->waits_for = [] { return std::string("sleeps"); };
+  return Next::wait;
+}
+void decode_nanosleep(Decoder& d) {
+  if (!d.take("u32")) throw Unsupported{"this nanosleep"};
+  d.done();
+  d.source(0, type_info("u32"));
+  d.instr.run = sleep;
+}
+
+void decode_hint(Decoder& d) {
+  while (d.take_one({"global", "L2", "L2::evict_normal"}) >= 0) {
+  }
+  d.done();
+  d.instr.run = nothing;
+}
+
+}  // namespace
+
+std::vector<Form> fence_forms() {
+  return {{"membar", decode_membar},
+          {"fence", decode_fence},
+          {"griddepcontrol", decode_griddepcontrol},
+          {"setmaxnreg", decode_setmaxnreg},
+          {"createpolicy", decode_createpolicy},
+          {"nanosleep", decode_nanosleep},
+          {"applypriority", decode_hint},
+          {"discard", decode_hint},
+          {"pmevent", decode_hint}};
+}
+
+}  // namespace gg::emu

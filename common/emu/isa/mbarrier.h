@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// The mbarriers of a block as other families use them: arrivals and bytes that asynchronous operations bring.
+// PTX ISA: "Parallel Synchronization and Communication Instructions: mbarrier".
+
+#pragma once
+
+#include <map>
+
+#include "common/emu/isa/async.h"
+
+namespace gg::emu {
+
+constexpr int64_t kMbarrierMost = (1 << 20) - 1;  // arrivals, and bytes in either direction
+constexpr int kMbarrierBytes = 8;
+
+// A phase ends when no arrival is pending and as many bytes have come as were expected. Its parity is that of
+// its number, which begins with 0.
+struct Mbarrier {
+  int64_t count = 0;     // arrivals that a phase wants
+  int64_t pending = 0;   // that this one lacks
+  int64_t tx = 0;        // bytes expected less bytes that have come; these may come first
+  uint64_t phase = 0;    // the current one
+  int64_t expected = 0;  // bytes, in this phase
+  Clock arriving;        // of those who have arrived in this phase and before
+  Clock ended;           // of those of the phases that have ended
+  Party initialised;
+  uint32_t initialised_at = 0;  // ticks of that warp's clock
+  std::vector<Party> arrivals;  // the newest, for reports
+  std::vector<uint64_t> seen;   // warp of the block -> phases whose end it has seen
+};
+
+struct Mbarriers {
+  std::map<size_t, Mbarrier> live;  // by offset in shared memory
+  struct Wait {                     // of a lane, suspended in try_wait
+    bool on = false;
+    uint64_t phase = 0, given_up = 0;
+  };
+  std::vector<Wait> waits;   // by thread, whole warps
+  uint64_t given_up = 0;     // times that all suspended lanes were sent on with false
+  int fruitless = 0;         // of these, since a barrier of this block last changed
+  bool may_give_up = false;  // an effect is there that will do so
+};
+
+// Where a barrier is: those who signal it later look it up again.
+struct BarrierAt {
+  Block* block = nullptr;
+  size_t offset = 0;
+};
+// The barrier a lane names, or one it names by place. Faults if there is none, or if nothing orders its
+// initialisation before this use.
+BarrierAt use_mbarrier(Warp& warp, const Instr& instr, int lane, const AddressOperand& operand);
+void use_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
+
+// What instructions and asynchronous operations do to it. An arrival publishes `clock`, or nothing if it is
+// null.
+void mbarrier_expect(const Issuer& issuer, const BarrierAt& at, int64_t bytes);
+void mbarrier_complete(const Issuer& issuer, const BarrierAt& at, int64_t bytes);  // publishes issuer.clock
+void mbarrier_arrive(const Issuer& issuer, const BarrierAt& at, int64_t arrivals, const Clock* clock);
+
+// cluster.cpp: mapa, getctarank, st.async, red.async.
+std::vector<Form> cluster_forms();
+
+}  // namespace gg::emu

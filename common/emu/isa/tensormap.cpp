@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+//
+// Tensor maps in memory: the checks behind every use, and kernels that change them. PTX ISA: "Data Movement
+// and Conversion Instructions: tensormap.replace, prefetch.tensormap", "tensormap.cp_fenceproxy",
+// "fence.proxy.tensormap".
+
+#include "common/emu/isa/tensormap.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "common/emu/isa/bulk.h"
+
+namespace gg::emu {
+
+// Maps that this launch changed, and what each block knows of them.
+struct TensorMapChanges {
+  struct Change {
+    uint64_t version = 0,
+             released = 0;  // number of its last change, and of the last one handed to the tensormap proxy
+    std::string by;
+  };
+  std::map<uint64_t, Change> changes;                         // by address
+  std::map<std::pair<int64_t, uint64_t>, uint64_t> acquired;  // block, address: the version it may use
+};
+
+namespace {
+
+constexpr int kAlignment = 64, kSourceAlignment = 16;
+constexpr int kBytes = int(kTensorMapBytes);
+
+// Clusters run on several threads: held while the grid's changes are looked at.
+std::mutex changes_mutex;
+
+TensorMapChanges& changes_of(Warp& w) {
+  auto& changes = w.block->grid->tensor_maps;
+  if (!changes) changes = std::make_shared<TensorMapChanges>();
+  return *changes;
+}
+
+int capability_of(const Warp& w) {
+  const std::string& target = w.block->grid->launch.code->module->target;
+  return target.rfind("sm_1", 0) == 0 ? 100 : 90;
+}
+
+// The map at a global or generic address, which must be in global memory.
+uint8_t* map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) {
+  if (address - kSharedWindow < kSharedWindowBytes || address - kLocalWindow < kLocalWindowBytes) {
+    raise_final(FaultKind::descriptor, w, in, lane,
+                "the tensor map at " + hex(address) + " is in shared or local memory",
+                "a copy reads its map from a kernel parameter (const __grid_constant__ CUtensorMap), "
+                "constant or global memory");
+  }
+  return locate(w, in, lane, Space::global, address, kBytes, kAlignment).bytes;
+}
+
+// A map changed by this launch must have been released behind the change, and acquired by the block that uses
+// it.
+void check_proxy(Warp& w, const Instr& in, int lane, uint64_t address) {
+  const std::lock_guard lock(changes_mutex);
+  TensorMapChanges& all = changes_of(w);
+  const auto change = all.changes.find(address);
+  if (change == all.changes.end()) return;
+  const auto acquired = all.acquired.find({w.block->linear, address});
+  if (acquired != all.acquired.end() && acquired->second >= change->second.version) return;
+  const bool released = change->second.released >= change->second.version;
+  raise(FaultKind::proxy, w, in, lane,
+        "the tensor map at " + hex(address) + " was changed (" + change->second.by + ") and " +
+            (released ? "this block has not acquired it since" : "not released since"),
+        "tensormap.cp_fenceproxy, or fence.proxy.tensormap::generic.release, by who changed it; then "
+        "fence.proxy.tensormap::generic.acquire on the map by who uses it");
+}
+
+void changed(Warp& w, const Instr& in, uint64_t address, bool released) {
+  const std::lock_guard lock(changes_mutex);
+  TensorMapChanges& all = changes_of(w);
+  TensorMapChanges::Change& change = all.changes[address];
+  ++change.version;
+  if (released) change.released = change.version;
+  change.by = place_of(in);
+}
+
+// ---- tensormap.replace ----
+
+enum class Field : uint8_t {
+  global_address,
+  rank,
+  box_dim,
+  global_dim,
+  global_stride,
+  element_stride,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  fill_mode
+};
+constexpr const char* kFieldNames[] = {"global_address", "rank",           "box_dim",  "global_dim",
+                                       "global_stride",  "element_stride", "elemtype", "interleave_layout",
+                                       "swizzle_mode",   "fill_mode"};
+
+void set_field(TensorMap* map, Field field, int dimension, uint64_t value) {
+  switch (field) {
+    case Field::global_address:
+      map->address = value;
+      return;
+    case Field::rank:
+      map->rank = int(value) + 1;
+      return;
+    case Field::box_dim:
+      map->box[dimension] = int(value);
+      return;
+    case Field::global_dim:
+      map->dims[dimension] = value ? value : 1ull << 32;
+      return;  // as hardware counts
+    case Field::global_stride:
+      map->strides[dimension + 1] = value;
+      return;
+    case Field::element_stride:
+      map->element_strides[dimension] = int(value);
+      return;
+    case Field::elemtype:
+      map->type = MapType(value);
+      return;
+    case Field::interleave_layout:
+      map->interleave = int(value);
+      return;
+    case Field::swizzle_mode:
+      map->swizzle = int(value);
+      return;
+    case Field::fill_mode:
+      map->nan_fill = value != 0;
+      return;
+  }
+}
+
+// What a field can hold, counted from its least value.
+void check_value(Warp& w, const Instr& in, int lane, Field field, uint64_t value) {
+  uint64_t least = 0, most = UINT64_MAX, unit = 1;
+  if (field == Field::rank) most = kTensorMapRank - 1;
+  if (field == Field::box_dim) least = 1, most = 256;
+  if (field == Field::element_stride) least = 1, most = 8;
+  if (field == Field::global_stride) most = (1ull << 40) - 16, unit = 16;
+  if (value >= least && value <= most && value % unit == 0) return;
+  raise_final(FaultKind::descriptor, w, in, lane,
+              std::string(".") + kFieldNames[int(field)] + " cannot be " + std::to_string(value),
+              field == Field::rank ? "the operand is the rank less one, 0 to 4"
+                                   : "the field holds " + std::to_string(least) + " to " +
+                                         std::to_string(most) + ", in multiples of " + std::to_string(unit));
+}
+
+// variant: the field; variant2: the dimension; bytes: of the value in s[0].
+Next replace(Warp& w, const Instr& in, Mask m) {
+  uint64_t address[kLanes];
+  addresses(w, in, address);
+  for (Lanes l(m); l; ++l) {
+    const Place place = locate(w, in, *l, in.space, address[*l], kBytes, kAlignment);
+    if (place.block) {
+      check_shared_read(w, in, *l, own_block(w, in, *l, place), kBytes);
+      check_shared_write(w, in, *l, place, kBytes);
+    }
+    TensorMap map = decode_tensor_map(place.bytes);
+    if (map.unknown) {
+      raise_final(FaultKind::descriptor, w, in, *l,
+                  "the 128 bytes at " + hex(address[*l]) + " are no tensor map",
+                  "fill them with zeros or with a whole map first");
+    }
+    const Field field = Field(in.variant);
+    const uint64_t value = in.bytes == 8 ? w.at<uint64_t>(in.s[0])[*l] : w.at<uint32_t>(in.s[0])[*l];
+    check_value(w, in, *l, field, value);
+    set_field(&map, field, in.variant2, value);
+    encode_tensor_map(map, place.bytes);
+    if (!place.block) changed(w, in, address[*l], false);
+  }
+  return Next::go_on;
+}
+
+struct CopyForm {
+  AddressOperand to, from;
+};
+
+// The whole warp makes one copy: all lanes give the same addresses.
+Next copy_and_release(Warp& w, const Instr& in, Mask m) {
+  const CopyForm& f = *static_cast<const CopyForm*>(in.extra);
+  const int lane = __builtin_ctz(m);
+  const uint64_t to_address = f.to.of(w, lane);
+  for (Lanes l(m); l; ++l) {
+    if (f.to.of(w, *l) != to_address || f.from.of(w, *l) != f.from.of(w, lane)) {
+      raise_final(FaultKind::diverged, w, in, *l, "lanes give different addresses",
+                  "one copy by the whole warp: all lanes give the same operands");
+    }
+  }
+  const Place from = locate_operand(w, in, lane, f.from, kBytes, kSourceAlignment);
+  check_shared_read(w, in, lane, from, kBytes);
+  std::memcpy(locate(w, in, lane, Space::global, to_address, kBytes, kAlignment).bytes, from.bytes,
+              kTensorMapBytes);
+  changed(w, in, to_address, true);
+  return Next::go_on;
+}
+
+// fence.proxy.tensormap::generic.release: all changes of this launch so far (variant 0); .acquire: the map at
+// the address, for the lane's block (variant 1).
+Next fence(Warp& w, const Instr& in, Mask m) {
+  if (in.variant == 0) {
+    const std::lock_guard lock(changes_mutex);
+    for (auto& [address, change] : changes_of(w).changes) change.released = change.version;
+    return Next::go_on;
+  }
+  uint64_t address[kLanes];
+  addresses(w, in, address);
+  for (Lanes l(m); l; ++l) {
+    map_bytes(w, in, *l, address[*l]);
+    const std::lock_guard lock(changes_mutex);
+    TensorMapChanges& all = changes_of(w);
+    const auto change = all.changes.find(address[*l]);
+    if (change != all.changes.end()) all.acquired[{w.block->linear, address[*l]}] = change->second.released;
+  }
+  return Next::go_on;
+}
+
+Next prefetch(Warp& w, const Instr& in, Mask m) {
+  uint64_t address[kLanes];
+  addresses(w, in, address);
+  for (Lanes l(m); l; ++l) map_bytes(w, in, *l, address[*l]);
+  return Next::go_on;
+}
+
+// ---- decoding ----
+
+void decode_replace(Decoder& d) {
+  if (!d.take("tile")) throw Unsupported{"a mode other than .tile"};
+  const int field =
+      d.take_one({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
+                  "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
+  if (field < 0) throw Unsupported{"this field of a tensor map"};
+  const int space = d.take_one({"global", "shared::cta"});
+  const bool wide = field == int(Field::global_address) || field == int(Field::global_stride);
+  if (!d.take("b1024") || !d.take(wide ? "b64" : "b32")) throw Unsupported{"this type"};
+  d.done();
+  d.instr.space = space < 0 ? Space::generic : space == 0 ? Space::global : Space::shared;
+  take_address(d, d.operand(0));
+  const bool indexed = field >= int(Field::box_dim) && field <= int(Field::element_stride);
+  size_t next = 1;
+  if (indexed) {
+    const int64_t dimension = d.immediate(next++);
+    if (dimension < 0 || dimension >= kTensorMapRank - (field == int(Field::global_stride)))
+      throw Unsupported{"dimension " + std::to_string(dimension)};
+    d.instr.variant2 = uint8_t(dimension);
+  }
+  if (field >= int(Field::elemtype)) {
+    const int64_t most[] = {12, 2, 3, 1};  // b4x16 and wider swizzles: not here
+    const int64_t value = d.immediate(next);
+    if (value < 0 || value > most[field - int(Field::elemtype)])
+      throw Unsupported{"value " + std::to_string(value) + " of this field"};
+  }
+  d.instr.s[0] = d.source(next++, type_info(wide ? "b64" : "b32"));
+  if (d.operands() != next) throw Unsupported{"this number of operands"};
+  d.instr.bytes = wide ? 8 : 4;
+  d.instr.variant = uint8_t(field);
+  d.instr.run = replace;
+}
+
+void decode_copy_and_release(Decoder& d) {
+  if (!d.take("global") || !d.take("shared::cta") || !d.take("tensormap::generic") || !d.take("release") ||
+      d.take_one({"cta", "cluster", "gpu", "sys"}) < 0 || !d.take("sync") || !d.take("aligned")) {
+    throw Unsupported{"this form of tensormap.cp_fenceproxy"};
+  }
+  d.done();
+  if (d.operands() != 3 || d.immediate(2) != kBytes) throw Unsupported{"a size other than 128"};
+  d.extra(CopyForm{take_address_operand(d, d.operand(0), Space::global),
+                   take_address_operand(d, d.operand(1), Space::shared)});
+  d.instr.converged = true;
+  d.instr.run = copy_and_release;
+}
+
+void decode_tensormap(Decoder& d) {
+  if (d.take("replace")) return decode_replace(d);
+  if (d.take("cp_fenceproxy")) return decode_copy_and_release(d);
+  throw Unsupported{"this tensormap instruction"};
+}
+
+void decode_fence(Decoder& d) {
+  if (!d.take("proxy") || !d.take("tensormap::generic")) throw Unsupported{"this fence"};
+  const int kind = d.take_one({"release", "acquire"});
+  if (kind < 0 || d.take_one({"cta", "cluster", "gpu", "sys"}) < 0)
+    throw Unsupported{"this fence.proxy.tensormap"};
+  d.done();
+  d.instr.variant = uint8_t(kind);
+  d.instr.space = Space::generic;
+  if (kind == 1) {
+    take_address(d, d.operand(0));
+    if (d.immediate(1) != kBytes) throw Unsupported{"a size other than 128"};
+  }
+  if (d.operands() != (kind == 1 ? 2 : 0)) throw Unsupported{"this number of operands"};
+  d.instr.run = fence;
+}
+
+void decode_prefetch(Decoder& d) {
+  d.take_one({"param", "const"});  // addresses there are generic ones here
+  if (!d.take("tensormap")) throw Unsupported{"this prefetch"};
+  d.done();
+  d.instr.space = Space::generic;
+  take_address(d, d.operand(0));
+  if (d.operands() != 1) throw Unsupported{"this number of operands"};
+  d.instr.run = prefetch;
+}
+
+}  // namespace
+
+TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, int rank) {
+  const TensorMap map = decode_tensor_map(map_bytes(w, in, lane, address));
+  check_proxy(w, in, lane, address);
+  const std::string problem = tensor_map_problem(map, capability_of(w));
+  if (!problem.empty()) {
+    raise_final(
+        FaultKind::descriptor, w, in, lane,
+        "the 128 bytes at " + hex(address) + " are no tensor map to be used: " + problem,
+        "the map was not made by cuTensorMapEncodeTiled, was overwritten, or the address is not the map's");
+  }
+  if (map.rank != rank) {
+    raise_final(
+        FaultKind::descriptor, w, in, lane,
+        "a copy of " + std::to_string(rank) + " dimensions with a tensor map of " + std::to_string(map.rank),
+        "the instruction and its map must have the same number of dimensions");
+  }
+  if (map.interleave || map_type_bits(map.type) < 8) {
+    raise_final(FaultKind::unsupported, w, in, lane,
+                "a tensor map with interleave or packed elements: " + describe_tensor_map(map),
+                "the emulator does not know these; common/emu/README.md lists what it knows");
+  }
+  return map;
+}
+
+std::vector<Form> tensormap_forms() {
+  return {{"tensormap", decode_tensormap}, {"fence", decode_fence}, {"prefetch", decode_prefetch}};
+}
+
+}  // namespace gg::emu

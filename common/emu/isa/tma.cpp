@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+//
+// Tensor copies: boxes of a tensor in global memory to and from shared memory, tiled mode. PTX ISA: "Data
+// Movement and Conversion Instructions: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor,
+// cp.async.bulk.prefetch.tensor", "Tensors: Tiled Mode, Out of Bound Access, Swizzling Modes". A box is a
+// list of rows along dimension 0; in shared memory rows follow each other, with a swizzle at its span, and
+// 16-byte units change places within 128 bytes.
+
+#include <algorithm>
+
+#include "common/emu/isa/bulk.h"
+#include "common/emu/isa/tensormap.h"
+
+namespace gg::emu {
+namespace {
+
+constexpr int kUnit = 16;  // bytes that stay together
+
+struct TensorCopy {
+  AddressOperand shared, map, barrier;
+  uint32_t coordinates[kTensorMapRank] = {};  // slots
+  int rank = 0;
+  uint32_t mask = 0;  // slot; 0: no multicast
+  bool reduces = false;
+  ReduceOp op = ReduceOp::add;
+};
+const TensorCopy& form_of(const Instr& in) { return *static_cast<const TensorCopy*>(in.extra); }
+
+// The part of a row that lies in the tensor: bytes [first, first + bytes) of it are at `address`.
+struct Row {
+  uint64_t address = 0;
+  int first = 0, bytes = 0;
+};
+
+struct Box {
+  TensorMap map;
+  bool stores = false;
+  int64_t start[kTensorMapRank] = {};   // coordinates of its first element
+  int element = 0, row = 0, pitch = 0;  // bytes: of an element, of a row, from row to row in shared memory
+  std::vector<Row> rows;
+
+  size_t shared_bytes() const { return rows.size() * size_t(pitch); }
+};
+
+Row row_at(const Box& b, int64_t index) {
+  uint64_t address = b.map.address;
+  bool inside = true;
+  for (int d = 1; d < b.map.rank; ++d) {
+    const int64_t at = b.start[d] + index % b.map.box_elements(d) * b.map.element_strides[d];
+    index /= b.map.box_elements(d);
+    inside = inside && at >= 0 && uint64_t(at) < b.map.dims[d];
+    address += uint64_t(at) * b.map.strides[d];
+  }
+  const int64_t start = b.start[0] * b.element, first = std::max<int64_t>(0, -start);
+  int64_t end = int64_t(b.map.dims[0]) * b.element - start;
+  if (b.stores) end = (end + kUnit - 1) / kUnit * kUnit;  // measured: stores leave out whole units only
+  end = std::min<int64_t>(end, b.row);
+  if (!inside || end <= first) return {};
+  return {address + uint64_t(start + first), int(first), int(end - first)};
+}
+
+// Where a swizzle puts the byte that the plain layout has at this offset: row bits of the address are added
+// (XOR) to those that number the unit. Offsets and addresses agree in these bits.
+size_t swizzled(size_t offset, int swizzle) {
+  return offset ^ ((offset >> 7 & ((size_t(1) << swizzle) - 1)) << 4);
+}
+
+size_t unit_at(const Box& b, size_t base, size_t row, int unit) {
+  return swizzled(base + row * size_t(b.pitch) + size_t(unit) * kUnit, b.map.swizzle);
+}
+
+// What of shared memory the box covers; rows shorter than the span of their swizzle leave gaps.
+std::vector<Range> ranges_of(const Box& b, size_t base) {
+  if (b.pitch == b.row) return {{base, base + b.shared_bytes()}};
+  std::vector<size_t> units;
+  for (size_t r = 0; r < b.rows.size(); ++r) {
+    for (int u = 0; u < b.row / kUnit; ++u) units.push_back(unit_at(b, base, r, u));
+  }
+  std::sort(units.begin(), units.end());
+  std::vector<Range> ranges;
+  for (const size_t at : units) {
+    if (ranges.empty() || ranges.back().end != at) ranges.push_back({at, at});
+    ranges.back().end = at + kUnit;
+  }
+  return ranges;
+}
+
+// ---- at issue ----
+
+std::string coordinates_text(const Box& b) {
+  std::string text;
+  for (int d = 0; d < b.map.rank; ++d) text += (d ? ", " : "(") + std::to_string(b.start[d]);
+  return text + ")";
+}
+
+// True if every byte of the tensor lies in one live allocation.
+bool inside_allocation(const GlobalMemory& memory, const Box& b) {
+  double last = double(b.map.dims[0]) * b.element + (b.stores ? kUnit : 0);
+  for (int d = 1; d < b.map.rank; ++d) last += double(b.map.dims[d] - 1) * double(b.map.strides[d]);
+  constexpr double kMost = double(1ull << 42);
+  return last < kMost && memory.host(b.map.address, uint64_t(last));
+}
+
+void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
+  const GlobalMemory& memory = *w.block->grid->memory;
+  const bool whole = inside_allocation(memory, b);
+  for (const Row& row : b.rows) {
+    if (row.bytes == 0) continue;
+    if (!whole && !memory.host(row.address, uint64_t(row.bytes))) {
+      raise_final(FaultKind::bounds, w, in, lane,
+                  "the box at " + coordinates_text(b) + " has " + std::to_string(row.bytes) + " bytes at " +
+                      hex(row.address) + " that are inside the tensor and outside every buffer; the map: " +
+                      describe_tensor_map(b.map),
+                  "the tensor map gives an address, dimensions or strides that the buffer does not have");
+    }
+    count_run(in, row.address, uint64_t(row.bytes));
+  }
+}
+
+Box box_of(Warp& w, const Instr& in, int lane, bool stores) {
+  const TensorCopy& f = form_of(in);
+  Box b;
+  b.stores = stores;
+  b.map = use_tensor_map(w, in, lane, f.map.of(w, lane), f.rank);
+  for (int d = 0; d < f.rank; ++d) b.start[d] = w.at<int32_t>(f.coordinates[d])[lane];
+  b.element = map_type_bits(b.map.type) / 8;
+  b.row = b.map.box[0] * b.element;
+  b.pitch = std::max(b.row, b.map.span_bytes());
+  if (b.start[0] * b.element % kUnit != 0) {
+    raise_final(FaultKind::alignment, w, in, lane,
+                "the box at " + coordinates_text(b) + " begins " + std::to_string(b.start[0] * b.element) +
+                    " bytes into its rows, which is no multiple of 16",
+                "along dimension 0 a box may begin at every 16 bytes only; the hardware takes this for an "
+                "illegal instruction");
+  }
+  const bool negative = std::any_of(b.start, b.start + f.rank, [](int64_t at) { return at < 0; });
+  if (stores && negative) {
+    raise_final(
+        FaultKind::bounds, w, in, lane,
+        "a store of a box at " + coordinates_text(b) + ", which begins before the tensor",
+        "loads may begin at negative coordinates, stores may not; the hardware takes this for an illegal "
+        "instruction");
+  }
+  constexpr int64_t kMost = 1 << 20;  // more than any shared memory
+  const int64_t rows = b.map.box_bytes() / b.row;
+  if (rows * b.pitch > kMost) {
+    raise_final(FaultKind::bounds, w, in, lane,
+                "a box of " + std::to_string(rows) + " rows of " + std::to_string(b.pitch) + " bytes",
+                "no block has that much shared memory: the box of the tensor map is too large");
+  }
+  for (int64_t r = 0; r < rows; ++r) b.rows.push_back(row_at(b, r));
+  return b;
+}
+
+// ---- when it happens ----
+
+// tf32 has 10 bits of fraction: loads round to the nearest, halfway to even.
+uint32_t round_tf32(uint32_t bits) {
+  constexpr uint32_t kInfinity = 0x7F800000, kNan = 0x7FFFE000;
+  if ((bits & 0x7FFFFFFF) > kInfinity) return kNan;
+  return (bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFFu;
+}
+
+void load_row(const GlobalMemory& memory, const Box& b, const Row& row, uint8_t* to) {
+  constexpr uint16_t kFill = 0x7FF7;
+  if (row.bytes < b.row) {
+    for (int i = 0; i < b.row; i += 2) {
+      const uint16_t fill = b.map.nan_fill ? kFill : 0;
+      std::memcpy(to + i, &fill, 2);
+    }
+  }
+  if (row.bytes == 0) return;
+  uint8_t* const first = to + row.first;
+  std::memcpy(first, memory.unchecked(row.address), size_t(row.bytes));
+  if (b.map.type != MapType::tf32 && b.map.type != MapType::tf32_ftz) return;
+  for (int i = 0; i < row.bytes; i += 4) {
+    uint32_t bits;
+    std::memcpy(&bits, first + i, 4);
+    bits = round_tf32(bits);
+    std::memcpy(first + i, &bits, 4);
+  }
+}
+
+void land(const Box& b, const GlobalMemory& memory, Block& block, size_t base) {
+  std::vector<uint8_t> row(size_t(b.row));
+  for (size_t r = 0; r < b.rows.size(); ++r) {
+    load_row(memory, b, b.rows[r], row.data());
+    for (int u = 0; u < b.row / kUnit; ++u) {
+      std::memcpy(block.shared.bytes.data() + unit_at(b, base, r, u), row.data() + u * kUnit, kUnit);
+    }
+  }
+}
+
+// The rows one after the other, as the plain layout has them.
+std::vector<uint8_t> gather(const Box& b, const Block& block, size_t base) {
+  std::vector<uint8_t> data(b.rows.size() * size_t(b.row));
+  for (size_t r = 0; r < b.rows.size(); ++r) {
+    for (int u = 0; u < b.row / kUnit; ++u) {
+      std::memcpy(data.data() + r * size_t(b.row) + size_t(u) * kUnit,
+                  block.shared.bytes.data() + unit_at(b, base, r, u), kUnit);
+    }
+  }
+  return data;
+}
+
+void scatter(const Box& b, const GlobalMemory& memory, const std::vector<uint8_t>& data,
+             const Reduction* reduction) {
+  for (size_t r = 0; r < b.rows.size(); ++r) {
+    const Row& row = b.rows[r];
+    if (row.bytes == 0) continue;
+    const uint8_t* from = data.data() + r * size_t(b.row) + row.first;
+    uint8_t* to = memory.unchecked(row.address);
+    if (reduction) {
+      reduce_elements(*reduction, to, from, size_t(row.bytes) / size_t(b.element));
+    } else {
+      std::memcpy(to, from, size_t(row.bytes));
+    }
+  }
+}
+
+// ---- instructions ----
+
+constexpr int kSharedAlignment = 128;
+
+Next load(Warp& w, const Instr& in, Mask m) {
+  const TensorCopy& f = form_of(in);
+  const GlobalMemory& memory = *w.block->grid->memory;
+  for (Lanes l(m); l; ++l) {
+    const auto box = std::make_shared<const Box>(box_of(w, in, *l, false));
+    check_rows(w, in, *l, *box);
+    const std::vector<Landing> all =
+        landings(w, in, *l, f.shared, f.barrier, f.mask, int64_t(box->shared_bytes()), kSharedAlignment);
+    const std::vector<Range> ranges = ranges_of(*box, all[0].offset);
+    for (const Landing& to : all) {
+      for (const Range& r : ranges) check_async_write(w, in, *l, *to.block, r.begin, r.end - r.begin);
+    }
+    const Issuer who = issue(w, in, *l);
+    for (const Landing& to : all) {
+      later(w, [who, to, box, &memory, windows = Windows(*to.block, who, ranges, true)]() mutable {
+        windows.close();
+        land(*box, memory, *to.block, to.offset);
+        mbarrier_complete(who, to.barrier, box->map.box_bytes());
+      });
+    }
+  }
+  return Next::go_on;
+}
+
+// The reduction for the map's type of element; a type that has none is the hardware's illegal instruction.
+Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map) {
+  const ReduceOp op = form_of(in).op;
+  const bool bitwise = op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;
+  const bool tf32 = map.type == MapType::tf32 || map.type == MapType::tf32_ftz;
+  const bool flush = map.type == MapType::f32_ftz || map.type == MapType::tf32_ftz;
+  Reduction reduction;
+  std::string type = tf32 || flush ? "f32" : map_type_name(map.type);
+  if (bitwise && (type == "u32" || type == "s32")) type = "b32";
+  if (bitwise && type == "u64") type = "b64";
+  if (!reduction_of(op, type, false, &reduction)) {
+    raise_final(FaultKind::descriptor, w, in, lane,
+                std::string(".") + reduce_op_name(op) + " of elements of type " + map_type_name(map.type),
+                "the tensor map's type has no such reduction");
+  }
+  reduction.flush = flush;
+  return reduction;
+}
+
+Next store(Warp& w, const Instr& in, Mask m) {
+  const TensorCopy& f = form_of(in);
+  const GlobalMemory& memory = *w.block->grid->memory;
+  for (Lanes l(m); l; ++l) {
+    const auto box = std::make_shared<const Box>(box_of(w, in, *l, true));
+    check_rows(w, in, *l, *box);
+    const Place from = locate_operand(w, in, *l, f.shared, int(box->shared_bytes()), kSharedAlignment);
+    const std::vector<Range> ranges = ranges_of(*box, from.offset);
+    for (const Range& r : ranges) check_async_read(w, in, *l, *from.block, r.begin, r.end - r.begin);
+    Reduction reduction;
+    if (f.reduces) reduction = reduction_for(w, in, *l, box->map);
+    const auto read = [box, from] { return gather(*box, *from.block, from.offset); };
+    const auto write = [box, &memory, reduction, reduces = f.reduces](const std::vector<uint8_t>& data) {
+      scatter(*box, memory, data, reduces ? &reduction : nullptr);
+    };
+    store_later(issue(w, in, *l), *from.block, ranges, join_group(w, *l), read, write);
+  }
+  return Next::go_on;
+}
+
+// Into L2: nothing to see, and memory that is not there is harmless; but the map and the coordinates must be
+// right.
+Next prefetch(Warp& w, const Instr& in, Mask m) {
+  for (Lanes l(m); l; ++l) box_of(w, in, *l, false);
+  return Next::go_on;
+}
+
+// ---- decoding ----
+
+// [map, {c0, c1, ...}]
+void take_map(Decoder& d, const Operand& operand, TensorCopy* f) {
+  if (operand.elements.size() != 1) throw Unsupported{"a tensor map without coordinates"};
+  f->map = take_address_operand(d, operand, Space::generic);
+  if (f->map.base_bits != 64) throw Unsupported{"a generic address of 32 bits"};
+  const std::vector<const Operand*> all = Decoder::elements(operand.elements[0]);
+  if (int(all.size()) != f->rank) throw Unsupported{"a number of coordinates that is not the rank"};
+  for (int i = 0; i < f->rank; ++i) f->coordinates[i] = d.source(*all[size_t(i)], type_info("s32"));
+}
+
+void decode_load(Decoder& d, TensorCopy f) {
+  const bool cluster = d.take("shared::cluster");
+  if ((!cluster && !d.take("shared::cta")) || !d.take("global")) throw Unsupported{"this direction"};
+  d.take("tile");
+  if (!d.take("mbarrier::complete_tx::bytes")) throw Unsupported{"this completion mechanism"};
+  const bool multicast = cluster && d.take("multicast::cluster"), hint = d.take("L2::cache_hint");
+  d.done();
+  f.shared = take_address_operand(d, d.operand(0), Space::shared, cluster);
+  take_map(d, d.operand(1), &f);
+  f.barrier = take_address_operand(d, d.operand(2), Space::shared, cluster);
+  size_t next = 3;
+  if (multicast) f.mask = d.source(next++, type_info("b16"));
+  if (hint) d.source(next++, type_info("b64"));
+  if (d.operands() != next) throw Unsupported{"this number of operands"};
+  d.extra(f);
+  d.instr.run = load;
+}
+
+void decode_store(Decoder& d, TensorCopy f) {
+  if (!d.take("global") || !d.take("shared::cta")) throw Unsupported{"this direction"};
+  if (f.reduces) f.op = take_reduce_op(d);
+  d.take("tile");
+  if (!d.take("bulk_group")) throw Unsupported{"this completion mechanism"};
+  const bool hint = d.take("L2::cache_hint");
+  d.done();
+  take_map(d, d.operand(0), &f);
+  f.shared = take_address_operand(d, d.operand(1), Space::shared);
+  if (hint) d.source(2, type_info("b64"));
+  if (d.operands() != (hint ? 3 : 2)) throw Unsupported{"this number of operands"};
+  d.extra(f);
+  d.instr.run = store;
+}
+
+void decode_prefetch(Decoder& d, TensorCopy f) {
+  if (!d.take("L2") || !d.take("global")) throw Unsupported{"this prefetch"};
+  d.take("tile");
+  const bool hint = d.take("L2::cache_hint");
+  d.done();
+  take_map(d, d.operand(0), &f);
+  if (hint) d.source(1, type_info("b64"));
+  if (d.operands() != (hint ? 2 : 1)) throw Unsupported{"this number of operands"};
+  d.extra(f);
+  d.instr.run = prefetch;
+}
+
+}  // namespace
+
+void decode_tensor_copy(Decoder& d, bool reduces) {
+  TensorCopy f;
+  f.reduces = reduces;
+  const bool prefetches = !reduces && d.take("prefetch");
+  if (!d.take("tensor")) throw Unsupported{"this bulk copy"};
+  f.rank = d.take_one({"1d", "2d", "3d", "4d", "5d"}) + 1;
+  if (f.rank == 0) throw Unsupported{"this number of dimensions"};
+  if (prefetches) return decode_prefetch(d, f);
+  const std::vector<std::string>& words = d.statement().modifiers;
+  const auto at = [&](const char* word) { return std::find(words.begin(), words.end(), word); };
+  const bool loads = at("shared::cluster") < at("global") || at("shared::cta") < at("global");
+  if (loads && !reduces) return decode_load(d, f);
+  decode_store(d, f);
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+//
+// Vector clocks, and the accesses they order.
+
+#include "common/emu/race.h"
+
+#include <algorithm>
+
+#include "common/emu/access.h"
+
+namespace gg::emu {
+
+void Clock::set(size_t agent, uint32_t ticks) {
+  if (agent >= known_.size()) known_.resize(agent + 1);
+  known_[agent] = ticks;
+}
+
+static void join_max(std::vector<uint32_t>& to, const std::vector<uint32_t>& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
+}
+void Clock::join(const Clock& other) {
+  join_max(known_, other.known_);
+  join_max(fenced_, other.fenced_);
+}
+void Clock::clear() {
+  known_.clear();
+  fenced_.clear();
+}
+
+size_t agent_of(const Warp& warp) { return warp.agent; }
+
+void release(Warp& warp, Clock& to) {
+  to.join(warp.clock);
+  const size_t self = agent_of(warp);
+  warp.clock.set(self, warp.clock[self] + 1);
+}
+void acquire(Warp& warp, const Clock& from) { warp.clock.join(from); }
+void fence_proxy(Warp& warp) {
+  warp.clock.fence();
+  const size_t self = agent_of(warp);
+  warp.clock.set(self, warp.clock[self] + 1);
+}
+
+void Races::resize(size_t bytes, size_t agents, const Block& block) {
+  block_ = &block;
+  agents_ = agents;
+  const size_t cells = agents ? (bytes + 3) / 4 : 0;
+  writes_.assign(cells, {});
+  write_instrs_.assign(cells, 0);
+  reads_.clear();
+  reads_.resize((cells + kPage - 1) / kPage);
+}
+
+// The bytes of a cell that [offset, offset + width) covers, as four bits.
+static uint8_t bytes_of(size_t cell, size_t offset, int width) {
+  const size_t begin = std::max(cell * 4, offset), end = std::min(cell * 4 + 4, offset + size_t(width));
+  return uint8_t(((1u << (end - begin)) - 1) << (begin - cell * 4));
+}
+
+void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
+    const Write& w = writes_[cell];
+    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes_of(cell, offset, width) &&
+        !(access == Access::strong && w.access == Access::strong)) {
+      conflict(warp, instr, lane, cell, false, true, w.agent, write_instrs_[cell]);
+    } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
+      const Instr& wrote = warp.block->grid->launch.code->instrs[size_t(write_instrs_[cell])];
+      raise(FaultKind::proxy, warp, instr, lane,
+            shared_text(*block_, cell * 4) +
+                " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
+                "has handed them on",
+            "each thread that wrote runs fence.proxy.async after its stores, before the barrier that the "
+            "issuer waits at",
+            {{&warp_of(w.agent), &wrote, -1, "wrote it"}});
+    }
+    if (access == Access::strong) continue;
+    auto& page = reads_[cell / kPage];
+    if (!page) page = std::make_unique<Read[]>(kPage * agents_);
+    Read& r = page[cell % kPage * agents_ + self];
+    const uint32_t bytes = bytes_of(cell, offset, width);
+    r.bytes = r.ticks == now ? r.bytes | bytes : bytes;
+    r.ticks = now;
+    r.instr = instr.index;
+  }
+}
+
+void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
+    Write& w = writes_[cell];
+    const uint8_t bytes = bytes_of(cell, offset, width);
+    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes &&
+        !(access == Access::strong && w.access == Access::strong)) {
+      conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
+    }
+    if (const Read* reads = reads_[cell / kPage].get()) {
+      reads += cell % kPage * agents_;
+      for (size_t a = 0; a < agents_; ++a) {
+        if (a != self && warp.clock[a] < reads[a].ticks && reads[a].bytes & bytes)
+          conflict(warp, instr, lane, cell, true, false, a, reads[a].instr);
+      }
+    }
+    const bool joins = w.agent == self && w.ticks == now && w.access == access;
+    w = {now, uint16_t(self), uint8_t(joins ? w.bytes | bytes : bytes), access};
+    write_instrs_[cell] = instr.index;
+  }
+}
+
+const Warp& Races::warp_of(size_t agent) const {
+  const Cluster& cluster = *block_->cluster;
+  const size_t per_block = block_->warps.size();
+  return *cluster.blocks[agent / per_block]->warps[agent % per_block];
+}
+
+void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
+                     size_t agent, int32_t other) const {
+  const char* const cause =
+      !wrote
+          ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
+            "wanted the new ones"
+      : writing
+          ? "a barrier is missing between the two writes, or two warps fill the same place: an index that "
+            "does not depend on the warp"
+          : "a barrier is missing: behind the write if this read wants what it wrote, before it if this read "
+            "wants what was there";
+  raise(FaultKind::race, warp, instr, lane,
+        shared_text(*block_, cell * 4) + (writing ? " is written here and was " : " is read here and was ") +
+            (wrote ? "written" : "read") + " by another warp, with no barrier between the two",
+        cause,
+        {{&warp_of(agent), &block_->grid->launch.code->instrs[size_t(other)], -1,
+          wrote ? "wrote it" : "read it"}});
+}
+
+}  // namespace gg::emu

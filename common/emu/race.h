@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// Happens-before between the warps of a cluster, and what it exposes in shared memory: races, and ordinary
+// writes that an asynchronous operation reads without a proxy fence. Every warp counts its own steps between
+// synchronisations; a clock says how much of every other warp's work one has learnt of through barriers. Two
+// accesses of the same byte by different warps, at least one of them a write, race if neither had learnt of
+// the other (vector clocks, as in FastTrack, Flanagan and Freund, PLDI 2009). Lanes of one warp are not told
+// apart.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace gg::emu {
+
+struct Block;
+struct Warp;
+struct Instr;
+
+class Clock {
+ public:
+  uint32_t operator[](size_t agent) const { return agent < known_.size() ? known_[agent] : 0; }
+  // How much of an agent's ordinary writes proxy fences have handed on to the asynchronous proxy.
+  uint32_t fenced(size_t agent) const { return agent < fenced_.size() ? fenced_[agent] : 0; }
+  void set(size_t agent, uint32_t ticks);
+  void join(const Clock& other);
+  void fence() { fenced_ = known_; }
+  void clear();
+
+ private:
+  std::vector<uint32_t> known_, fenced_;
+};
+
+size_t agent_of(const Warp& warp);  // its number in the cluster
+
+// A warp tells what it knows and starts a new step of its own; a warp learns what was told.
+void release(Warp& warp, Clock& to);
+void acquire(Warp& warp, const Clock& from);
+// fence.proxy.async: what the warp knows of is visible to asynchronous operations issued by whoever learns of
+// it.
+void fence_proxy(Warp& warp);
+
+// How an access takes part.
+enum class Access : uint8_t {
+  plain,
+  strong,  // atomic, volatile, relaxed and the like: no race with another strong one
+  async,   // by the asynchronous proxy
+};
+
+// Who last wrote and who since read every 4 bytes of one block's shared memory. With agents 0 nothing is
+// kept.
+class Races {
+ public:
+  void resize(size_t bytes, size_t agents, const Block& block);
+  bool on() const { return agents_ != 0; }
+  // Lane `lane` of the warp touches [offset, offset + width). Raises race, or proxy if an asynchronous read
+  // meets ordinary writes that no fence has handed on.
+  void read(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
+            Access access = Access::plain);
+  void write(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
+             Access access = Access::plain);
+
+ private:
+  struct Write {
+    uint32_t ticks = 0;  // 0: nobody
+    uint16_t agent = 0;
+    uint8_t bytes = 0;  // of the four, those of the last write
+    Access access = Access::plain;
+  };
+  struct Read {
+    uint32_t ticks = 0;
+    int32_t instr : 28 = 0;
+    uint32_t bytes : 4 = 0;  // of the four, those read in this step
+  };
+  static constexpr size_t kPage = 64;  // cells
+  [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
+                                  bool wrote, size_t agent, int32_t other) const;
+
+  const Warp& warp_of(size_t agent) const;
+
+  const Block* block_ = nullptr;  // whose memory it is
+  size_t agents_ = 0;
+  std::vector<Write> writes_;
+  std::vector<int32_t> write_instrs_;           // index into the code, for the report
+  std::vector<std::unique_ptr<Read[]>> reads_;  // by page: [cell][agent]
+};
+
+}  // namespace gg::emu

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// The device, versions and errors. CUDA Runtime API, "Device Management", "Error Handling", "Version
+// Management". There is one device, number 0.
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "common/emu/runtime/errors.h"
+#include "common/emu/runtime/runtime.h"
+
+using gg::emu::api;
+using gg::emu::Runtime;
+
+namespace {
+
+constexpr int kVersion = 13000;
+constexpr char kBus[] = "0000:00:00.0";
+
+// Limits that programs set before they print much or recurse: nothing here runs out of them.
+std::map<int, size_t>& limits() {
+  static auto* values = new std::map<int, size_t>{{cudaLimitStackSize, 1024},
+                                                  {cudaLimitPrintfFifoSize, 7 << 20},
+                                                  {cudaLimitMallocHeapSize, 8 << 20},
+                                                  {cudaLimitMaxL2FetchGranularity, 64},
+                                                  {cudaLimitPersistingL2CacheSize, 0}};
+  return *values;
+}
+
+template <class Value>
+cudaError_t give(Value* into, Value value) {
+  return api([&](Runtime&) {
+    if (!into) return cudaErrorInvalidValue;
+    *into = value;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t ask_device(int device) {
+  return api([&](Runtime&) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
+}
+cudaError_t taken() {
+  return api([](Runtime&) { return cudaSuccess; });
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) { return give(version, kVersion); }
+cudaError_t cudaRuntimeGetVersion(int* version) { return give(version, kVersion); }
+cudaError_t cudaGetDeviceCount(int* count) { return give(count, 1); }
+cudaError_t cudaGetDevice(int* device) { return give(device, 0); }
+cudaError_t cudaSetDevice(int device) { return ask_device(device); }
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return ask_device(device); }
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return give(device, 0); }
+cudaError_t cudaSetValidDevices(int*, int) { return taken(); }
+cudaError_t cudaSetDeviceFlags(unsigned) { return taken(); }  // how to wait: nothing waits
+cudaError_t cudaGetDeviceFlags(unsigned* flags) { return give(flags, unsigned(cudaDeviceMapHost)); }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  return api([&](Runtime& rt) {
+    if (!properties) return cudaErrorInvalidValue;
+    if (device != 0) return cudaErrorInvalidDevice;
+    *properties = gg::emu::device_properties(rt.device(), rt.memory_total());
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return api([&](Runtime& rt) {
+    if (!value) return cudaErrorInvalidValue;
+    if (device != 0) return cudaErrorInvalidDevice;
+    if (gg::emu::device_attribute(rt.device(), attribute, value)) return cudaSuccess;
+    if (int(attribute) < 1 || int(attribute) > cudaDevAttrMax) return cudaErrorInvalidValue;
+    return gg::emu::unsupported("device attribute " + std::to_string(int(attribute)));
+  });
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
+  return api([&](Runtime&) {
+    if (!text || size < 1) return cudaErrorInvalidValue;
+    if (device != 0) return cudaErrorInvalidDevice;
+    std::snprintf(text, size_t(size), "%s", kBus);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  return text && std::strcmp(text, kBus) == 0 ? give(device, 0) : ask_device(-1);
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  return device == 0 && peer == 0 ? give(can, 0) : ask_device(-1);
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return api([](Runtime& rt) { return rt.streams.may_wait_for_all(); });
+}
+cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }  // what is left goes with the program
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  return api([&](Runtime&) {
+    const auto found = limits().find(limit);
+    if (!value) return cudaErrorInvalidValue;
+    if (found == limits().end()) return cudaErrorUnsupportedLimit;
+    *value = found->second;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  return api([&](Runtime&) {
+    const auto found = limits().find(limit);
+    if (found == limits().end()) return cudaErrorUnsupportedLimit;
+    found->second = value;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) { return give(config, cudaFuncCachePreferNone); }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return taken(); }
+cudaError_t cudaCtxResetPersistingL2Cache() { return taken(); }
+cudaError_t cudaProfilerStart() { return taken(); }
+cudaError_t cudaProfilerStop() { return taken(); }
+
+// The pool that cudaMallocAsync takes from. It keeps nothing that was freed, so what programs usually set,
+// how much it should keep, makes no difference.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  static char the_pool;
+  return device == 0 ? give(pool, reinterpret_cast<cudaMemPool_t>(&the_pool)) : ask_device(device);
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void* value) {
+  return api([&](Runtime&) {
+    if (!value) return cudaErrorInvalidValue;
+    switch (attribute) {
+      case cudaMemPoolReuseFollowEventDependencies:
+      case cudaMemPoolReuseAllowOpportunistic:
+      case cudaMemPoolReuseAllowInternalDependencies:
+      case cudaMemPoolAttrReleaseThreshold:
+        return cudaSuccess;
+      default:
+        return gg::emu::unsupported("this attribute of a memory pool");
+    }
+  });
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return taken(); }
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = gg::emu::last_error();
+  gg::emu::last_error() = cudaSuccess;
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return gg::emu::last_error(); }
+const char* cudaGetErrorName(cudaError_t error) {
+  const char* name = gg::emu::error_name(error);
+  return name ? name : "unrecognized error code";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  const char* text = gg::emu::error_text(error);
+  return text ? text : "unrecognized error code";
+}
+
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
+}
+
+}  // extern "C"

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+//
+// Registration, which nvcc's host code calls before main, and launches. CUDA Runtime API, "Execution
+// Control", "Occupancy". The functions with underscores are not documented; crt/host_runtime.h declares them.
+
+#include <algorithm>
+#include <vector>
+
+#include "common/emu/runtime/launch.h"
+
+using gg::emu::api;
+using gg::emu::Program;
+using gg::emu::Runtime;
+
+namespace {
+
+struct Configuration {
+  dim3 grid, block;
+  size_t shared;
+  cudaStream_t stream;
+};
+thread_local std::vector<Configuration>
+    configurations;  // of <<<>>>, until the kernel's host function takes them
+
+Program* program_of(void** handle) { return reinterpret_cast<Program*>(handle); }
+
+}  // namespace
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+  Program* program = nullptr;
+  api([&](Runtime& rt) {
+    program = rt.programs.add(wrapper);
+    return cudaSuccess;
+  });
+  return reinterpret_cast<void**>(program);
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+// The program is ending and what it registered may still be asked for: the report of counts names kernels.
+void __cudaUnregisterFatBinary(void**) {}
+
+void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*,
+                            dim3*, dim3*, int*) {
+  api([&](Runtime& rt) {
+    rt.programs.add_kernel(program_of(handle), host, name);
+    return cudaSuccess;
+  });
+}
+
+void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int, int) {
+  api([&](Runtime& rt) {
+    rt.programs.add_variable(program_of(handle), host, {program_of(handle), name, bytes, nullptr});
+    return cudaSuccess;
+  });
+}
+
+void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, size_t bytes, int,
+                              int) {
+  api([&](Runtime& rt) {
+    rt.programs.add_variable(program_of(handle), host, {program_of(handle), name, bytes, host});
+    return cudaSuccess;
+  });
+}
+
+// Called before the host first touches a managed variable.
+char __cudaInitModule(void** handle) {
+  return api([&](Runtime& rt) { return rt.programs.load(rt, *program_of(handle)); }) == cudaSuccess;
+}
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream_st* stream) {
+  configurations.push_back({grid, block, shared, stream});
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+  if (configurations.empty()) return gg::emu::last_error() = cudaErrorMissingConfiguration;
+  const Configuration c = configurations.back();
+  configurations.pop_back();
+  *grid = c.grid;
+  *block = c.block;
+  *shared = c.shared;
+  *static_cast<cudaStream_t*>(stream) = c.stream;
+  return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return api([&](Runtime& rt) {
+    *kernel = rt.programs.kernel(function);
+    return *kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+  });
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                               cudaStream_t stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                             cudaStream_t stream) {
+  return api([&](Runtime& rt) {
+    return gg::emu::launch(rt, function, {grid, block, shared, stream, {0, 0, 0}, false}, arguments);
+  });
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
+  return api([&](Runtime& rt) {
+    return config ? gg::emu::launch(rt, function, *config, arguments) : cudaErrorInvalidValue;
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return api([&](Runtime& rt) {
+    if (!function) return cudaErrorInvalidValue;
+    return rt.streams.submit(stream, cudaGraphNodeTypeHost, [function, data] {
+      gg::emu::Unlocked unlocked;
+      function(data);
+      return cudaSuccess;
+    });
+  });
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return __cudaGetKernel(kernel, function);
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  return api([&](Runtime& rt) {
+    CUkern_st* const kernel = rt.programs.kernel(function);
+    if (!name || !kernel) return cudaErrorInvalidValue;
+    *name = kernel->name.c_str();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  return api([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (!attributes) return cudaErrorInvalidValue;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    const gg::emu::Function& f = *kernel->function;
+    const int bound = f.required_threads[0] ? 0 : f.max_threads[0] * f.max_threads[1] * f.max_threads[2];
+    *attributes = {};
+    attributes->sharedSizeBytes = size_t(kernel->code->shared_bytes);
+    attributes->localSizeBytes = size_t(kernel->code->local_bytes);
+    attributes->maxThreadsPerBlock = bound ? bound : gg::emu::kThreadsPerBlock;
+    attributes->ptxVersion = kernel->program->ptx_arch;
+    attributes->binaryVersion = rt.device().capability();
+    attributes->maxDynamicSharedSizeBytes = gg::emu::dynamic_shared_limit(*kernel);
+    attributes->preferredShmemCarveout = kernel->carveout;
+    attributes->clusterDimMustBeSet =
+        f.required_cluster[0] * f.required_cluster[1] * f.required_cluster[2] > 1;
+    attributes->requiredClusterWidth = f.required_cluster[0];
+    attributes->requiredClusterHeight = f.required_cluster[1];
+    attributes->requiredClusterDepth = f.required_cluster[2];
+    attributes->nonPortableClusterSizeAllowed = kernel->larger_cluster;
+    attributes->numRegs = kernel->registers;  // 0 if the program holds no machine code for the device
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return api([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    switch (int(attribute)) {
+      case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        if (value < 0 || value + kernel->code->shared_bytes > rt.device().shared_per_block_optin)
+          return cudaErrorInvalidValue;
+        kernel->max_dynamic_shared = value;
+        return cudaSuccess;
+      case cudaFuncAttributePreferredSharedMemoryCarveout:
+        if (value < -1 || value > 100) return cudaErrorInvalidValue;
+        kernel->carveout = value;
+        return cudaSuccess;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        kernel->larger_cluster = value != 0;
+        return cudaSuccess;
+      case cudaFuncAttributeClusterSchedulingPolicyPreference:
+        return cudaSuccess;
+      case cudaFuncAttributeRequiredClusterWidth:
+      case cudaFuncAttributeRequiredClusterHeight:
+      case cudaFuncAttributeRequiredClusterDepth:
+        return gg::emu::unsupported("cudaFuncSetAttribute of the cluster a kernel requires");
+      default:
+        return cudaErrorInvalidValue;
+    }
+  });
+}
+
+// Preferences between L1 and shared memory make no difference here.
+cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
+  return api([&](Runtime& rt) {
+    return rt.programs.kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                                   int threads, size_t shared, unsigned) {
+  return api([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (!blocks || threads < 1) return cudaErrorInvalidValue;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    *blocks = gg::emu::resident_blocks(rt, *kernel, threads, shared);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                          size_t shared) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
+}
+
+// As if every multiprocessor could be in a cluster with every other, so never too few: on hardware, groups of
+// them can.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                           const cudaLaunchConfig_t* config) {
+  return api([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (!clusters || !config) return cudaErrorInvalidValue;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    int size = std::max(1, kernel->function->required_cluster[0] * kernel->function->required_cluster[1] *
+                               kernel->function->required_cluster[2]);
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+      const auto& shape = config->attrs[i].val.clusterDim;
+      if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) size = int(shape.x * shape.y * shape.z);
+    }
+    if (size < 1 || size > (kernel->larger_cluster ? gg::emu::kLargestCluster : gg::emu::kPortableCluster)) {
+      return cudaErrorInvalidClusterSize;
+    }
+    const int threads = int(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+    if (threads < 1) return cudaErrorInvalidValue;
+    *clusters = gg::emu::resident_blocks(rt, *kernel, threads, config->dynamicSmemBytes) *
+                rt.device().multiprocessors / size;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                 const cudaLaunchConfig_t* config) {
+  return api([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (!size || !config) return cudaErrorInvalidValue;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    *size = !rt.device().clusters    ? 1
+            : kernel->larger_cluster ? gg::emu::kLargestCluster
+                                     : gg::emu::kPortableCluster;
+    return cudaSuccess;
+  });
+}
+
+}  // extern "C"

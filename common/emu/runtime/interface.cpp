@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// gg_emu_interface: what the harness may ask beyond the CUDA runtime.
+
+#include "common/emu/runtime/interface.h"
+
+#include "common/emu/counts.h"
+#include "common/emu/runtime/runtime.h"
+
+namespace gg::emu {
+namespace {
+
+void* host(const void* device, size_t bytes) {
+  void* found = nullptr;
+  api([&](Runtime& rt) {
+    found = rt.memory.host(reinterpret_cast<uint64_t>(device), bytes);
+    return cudaSuccess;
+  });
+  return found;
+}
+
+void set_order(uint64_t seed, int skew) {
+  api([&](Runtime& rt) {
+    rt.settings.run.order = {seed, skew != 0};
+    return cudaSuccess;
+  });
+}
+
+void counts(void (*each)(void* context, const char* counter, uint64_t value), void* context) {
+  std::vector<Counter> counters;
+  api([&](Runtime& rt) {
+    counters = summarise(rt.counts);
+    return cudaSuccess;
+  });
+  for (const Counter& counter : counters) each(context, counter.name.c_str(), counter.value);
+}
+
+void reset_counts() {
+  api([](Runtime& rt) {
+    rt.counts.clear();
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+}  // namespace gg::emu
+
+const GgEmuInterface* gg_emu_interface() {
+  static const GgEmuInterface functions = {kGgEmuInterface, gg::emu::host, gg::emu::set_order,
+                                           gg::emu::counts, gg::emu::reset_counts};
+  return &functions;
+}

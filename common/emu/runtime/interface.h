@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// What a program that runs under the emulator may ask beyond the CUDA runtime. The emulator's libcudart.so.13
+// exports gg_emu_interface; the harness looks it up with dlsym, and its absence means that a real runtime is
+// loaded.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct GgEmuInterface {
+  int version;  // kGgEmuInterface
+  // Host memory behind [device, device + bytes); null unless one live allocation holds it all.
+  void* (*host)(const void* device, size_t bytes);
+  void (*set_order)(uint64_t seed, int skew);
+  // Counts of all launches since the last reset: calls `each` per counter, in a fixed order.
+  void (*counts)(void (*each)(void* context, const char* counter, uint64_t value), void* context);
+  void (*reset_counts)();
+};
+constexpr int kGgEmuInterface = 1;
+
+const GgEmuInterface* gg_emu_interface();
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Launches: what CUDA refuses is refused here with the same error and the reason on stderr, what is left
+// runs.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "common/emu/runtime/runtime.h"
+
+namespace gg::emu {
+
+struct LaunchRequest {
+  dim3 grid, block;
+  size_t dynamic_shared = 0;
+  cudaStream_t stream = nullptr;
+  dim3 cluster = {0, 0, 0};      // of the launch's attribute; zeros: none
+  bool prefers_cluster = false;  // of another size
+};
+
+// The kernel of a host function or of a handle, ready to launch.
+cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kernel);
+// Dynamic shared memory that a kernel may be launched with.
+int dynamic_shared_limit(const CUkern_st& kernel);
+
+cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments);
+cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,
+                   void** arguments);
+
+// Blocks of so many threads that fit on a multiprocessor at once.
+int resident_blocks(Runtime& runtime, const CUkern_st& kernel, int threads, size_t dynamic_shared);
+
+}  // namespace gg::emu

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+//
+// The state behind the runtime: settings, memory, errors, the lock.
+
+#include "common/emu/runtime/runtime.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "common/emu/counts.h"
+#include "common/emu/host_memory.h"
+#include "common/emu/runtime/settings.h"
+
+namespace gg::emu {
+namespace {
+
+thread_local std::unique_lock<std::mutex>* held = nullptr;
+
+[[noreturn]] void end_program(const std::string& text) {
+  std::fflush(stdout);
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+  _exit(3);
+}
+
+size_t page() { return size_t(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+Runtime& Runtime::get() {
+  static Runtime* runtime = [] {
+    try {
+      return new Runtime;
+    } catch (const std::exception& error) {
+      end_program(std::string("gg-emu: ") + error.what() + "\n");
+    }
+  }();
+  return *runtime;
+}
+
+Runtime::Runtime() : settings(read_settings()) {
+  memory_total_ = total_host_bytes();
+  memory_at_start_ = std::min(free_host_bytes(), memory_total_);
+  if (settings.report) {
+    std::atexit([] {
+      std::fflush(stdout);
+      print_report(stderr, Runtime::get().counts);
+    });
+  }
+}
+
+const Device& Runtime::device() {
+  if (!device_) {
+    device_ =
+        std::make_unique<Device>(*find_device(!settings.like.empty()                           ? settings.like
+                                              : programs.all_fit(90) || !programs.all_fit(100) ? "h200"
+                                                                                               : "b200"));
+    if (settings.multiprocessors > 0) device_->multiprocessors = settings.multiprocessors;
+  }
+  return *device_;
+}
+
+size_t Runtime::memory_free() const {
+  return memory_at_start_ - std::min<size_t>(memory_at_start_, memory.used_bytes());
+}
+
+uint64_t Runtime::allocate(size_t bytes) { return bytes > memory_free() ? 0 : memory.allocate(bytes); }
+
+// The pages of the allocation, in the view that kernels' addresses are of and in ours, are made the same
+// memory.
+uint64_t Runtime::allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags) {
+  const size_t rounded = (bytes + page() - 1) / page() * page();
+  if (rounded < bytes || rounded > memory_free()) return 0;
+  const uint64_t address = memory.allocate(bytes, page());
+  if (!address) return 0;
+  const int file = memfd_create("gg-emu", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, off_t(rounded)) != 0)
+    throw std::runtime_error("no memory file for host-visible memory");
+  for (void* at : {reinterpret_cast<void*>(address), static_cast<void*>(memory.unchecked(address))}) {
+    if (mmap(at, rounded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+      throw std::runtime_error("host-visible memory could not be mapped");
+    }
+  }
+  close(file);
+  visible_[address] = {type, bytes, flags};
+  return address;
+}
+
+bool Runtime::release(uint64_t address) {
+  const auto found = visible_.find(address);
+  if (found != visible_.end()) {
+    const size_t rounded = (found->second.bytes + page() - 1) / page() * page();
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    mmap(reinterpret_cast<void*>(address), rounded, PROT_NONE, flags, -1, 0);
+    mmap(memory.unchecked(address), rounded, PROT_READ | PROT_WRITE, flags, -1, 0);
+    visible_.erase(found);
+  }
+  return memory.release(address);
+}
+
+const HostVisible* Runtime::visible(uint64_t address) const {
+  auto after = visible_.upper_bound(address);
+  if (after == visible_.begin()) return nullptr;
+  const auto& [begin, allocation] = *std::prev(after);
+  return address < begin + std::max<uint64_t>(allocation.bytes, 1) ? &allocation : nullptr;
+}
+
+cudaError_t refuse(cudaError_t error, const std::string& why) {
+  static std::set<std::string> said;
+  if (said.insert(why).second) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "gg-emu: %s\n", why.c_str());
+  }
+  return error;
+}
+
+cudaError_t unsupported(const std::string& what) {
+  return refuse(cudaErrorNotSupported, what + " is not supported by the emulator");
+}
+
+cudaError_t& last_error() {
+  thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+Unlocked::Unlocked() {
+  if (held) held->unlock();
+}
+Unlocked::~Unlocked() {
+  if (held) held->lock();
+}
+
+cudaError_t run_locked(cudaError_t (*body)(void*), void* context) {
+  std::unique_lock lock(Runtime::get().mutex);
+  std::unique_lock<std::mutex>* const outer = held;
+  held = &lock;
+  cudaError_t error = cudaSuccess;
+  try {
+    error = body(context);
+  } catch (const Fault& fault) {
+    end_program(fault.what());
+  } catch (const std::bad_alloc&) {
+    error = cudaErrorMemoryAllocation;
+  } catch (const std::exception& failure) {
+    end_program(std::string("gg-emu: ") + failure.what() + "\n");
+  }
+  held = outer;
+  if (error != cudaSuccess) last_error() = error;
+  return error;
+}
+
+}  // namespace gg::emu
+
+// Called by the generated functions of names.txt that nothing here implements.
+extern "C" int gg_emu_unsupported(const char* name) {
+  return gg::emu::api([&](gg::emu::Runtime&) { return gg::emu::unsupported(name); });
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//
+// What all functions of the emulator's CUDA runtime share: one device, its memory, the programs registered,
+// the streams, the last error. Every function that the library exports is a few lines around `api`.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "common/emu/machine.h"
+#include "common/emu/runtime/device.h"
+#include "common/emu/runtime/program.h"
+#include "common/emu/runtime/settings.h"
+#include "common/emu/runtime/stream.h"
+
+namespace gg::emu {
+
+// Memory that host and kernels see at one address: pinned or managed.
+struct HostVisible {
+  cudaMemoryType type;
+  uint64_t bytes;
+  unsigned flags;
+};
+
+class Runtime {
+ public:
+  static Runtime& get();  // never destroyed: programs unregister themselves after static objects are gone
+
+  const Device& device();  // chosen when first asked for
+  size_t memory_total() const { return memory_total_; }
+  size_t memory_free() const;
+
+  uint64_t allocate(size_t bytes);  // 0: not that much is free
+  uint64_t allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags);
+  bool release(uint64_t address);
+  // The host-visible allocation that holds an address; null if none does.
+  const HostVisible* visible(uint64_t address) const;
+
+  Settings settings;
+  GlobalMemory memory;
+  Programs programs;
+  Streams streams;
+  Counts counts;
+  std::mutex mutex;
+
+ private:
+  Runtime();
+
+  std::unique_ptr<Device> device_;
+  std::map<uint64_t, HostVisible> visible_;
+  size_t memory_total_ = 0, memory_at_start_ = 0;
+};
+
+// Says that a function, or a use of one, is not supported, once for each sentence; returns
+// cudaErrorNotSupported.
+cudaError_t unsupported(const std::string& what);
+// Says why a call fails, where its error alone would not help; returns the error.
+cudaError_t refuse(cudaError_t error, const std::string& why);
+
+// What a thread's last call that failed returned.
+cudaError_t& last_error();
+
+// The lock that api() holds, given back while host code of the program runs.
+class Unlocked {
+ public:
+  Unlocked();
+  ~Unlocked();
+};
+
+cudaError_t run_locked(cudaError_t (*body)(void*), void* context);
+
+// Runs a function of the runtime: alone, its error remembered, a fault reported and the program ended with
+// code 3.
+template <class Body>
+cudaError_t api(Body body) {
+  return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body);
+}
+
+}  // namespace gg::emu

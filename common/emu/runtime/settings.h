@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//
+// The emulator's options, which travel in the environment: gg-emu sets them, or a program that starts itself
+// again.
+
+#pragma once
+
+#include <string>
+
+#include "common/emu/machine.h"
+
+namespace gg::emu {
+
+struct Settings {
+  std::string like;     // GG_EMU_LIKE=a100|h100|h200|b200; empty: by the program's PTX
+  RunOptions run;       // GG_EMU_ORDER=S[:fair|skew], GG_EMU_ALLOW=KIND[,KIND]
+  bool report = false;  // GG_EMU_REPORT=1
+  // For tests/mutants. GG_EMU_PTX=FILE: PTX to run in place of the program's own. GG_EMU_LAUNCHES=FILE: gets
+  // the names of the kernels launched, a line each. GG_EMU_MULTIPROCESSORS=N: fewer than the device has, so
+  // that persistent kernels walk many tiles on a small problem.
+  std::string ptx, launches;
+  int multiprocessors = 0;
+};
+
+// Throw std::invalid_argument with one sentence that names the option as the user wrote it.
+Settings read_settings();
+void check_like(const std::string& option, const std::string& value);
+Order parse_order(const std::string& option, const std::string& value);
+uint32_t parse_allowed(const std::string& option, const std::string& value);
+
+}  // namespace gg::emu

@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: MIT
+//
+// Planted mistakes, each with the program as it should be. The reports are kept word by word in golden/, and
+// are to be read: GG_UPDATE_GOLDEN=1 in the environment writes them anew.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <sstream>
+
+#include "common/emu/tensor_map.h"
+#include "tests/emu/launch_ptx.h"
+
+namespace {
+
+using emu_test::Buffer;
+using emu_test::Config;
+using emu_test::config_of;
+using emu_test::kernel;
+using emu_test::Program;
+using gg::emu::Fault;
+using gg::emu::FaultKind;
+using gg::emu::Order;
+using Words = std::vector<uint32_t>;
+
+constexpr const char* kLicence = "SPDX-License-Identifier: MIT";
+
+struct Mistake {
+  std::string name;
+  FaultKind kind = FaultKind::bounds;
+  std::string bug, right;  // PTX
+  Config config = {};
+  Words in = {};
+  std::optional<Config> right_config = {};  // where it is the launch that is wrong
+  std::optional<Words> right_in = {};
+  bool every_order = true;  // it shows in
+};
+
+// The report of a launch; empty if all went well.
+std::string report_of(const std::string& text, Config config, const Words& in, const Order& order,
+                      int workers, FaultKind* kind = nullptr) {
+  config.options.order = order;
+  config.options.workers = workers;
+  std::vector<Buffer> buffers = {Buffer(4096), emu_test::buffer_of(in)};
+  try {
+    Program program(text);
+    program.run(buffers, config);
+  } catch (const Fault& fault) {
+    if (kind) *kind = fault.kind;
+    return fault.what();
+  }
+  return "";
+}
+
+// Addresses of global memory differ from run to run.
+std::string without_addresses(const std::string& report) {
+  return std::regex_replace(report, std::regex("0x[0-9a-f]{9,16}"), "0x...");
+}
+
+std::string golden_of(const std::string& name, const std::string& report) {
+  const std::filesystem::path path =
+      std::filesystem::path(GG_SOURCE_DIR) / "tests/emu/golden" / (name + ".txt");
+  const char* const update = std::getenv("GG_UPDATE_GOLDEN");
+  if (update && *update) std::ofstream(path) << kLicence << "\n" << report;
+  std::ifstream file(path);
+  std::string licence;
+  std::getline(file, licence);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// ---- the mistakes ----
+
+const FaultKind bounds = FaultKind::bounds;
+
+// A row of 32 words for each warp of 4, from rows of `in`.
+std::string rows(const std::string& guard) {
+  return kernel(R"(
+    mad.lo.u32 %r10, %r1, 4, %r4;
+    add.u32 %r10, %r10, 1;
+    mov.u32 %r12, 0;
+    )" + guard + R"(
+    mad.lo.u32 %r11, %r10, 32, %r3;
+    mad.wide.u32 %rd3, %r11, 4, %rd1;
+    ld.global.u32 %r12, [%rd3];
+    END:
+    st.global.u32 [%rd2], %r12;)");
+}
+
+std::vector<Mistake> memory_mistakes() {
+  std::vector<Mistake> all;
+  all.push_back({"bounds_row_of_a_matrix", bounds, rows(""), rows("setp.ge.u32 %p0, %r10, 8;\n@%p0 bra END;"),
+                 config_of(2, 128), Words(8 * 32)});
+  const auto tile = [](const char* guard) {
+    return kernel(std::string(R"(
+    .shared .align 16 .b8 tile[1024];
+    mov.u32 %r10, tile;
+    add.u32 %r11, %r0, 32;
+    mad.lo.u32 %r11, %r11, 4, %r10;
+    )") + guard + R"( st.shared.u32 [%r11], %r0;)");
+  };
+  all.push_back({"bounds_row_of_a_tile", bounds, tile(""), tile("setp.lt.u32 %p0, %r0, 224;\n@%p0"),
+                 config_of(1, 256)});
+  const auto left = [](const char* first) {
+    return kernel(std::string("sub.u32 %r10, %r0, 1;\n") + first + R"(
+    cvt.s64.s32 %rd3, %r10;
+    shl.b64 %rd3, %rd3, 2;
+    add.s64 %rd3, %rd1, %rd3;
+    ld.global.u32 %r11, [%rd3];
+    st.global.u32 [%rd2], %r11;)");
+  };
+  all.push_back({"bounds_before_the_start", bounds, left(""),
+                 left("setp.eq.u32 %p0, %r0, 0;\n@%p0 mov.u32 %r10, 0;"), config_of(1, 32), Words(32)});
+  const auto pointer = [](const char* made) {
+    return kernel(std::string(made) + "\nld.global.v2.u32 {%r10, %r11}, [%rd3+16];\n");
+  };
+  all.push_back(
+      {"bounds_null", bounds, pointer("mov.u64 %rd3, 0;"), pointer("mov.u64 %rd3, %rd1;"), {}, Words(8)});
+  const auto local = [](const char* count) {
+    return kernel(std::string(R"(
+    .local .align 4 .b8 array[32];
+    .reg .b64 %SPL;
+    mov.u64 %SPL, array;
+    mov.u32 %r10, 0;
+    LOOP:
+    mad.wide.u32 %rd3, %r10, 4, %SPL;
+    st.local.u32 [%rd3], %r10;
+    add.u32 %r10, %r10, 1;
+    setp.lt.u32 %p0, %r10, )") +
+                  count + ";\n@%p0 bra LOOP;\n");
+  };
+  all.push_back({"bounds_local_array", bounds, local("9"), local("8")});
+  const std::string dynamic =
+      kernel("mad.lo.u32 %r10, %r0, 16, stage;\nst.shared.v4.u32 [%r10], {%r0, %r0, %r0, %r0};\n",
+             ".extern .shared .align 16 .b8 stage[];\n");
+  Config half = config_of(1, 64), whole = half;
+  half.dynamic_shared = 512;
+  whole.dynamic_shared = 1024;
+  all.push_back({"bounds_dynamic_shared", bounds, dynamic, dynamic, half, {}, whole});
+  const std::string reads = kernel("ld.global.u32 %r10, [%rd1+64];\nst.global.u32 [%rd2], %r10;\n");
+  Config freed;
+  freed.freed = 1;
+  all.push_back(
+      {"use_after_free", FaultKind::use_after_free, reads, reads, freed, Words(32), config_of(1, 32)});
+  const auto vectors = [](const char* row) {
+    return kernel(std::string("mad.wide.u32 %rd3, %r0, ") + row +
+                  ", %rd1;\nld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd3];\n");
+  };
+  all.push_back(
+      {"alignment_of_a_vector", FaultKind::alignment, vectors("20"), vectors("32"), {}, Words(256)});
+  const auto copies = [](const char* first) {
+    return kernel(std::string(".shared .align 16 .b8 tile[1024];\nmad.lo.u32 %r10, %r0, 16, "
+                              "tile;\nmad.wide.u32 %rd3, %r0, 16, %rd1;\n") +
+                  "cp.async.cg.shared.global [%r10" + first + "], [%rd3], 16;\ncp.async.wait_all;\n");
+  };
+  all.push_back({"alignment_of_a_copy", FaultKind::alignment, copies("+8"), copies("+16"), {}, Words(256)});
+  return all;
+}
+
+// Each thread writes its element, and reads that of its neighbour in the next warp; `before` and `after`
+// stand around the read, and then the next elements are written.
+std::string neighbours(const std::string& before, const std::string& after, const std::string& prefix = "") {
+  return kernel(R"(
+    .shared .align 4 .b32 tile[128];
+    mov.u32 %r10, tile;
+    mad.lo.u32 %r11, %r0, 4, %r10;
+    xor.b32 %r12, %r0, 32;
+    mad.lo.u32 %r12, %r12, 4, %r10;
+    )" + prefix +
+                R"(
+    st.shared.u32 [%r11], %r0;
+    )" + before +
+                R"(
+    ld.shared.u32 %r13, [%r12];
+    )" + after + R"(
+    st.shared.u32 [%r11], %r13;)");
+}
+
+// Four stages of 16 bytes a thread are asked for; then one that another thread (or the thread itself) filled
+// is read.
+std::string stages(const std::string& wait, const std::string& whose, const std::string& then = "") {
+  std::string text =
+      ".shared .align 16 .b8 tile[4096];\nmad.lo.u32 %r10, %r0, 16, tile;\nmad.wide.u32 %rd3, %r0, 16, "
+      "%rd1;\n";
+  for (int stage = 0; stage < 4; ++stage) {
+    text += "cp.async.cg.shared.global [%r10+" + std::to_string(stage * 1024) +
+            "], [%rd3], 16;\ncp.async.commit_group;\n";
+  }
+  return kernel(text + wait + "\nxor.b32 %r11, %r0, " + whose +
+                ";\nmad.lo.u32 %r11, %r11, 16, tile;\nld.shared.u32 %r12, [%r11+1024];\n" + then);
+}
+
+std::vector<Mistake> order_mistakes() {
+  const std::string sync = "bar.sync 0;";
+  std::vector<Mistake> all;
+  const Config block = config_of(1, 64);
+  const Words in(256);
+  all.push_back({"uninit_shared_no_barrier", FaultKind::uninit_shared, neighbours("", sync),
+                 neighbours(sync, sync), block});
+  all.push_back({"race_no_barrier", FaultKind::race,
+                 neighbours("", sync, "st.shared.u32 [%r11], 0;\n" + sync),
+                 neighbours(sync, sync, "st.shared.u32 [%r11], 0;\n" + sync), block});
+  all.push_back(
+      {"race_no_second_barrier", FaultKind::race, neighbours(sync, ""), neighbours(sync, sync), block});
+  const auto same_place = [](const char* index) {
+    return kernel(std::string(".shared .align 4 .b32 sums[32];\nmad.lo.u32 %r10, ") + index +
+                  ", 4, sums;\nst.shared.u32 [%r10], %r0;\n");
+  };
+  all.push_back({"race_two_writers", FaultKind::race, same_place("%r3"), same_place("%r4"), block});
+  all.push_back({"uninit_register_in_a_branch", FaultKind::uninit_register,
+                 kernel("setp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 [%rd2], %r10;\n"),
+                 kernel("mov.u32 %r10, 0;\nsetp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 "
+                        "[%rd2], %r10;\n")});
+  all.push_back({"async_window_no_wait", FaultKind::async_window, stages(sync, "0"),
+                 stages("cp.async.wait_group 2;", "0"), block, in});
+  all.push_back({"async_window_wait_for_too_few", FaultKind::async_window,
+                 stages("cp.async.wait_group 3;\n" + sync, "32"),
+                 stages("cp.async.wait_group 2;\n" + sync, "32"), block, in});
+  all.push_back({"race_no_barrier_after_the_wait", FaultKind::race,
+                 stages("cp.async.wait_all;\nmov.u32 %r20, 0;\nSLOW:\nadd.u32 %r20, %r20, 1;\n"
+                        "setp.lt.u32 %p0, %r20, 100;\n@%p0 bra SLOW;",
+                        "32"),
+                 stages("cp.async.wait_all;\n" + sync, "32"), block, in});
+  const std::string refill = "st.shared.u32 [%r10+2048], %r12;\n";
+  all.push_back({"async_window_overwritten", FaultKind::async_window,
+                 stages("cp.async.wait_group 2;", "0", refill), stages("cp.async.wait_group 1;", "0", refill),
+                 block, in});
+  return all;
+}
+
+std::vector<Mistake> barrier_mistakes() {
+  std::vector<Mistake> all;
+  const Config block = config_of(1, 128);
+  const auto add = [&](const char* name, FaultKind kind, const std::string& bug, const std::string& right,
+                       const Config& config) {
+    all.push_back({name, kind, kernel(bug), kernel(right), config});
+  };
+  add("diverged_barrier_in_a_branch", FaultKind::diverged,
+      "setp.ge.u32 %p0, %r0, 40;\n@%p0 bra SKIP;\nst.global.u32 [%rd2], %r0;\nbar.sync 0;\nSKIP:\nbar.sync "
+      "1;\n",
+      "setp.ge.u32 %p0, %r0, 40;\n@%p0 bra SKIP;\nst.global.u32 [%rd2], %r0;\nSKIP:\nbar.sync 0;\nbar.sync "
+      "1;\n",
+      block);
+  add("diverged_guarded_barrier", FaultKind::diverged, "setp.lt.u32 %p0, %r3, 16;\n@%p0 bar.sync 0;\n",
+      "setp.lt.u32 %p0, %r3, 32;\n@%p0 bar.sync 0;\n", block);
+  add("deadlock_barrier_in_a_branch", FaultKind::deadlock,
+      "setp.ge.u32 %p0, %r4, 2;\n@%p0 bra ELSE;\nbar.sync 0;\nbra END;\nELSE:\nbar.sync 1;\nEND:\n",
+      "setp.ge.u32 %p0, %r4, 2;\n@%p0 bra ELSE;\nbar.sync 0, 64;\nbra END;\nELSE:\nbar.sync 1, 64;\nEND:\n",
+      block);
+  add("deadlock_count_too_large", FaultKind::deadlock, "bar.sync 1, 160;\n", "bar.sync 1, 128;\n", block);
+  add("barrier_counts_differ", FaultKind::barrier,
+      "setp.eq.u32 %p0, %r4, 0;\n@%p0 bar.arrive 1, 128;\n@!%p0 bar.sync 1, 96;\n",
+      "setp.eq.u32 %p0, %r4, 0;\n@%p0 bar.arrive 1, 128;\n@!%p0 bar.sync 1, 128;\n", block);
+  all.back().every_order = false;  // in some the count of 96 is full before the other comes
+  add("barrier_count_of_40", FaultKind::barrier, "bar.sync 1, 40;\n", "bar.sync 1, 64;\n", config_of(1, 40));
+  add("barrier_number_16", FaultKind::barrier, "add.u32 %r10, %r4, 13;\nbar.sync %r10, 32;\n",
+      "add.u32 %r10, %r4, 12;\nbar.sync %r10, 32;\n", block);
+  add("barrier_early_return_of_warps", FaultKind::barrier,
+      "setp.ge.u32 %p0, %r0, 64;\n@%p0 ret;\nst.global.u32 [%rd2], %r0;\nbar.sync 0;\n",
+      "setp.ge.u32 %p0, %r0, 64;\n@!%p0 st.global.u32 [%rd2], %r0;\nbar.sync 0;\n", block);
+  add("barrier_early_return_of_lanes", FaultKind::barrier,
+      "setp.ge.u32 %p0, %r0, 100;\n@%p0 ret;\nst.global.u32 [%rd2], %r0;\nbar.sync 0;\n",
+      "setp.ge.u32 %p0, %r0, 100;\n@!%p0 st.global.u32 [%rd2], %r0;\nbar.sync 0;\n", block);
+  add("barrier_two_kinds", FaultKind::barrier,
+      "setp.eq.u32 %p0, %r4, 0;\n@%p0 bar.red.popc.u32 %r10, 0, %p0;\n@!%p0 bar.sync 0;\n",
+      "setp.eq.u32 %p0, %r4, 0;\nbar.red.popc.u32 %r10, 0, %p0;\n", block);
+  add("barrier_mask_without_this_lane", FaultKind::barrier,
+      "shfl.sync.bfly.b32 %r10, %r0, 1, 31, 0x0000FFFF;\n",
+      "shfl.sync.bfly.b32 %r10, %r0, 1, 31, 0xFFFFFFFF;\n", config_of(1, 32));
+  add("barrier_masks_differ", FaultKind::barrier,
+      "setp.lt.u32 %p0, %r3, 16;\nselp.b32 %r11, 0xFFFFFFFF, 0xFFFF0000, %p0;\nshfl.sync.bfly.b32 %r10, %r0, "
+      "1, 31, %r11;\n",
+      "setp.lt.u32 %p0, %r3, 16;\nselp.b32 %r11, 0x0000FFFF, 0xFFFF0000, %p0;\nshfl.sync.bfly.b32 %r10, %r0, "
+      "1, 31, %r11;\n",
+      config_of(1, 32));
+  add("diverged_shuffle_in_a_branch", FaultKind::diverged,
+      "setp.lt.u32 %p0, %r3, 16;\n@!%p0 bra SKIP;\nshfl.sync.idx.b32 %r10, %r0, 0, 31, "
+      "0xFFFFFFFF;\nSKIP:\nbar.warp.sync 0xFFFFFFFF;\n",
+      "setp.lt.u32 %p0, %r3, 16;\n@!%p0 bra SKIP;\nshfl.sync.idx.b32 %r10, %r0, 0, 31, "
+      "0x0000FFFF;\nSKIP:\nbar.warp.sync 0xFFFFFFFF;\n",
+      config_of(1, 32));
+  add("barrier_cluster_arrives_twice", FaultKind::barrier,
+      "barrier.cluster.arrive;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
+      "barrier.cluster.arrive;\nbarrier.cluster.wait;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
+      config_of(4, 64, 2));
+  add("deadlock_cluster_barrier_in_a_branch", FaultKind::deadlock,
+      "mov.u32 %r10, %cluster_ctarank;\nsetp.eq.u32 %p0, %r10, 0;\n@%p0 barrier.cluster.arrive;\n@%p0 "
+      "barrier.cluster.wait;\n@!%p0 bar.sync 3, 96;\n",
+      "mov.u32 %r10, %cluster_ctarank;\nsetp.eq.u32 %p0, %r10, "
+      "0;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n@!%p0 bar.sync 3, 64;\n",
+      config_of(4, 64, 2));
+  return all;
+}
+
+std::vector<Mistake> waiting_mistakes() {
+  std::vector<Mistake> all;
+  const auto flag = [](const char* set) {
+    return kernel(std::string("setp.eq.u32 %p0, %r5, 127;\n") + set + R"(
+    SPIN:
+    ld.acquire.gpu.global.u32 %r10, [%rd1];
+    setp.eq.u32 %p1, %r10, 0;
+    @%p1 bra SPIN;)");
+  };
+  all.push_back({"deadlock_flag_that_nobody_sets",
+                 FaultKind::deadlock,
+                 flag(""),
+                 flag("@%p0 st.release.gpu.global.u32 [%rd1], 1;"),
+                 config_of(2, 64),
+                 {0}});
+  // Each of two warps takes two locks; in opposite order, each gets one and waits for the other.
+  const auto locks = [](const char* second) {
+    return kernel(std::string(R"(
+    .shared .align 4 .b32 locks[2];
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 st.shared.u32 [locks], 0;
+    @%p0 st.shared.u32 [locks+4], 0;
+    bar.sync 0;
+    setp.ne.u32 %p1, %r3, 0;
+    @%p1 bra END;
+    and.b32 %r10, %r4, )") +
+                  second + R"(;
+    mad.lo.u32 %r11, %r10, 4, locks;
+    xor.b32 %r12, %r10, 1;
+    mad.lo.u32 %r12, %r12, 4, locks;
+    FIRST:
+    atom.acquire.cta.shared.cas.b32 %r13, [%r11], 0, 1;
+    setp.ne.u32 %p2, %r13, 0;
+    @%p2 bra FIRST;
+    mov.u32 %r20, 0;
+    SLOW:
+    add.u32 %r20, %r20, 1;
+    setp.lt.u32 %p3, %r20, 2000;
+    @%p3 bra SLOW;
+    SECOND:
+    atom.acquire.cta.shared.cas.b32 %r14, [%r12], 0, 1;
+    setp.ne.u32 %p2, %r14, 0;
+    @%p2 bra SECOND;
+    atom.release.cta.shared.exch.b32 %r14, [%r12], 0;
+    atom.release.cta.shared.exch.b32 %r13, [%r11], 0;
+    END:
+    bar.sync 0;)");
+  };
+  all.push_back({"deadlock_two_locks", FaultKind::deadlock, locks("1"), locks("0"), config_of(1, 64)});
+  const auto mbarrier = [](const std::string& body, const std::string& init = "1") {
+    return kernel(R"(
+    .shared .align 8 .b64 full[2];
+    .shared .align 128 .b8 stage[1024];
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared::cta.b64 [full], )" +
+                  init + R"(;
+    bar.sync 0;
+    )" + body);
+  };
+  const std::string wait = R"(
+    WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0;
+    @!%p1 bra WAIT;
+    )";
+  const Config block = config_of(1, 64);
+  all.push_back({"deadlock_nobody_arrives", FaultKind::deadlock, mbarrier(wait),
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + wait), block});
+  const auto load = [&](const char* bytes, const std::string& then) {
+    return mbarrier(std::string("@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], ") + bytes +
+                    ";\n@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%rd1], "
+                    "256, [full];\n" +
+                    then);
+  };
+  const Words in(256);
+  all.push_back({"deadlock_bytes_that_never_come", FaultKind::deadlock, load("1024", wait), load("256", wait),
+                 block, in});
+  all.push_back(
+      {"exit_before_the_copy_is_there", FaultKind::exit, load("256", ""), load("256", wait), block, in});
+  all.back().every_order = false;  // in some the copy is quick
+  all.push_back({"mbarrier_not_initialised", FaultKind::mbarrier,
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full+8];\n"),
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n"), block});
+  all.push_back({"mbarrier_too_many_arrivals", FaultKind::mbarrier,
+                 mbarrier("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], "
+                          "16;\nmbarrier.arrive.shared::cta.b64 _, [full];\n",
+                          "32"),
+                 mbarrier("mbarrier.arrive.shared::cta.b64 _, [full];\n", "64"), block});
+  const auto store = [&](const char* fence) {
+    return mbarrier(std::string("mad.lo.u32 %r10, %r0, 4, stage;\nst.shared.u32 [%r10], %r0;\n") + fence +
+                    "\nbar.sync 0;\n@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [stage], "
+                    "256;\n@%p0 cp.async.bulk.commit_group;\n"
+                    "@%p0 cp.async.bulk.wait_group 0;\n");
+  };
+  all.push_back(
+      {"proxy_no_fence", FaultKind::proxy, store(""), store("fence.proxy.async.shared::cta;"), block});
+  const auto peer = [](const char* last) {
+    return kernel(std::string(R"(
+    .shared .align 4 .u32 cell;
+    st.shared.u32 [cell], %r1;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    mov.u32 %r10, %cluster_ctarank;
+    setp.eq.u32 %p0, %r10, 1;
+    @%p0 bra END;
+    mov.u32 %r20, 0;
+    SLOW:
+    add.u32 %r20, %r20, 1;
+    setp.lt.u32 %p3, %r20, 2000;
+    @%p3 bra SLOW;
+    mov.u32 %r11, cell;
+    mapa.shared::cluster.u32 %r11, %r11, 1;
+    ld.shared::cluster.u32 %r12, [%r11];
+    END:
+    )") + last);
+  };
+  all.push_back({"exit_before_the_neighbour_has_read", FaultKind::exit, peer(""),
+                 peer("barrier.cluster.arrive;\nbarrier.cluster.wait;"), config_of(2, 32, 2)});
+  return all;
+}
+
+// A tensor map of 64 x 64 words.
+Words tensor_map() {
+  gg::emu::TensorMap map;
+  map.type = gg::emu::MapType::u32;
+  map.address = 0x1000;
+  map.rank = 2;
+  map.dims[0] = map.dims[1] = 64;
+  map.strides[1] = 256;
+  map.box[0] = map.box[1] = 8;
+  Words words(32);
+  gg::emu::encode_tensor_map(map, reinterpret_cast<uint8_t*>(words.data()));
+  return words;
+}
+
+std::vector<Mistake> other_mistakes() {
+  std::vector<Mistake> all;
+  const Config warp = config_of(1, 32);
+  all.push_back({"trap", FaultKind::trap, kernel("setp.eq.u32 %p0, %r0, 7;\n@%p0 trap;\n"),
+                 kernel("setp.eq.u32 %p0, %r0, 70;\n@%p0 trap;\n"), warp});
+  const auto text = [](const std::string& name, const std::string& content) {
+    std::string bytes;
+    for (const char c : content) bytes += std::to_string(int(c)) + ", ";
+    return ".global .align 1 .b8 " + name + "[" + std::to_string(content.size() + 1) + "] = {" + bytes +
+           "0};\n";
+  };
+  const std::string before =
+      ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 "
+      "e);\n" +
+      text("condition", "row < rows") + text("file", "kernel.cu") + text("function", "void k(float *, int)");
+  const auto asserted = [&](const char* limit) {
+    return kernel(std::string("setp.lt.u32 %p0, %r0, ") + limit + R"(;
+    @%p0 bra FINE;
+    {
+    .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
+    mov.u64 %rd3, condition;
+    mov.u64 %rd4, file;
+    mov.u64 %rd5, function;
+    mov.u64 %rd6, 1;
+    st.param.b64 [a], %rd3;
+    st.param.b64 [b], %rd4;
+    st.param.b32 [c], 57;
+    st.param.b64 [d], %rd5;
+    st.param.b64 [e], %rd6;
+    call.uni __assertfail, (a, b, c, d, e);
+    }
+    FINE:)",
+                  before);
+  };
+  all.push_back({"trap_assertion", FaultKind::trap, asserted("20"), asserted("32"), warp});
+  const auto unknown = [](const char* when) {
+    return kernel(std::string("setp.eq.u32 %p0, %r2, ") + when + ";\n@%p0 txq.width.b32 %r10, [%rd1];\n");
+  };
+  all.push_back({"unsupported", FaultKind::unsupported, unknown("32"), unknown("64"), warp});
+  const auto modifier = [](const char* when) {
+    return kernel(std::string("setp.eq.u32 %p0, %r2, ") + when + ";\n@%p0 add.rn.u32 %r10, %r0, %r0;\n");
+  };
+  all.push_back({"unsupported_modifier", FaultKind::unsupported, modifier("32"), modifier("64"), warp});
+  const std::string plain = kernel("st.global.u32 [%rd2], %r0;\n");
+  all.push_back({"launch_too_many_threads",
+                 FaultKind::launch,
+                 plain,
+                 plain,
+                 config_of(1, 1056),
+                 {},
+                 config_of(1, 1024)});
+  all.push_back({"launch_grid_and_cluster",
+                 FaultKind::launch,
+                 plain,
+                 plain,
+                 config_of(6, 32, 4),
+                 {},
+                 config_of(8, 32, 4)});
+  // A box that lies outside, so that nothing is read.
+  const std::string load = kernel(R"(
+    .shared .align 128 .b8 tile[256];
+    .shared .align 8 .b64 full;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra END;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 256;
+    mov.u32 %r10, 64;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r10, %r10}], [full];
+    WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0;
+    @!%p1 bra WAIT;
+    END:)");
+  Mistake map{"descriptor_that_is_no_map", FaultKind::descriptor, load, load, warp, Words(32, 0xFFFFFFFF)};
+  map.right_in = tensor_map();
+  all.push_back(map);
+  return all;
+}
+
+// A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source file, a
+// wrapper.
+std::vector<Mistake> source_mistakes() {
+  const auto with_lines = [](const char* sync) {
+    return std::string(R"(.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry _ZN7chapter12grouped_gemmI13__nv_bfloat16S1_fLi128ELi128ELi64ELi4EEEvPKT_PKT0_PT1_iii(
+  .param .u64 _ZN7chapter12grouped_gemmI13__nv_bfloat16S1_fLi128ELi128ELi64ELi4EEEvPKT_PKT0_PT1_iii_param_0,
+  .param .u64 _ZN7chapter12grouped_gemmI13__nv_bfloat16S1_fLi128ELi128ELi64ELi4EEEvPKT_PKT0_PT1_iii_param_1)
+{
+.reg .b32 %r<8>;
+.reg .b64 %rd<4>;
+.shared .align 16 .b8 _ZZN7chapter12grouped_gemmI13__nv_bfloat16S1_fLi128ELi128ELi64ELi4EEEvPKT_PKT0_PT1_iiiE6a_tile[256];
+.loc 1 9 3
+mov.u32 %r0, %tid.x;
+mov.u32 %r1, _ZZN7chapter12grouped_gemmI13__nv_bfloat16S1_fLi128ELi128ELi64ELi4EEEvPKT_PKT0_PT1_iiiE6a_tile;
+mad.lo.u32 %r2, %r0, 4, %r1;
+.loc 1 4 3, function_name $L__info_string0, inlined_at 1 10 3
+st.shared.u32 [%r2], %r0;
+.loc 1 11 3
+)") + sync +
+           R"(
+xor.b32 %r3, %r0, 32;
+mad.lo.u32 %r3, %r3, 4, %r1;
+.loc 2 3 3, function_name $L__info_string1, inlined_at 1 12 5
+ld.shared.u32 %r4, [%r3];
+ret;
+}
+.file 1 "SOURCE/tests/emu/golden/kernel.cu"
+.file 2 "SOURCE/tests/emu/golden/wrapper.cuh"
+)";
+  };
+  const auto placed = [](std::string text) {
+    for (size_t at; (at = text.find("SOURCE")) != std::string::npos;) text.replace(at, 6, GG_SOURCE_DIR);
+    return text;
+  };
+  return {{"source_lines", FaultKind::uninit_shared, placed(with_lines("")),
+           placed(with_lines("bar.sync 0;")), config_of(1, 64)}};
+}
+
+std::vector<Mistake> mistakes() {
+  std::vector<Mistake> all;
+  for (const auto& some : {memory_mistakes(), order_mistakes(), barrier_mistakes(), waiting_mistakes(),
+                           other_mistakes(), source_mistakes()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+class Mistakes : public testing::TestWithParam<Mistake> {
+ protected:
+  void SetUp() override {
+    std::filesystem::current_path(GG_SOURCE_DIR);
+  }  // which source lines are shown from
+};
+
+TEST_P(Mistakes, IsReported) {
+  const Mistake& m = GetParam();
+  FaultKind kind = FaultKind::unsupported;
+  const std::string report = report_of(m.bug, m.config, m.in, {}, 1, &kind);
+  ASSERT_NE(report, "") << "no fault";
+  EXPECT_STREQ(fault_name(kind), fault_name(m.kind));
+  const std::string shown = without_addresses(report), golden = golden_of(m.name, shown);
+  EXPECT_EQ(shown, golden) << "GG_UPDATE_GOLDEN=1 writes golden/" << m.name << ".txt anew";
+  EXPECT_EQ(without_addresses(report_of(m.bug, m.config, m.in, {}, 2)), shown) << "with two workers";
+}
+
+TEST_P(Mistakes, IsReportedInEveryOrder) {
+  const Mistake& m = GetParam();
+  for (const Order& order : emu_test::orders()) {
+    if (!m.every_order && order.skew) continue;
+    const std::string report = report_of(m.bug, m.config, m.in, order, 1);
+    ASSERT_NE(report, "") << "no fault in order " << emu_test::name_of(order);
+    EXPECT_EQ(without_addresses(report_of(m.bug, m.config, m.in, order, 2)), without_addresses(report))
+        << "with two workers";
+  }
+}
+
+TEST_P(Mistakes, ItsCorrectionIsNot) {
+  const Mistake& m = GetParam();
+  for (const Order& order : emu_test::orders()) {
+    for (int workers = 1; workers <= 2; ++workers)
+      EXPECT_EQ(
+          report_of(m.right, m.right_config.value_or(m.config), m.right_in.value_or(m.in), order, workers),
+          "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, Mistakes, testing::ValuesIn(mistakes()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Faults, EveryKindIsPlanted) {
+  std::vector<Mistake> all = mistakes();
+  for (int kind = 0; kind < gg::emu::kFaultKinds; ++kind) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Mistake& m) {
+      return m.kind == FaultKind(kind);
+    })) << gg::emu::fault_name(FaultKind(kind));
+  }
+}
+
+TEST(Faults, TheReadmeExplainsEveryKind) {
+  std::ifstream file(std::filesystem::path(GG_SOURCE_DIR) / "common/emu/README.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (int kind = 0; kind < gg::emu::kFaultKinds; ++kind) {
+    EXPECT_NE(text.str().find("\n### " + std::string(gg::emu::fault_name(FaultKind(kind))) + "\n"),
+              std::string::npos)
+        << gg::emu::fault_name(FaultKind(kind));
+  }
+}
+
+TEST(Faults, AllowedKindsAreWarnings) {
+  const auto barrier = barrier_mistakes();
+  const auto returned = std::find_if(barrier.begin(), barrier.end(), [](const Mistake& m) {
+    return m.name == "barrier_early_return_of_warps";
+  });
+  Config config = returned->config;
+  config.options.allowed = 1u << int(FaultKind::barrier);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(report_of(returned->bug, config, returned->in, {}, 1), "");  // goes on as hardware does
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(warning.rfind("allowed: barrier in k\n", 0), 0u) << warning;
+}
+
+}  // namespace
