@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix: which element of which row ends in which half of which register of which lane.
+// ldmatrix: which element of which row ends in which half of which register of which lane. And movmatrix,
+// which transposes in registers.
 
 #include "common/ptx/ldmatrix.cuh"
 #include "probe.cuh"
@@ -59,6 +60,77 @@ TEST_P(Ldmatrix, PutsEachElementWhereMmaWantsIt) {
 
 INSTANTIATE_TEST_SUITE_P(Isa, Ldmatrix, testing::Bool(),
                          [](const auto& info) { return info.param ? "Transposed" : "Plain"; });
+
+// One and two matrices, their rows given by 8 and 16 lanes, by generic and by shared addresses; the other
+// lanes' addresses don't count.
+__global__ void load_fewer(const uint16_t* rows, uint32_t* registers) {
+  __shared__ __align__(16) uint16_t shared[kWarps][16][8];
+  const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+  for (int e = 0; e < 8; ++e) shared[warp][lane % 16][e] = rows[(warp * 16 + lane % 16) * 8 + e];
+  __syncwarp();
+  const uint16_t* row =
+      shared[warp][lane < 16 ? 15 - lane : 0] + (lane < 16 ? 0 : 1);  // no lane above 15 is aligned
+  uint32_t reg[6];
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(reg[0])
+               : "r"(gg::ptx::shared_addr(row))
+               : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.b16 {%0}, [%1];" : "=r"(reg[1]) : "l"(row) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.b16 {%0, %1}, [%2];"
+               : "=r"(reg[2]), "=r"(reg[3])
+               : "l"(row)
+               : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(reg[4]), "=r"(reg[5])
+               : "r"(gg::ptx::shared_addr(row))
+               : "memory");
+  for (int i = 0; i < 6; ++i) registers[(warp * 32 + lane) * 6 + i] = reg[i];
+}
+
+// Each warp transposes the matrix whose rows its lanes hold, four lanes a row.
+__global__ void transpose(const uint32_t* in, uint32_t* out) {
+  uint32_t moved;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(moved) : "r"(in[threadIdx.x]));
+  out[threadIdx.x] = moved;
+}
+
+class Matrices : public Probe {};
+
+TEST_F(Matrices, OneAndTwoAreLoaded) {
+  std::vector<uint16_t> rows(kWarps * 16 * 8);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = uint16_t(i * 251 + 7);
+  const Array<uint16_t> in(rows);
+  const Array<uint32_t> out(std::vector<uint32_t>(kWarps * 32 * 6));
+  load_fewer<<<1, kWarps * 32>>>(in.get(), out.get());
+  const std::vector<uint32_t> registers = out.read();
+  const int matrices[6] = {0, 0, 0, 1, 0, 1};
+  const bool transposed[6] = {false, true, false, false, true, true};
+  for (int thread = 0; thread < kWarps * 32; ++thread) {
+    for (int i = 0; i < 6; ++i) {
+      const int g = thread % 32 / 4, pair = thread % 4 * 2;
+      const auto element = [&](int r, int c) {
+        return uint32_t(rows[size_t((thread / 32 * 16 + 15 - matrices[i] * 8 - r) * 8 + c)]);
+      };
+      const uint32_t want = transposed[i] ? element(pair, g) | element(pair + 1, g) << 16
+                                          : element(g, pair) | element(g, pair + 1) << 16;
+      EXPECT_EQ(registers[size_t(thread * 6 + i)], want) << "thread " << thread << " register " << i;
+    }
+  }
+}
+
+TEST_F(Matrices, AreTransposedInRegisters) {
+  std::vector<uint32_t> pairs(kWarps * 32);
+  for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = uint32_t(2 * i + 1) << 16 | uint32_t(2 * i);
+  const Array<uint32_t> in(pairs), out(std::vector<uint32_t>(pairs.size()));
+  transpose<<<1, kWarps * 32>>>(in.get(), out.get());
+  const std::vector<uint32_t> moved = out.read();
+  for (int thread = 0; thread < kWarps * 32; ++thread) {
+    const uint32_t g = uint32_t(thread % 32 / 4), pair = uint32_t(thread % 4 * 2),
+                   first = uint32_t(thread / 32 * 64);
+    EXPECT_EQ(moved[size_t(thread)], (first + (pair + 1) * 8 + g) << 16 | (first + pair * 8 + g))
+        << "thread " << thread;
+  }
+}
 
 }  // namespace
 }  // namespace probe

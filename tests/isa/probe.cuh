@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What every probe needs: a machine that can run it, and arrays that both sides read. A probe is one block;
-// each lane and each warp has data of its own, so that results in the wrong place don't look right.
+// What every probe needs: a machine that can run it, a GPU or the emulator that the test was started on, and
+// arrays that both sides read. A probe is one block; each lane and each warp has data of its own, so that
+// results in the wrong place don't look right.
 
 #pragma once
 
@@ -11,18 +12,24 @@
 
 #include "common/check.h"
 #include "common/device.h"
+#include "common/emulator.h"
 
 namespace probe {
 
 class Probe : public testing::Test {
  protected:
+  explicit Probe(gg::Arch arch = gg::Arch::sm_80) : arch_(arch) {}
   void SetUp() override {
     try {
-      gg::choose_device(gg::Options::Device::gpu, {});
+      gg::choose_device(gg::emulator() ? gg::Options::Device::emulator : gg::Options::Device::gpu,
+                        {.id = "probe", .arch = arch_});
     } catch (const gg::Error& error) {
       GTEST_SKIP() << error.what();
     }
   }
+
+ private:
+  gg::Arch arch_;
 };
 
 template <class T>

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+//
+// Clusters: loads and stores in the shared memory of other blocks, barriers that blocks share, and copies
+// that several of them receive.
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/tensor_map.h"
+#include "hopper.cuh"
+
+namespace probe {
+namespace {
+
+constexpr int kBlocks = 4, kThreads = 64;
+
+__device__ void cluster_sync() {
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();
+}
+
+// [probe]
+// Every thread stores a number of its own in the next block's shared memory, for another thread there; then
+// it loads what the block after that one has received.
+__global__ void __cluster_dims__(kBlocks) store_and_load(uint32_t* received, uint32_t* seen) {
+  __shared__ uint32_t inbox[kThreads];
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
+  const auto at = [&](int index, int block) {
+    return gg::ptx::mapa(gg::ptx::shared_addr(&inbox[index % kThreads]), block % kBlocks);
+  };
+  cluster_sync();  // all blocks have started
+  gg::ptx::st_shared_cluster(at(thread * 3 + 1, rank + 1), uint32_t(blockIdx.x * 1000 + thread));
+  cluster_sync();  // all numbers are there
+  received[blockIdx.x * kThreads + thread] = inbox[thread];
+  seen[blockIdx.x * kThreads + thread] = gg::ptx::ld_shared_cluster(at(thread, rank + 2));
+  cluster_sync();  // nobody reads a block that has ended
+}
+
+// The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes.
+__global__ void __cluster_dims__(kBlocks) store_async(uint32_t* received) {
+  __shared__ uint32_t inbox[kThreads];
+  __shared__ uint64_t bar;
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof inbox));
+  }
+  cluster_sync();  // every block's barrier is there
+  const int next = (rank + 1) % kBlocks;
+  gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&inbox[(thread * 3 + 1) % kThreads]), next),
+                    uint32_t(blockIdx.x * 1000 + thread), gg::ptx::mapa(bar_addr, next));
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // all numbers have come
+  received[blockIdx.x * kThreads + thread] = inbox[thread];
+  cluster_sync();  // no bytes are on their way to a block that has ended
+}
+
+// All threads of the cluster arrive at rank 0's barrier, round by round; rank 0 hands the round's sum on to
+// all.
+__global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
+  __shared__ uint32_t inbox[kBlocks * kThreads], sum;
+  __shared__ uint64_t full, ready;
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
+  const uint32_t full_addr = gg::ptx::shared_addr(&full), ready_addr = gg::ptx::shared_addr(&ready);
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(full_addr, kBlocks * kThreads);
+    gg::ptx::mbarrier_init(ready_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+  }
+  cluster_sync();
+  uint32_t number = blockIdx.x * 100 + thread;
+  for (int round = 0; round < rounds; ++round) {
+    gg::ptx::st_shared_cluster(gg::ptx::mapa(gg::ptx::shared_addr(&inbox[rank * kThreads + thread]), 0),
+                               number);
+    gg::ptx::mbarrier_arrive(gg::ptx::mapa(full_addr, 0));
+    if (rank == 0 && thread == 0) {
+      gg::ptx::mbarrier_wait_parity_cluster(full_addr, round % 2);  // all numbers of the round are there
+      uint32_t total = 0;
+      for (const uint32_t each : inbox) total += each;
+      for (int block = 0; block < kBlocks; ++block) {
+        gg::ptx::st_shared_cluster(gg::ptx::mapa(gg::ptx::shared_addr(&sum), block), total);
+        gg::ptx::mbarrier_arrive(gg::ptx::mapa(ready_addr, block));
+      }
+    }
+    gg::ptx::mbarrier_wait_parity_cluster(ready_addr, round % 2);  // the round's sum is there
+    number = number * 3 + sum;
+  }
+  sums[blockIdx.x * kThreads + thread] = number;
+  cluster_sync();
+}
+
+// Each of two blocks loads one half of a box, for both.
+__global__ void __cluster_dims__(2) multicast(const __grid_constant__ CUtensorMap map, uint32_t* out) {
+  __shared__ __align__(1024) uint32_t box[2][4][32];
+  __shared__ uint64_t bar;
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof box));
+  }
+  cluster_sync();  // both barriers wait for both halves
+  if (thread == 0) {
+    gg::ptx::tma_load_2d_multicast(gg::ptx::shared_addr(box[rank]), &map, int(blockIdx.x / 2) * 32, rank * 4,
+                                   bar_addr, 0b11);
+  }
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // both halves have landed here
+  for (int i = thread; i < 256; i += kThreads) out[blockIdx.x * 256 + i] = (&box[0][0][0])[i];
+  cluster_sync();
+}
+// [/probe]
+
+// Runs of bytes from the own to the next block's shared memory, and sums there.
+__global__ void __cluster_dims__(kBlocks) copy_across(uint32_t* out) {
+  __shared__ __align__(16) uint32_t own[kThreads], inbox[kThreads], sums[kThreads];
+  __shared__ uint64_t bar;
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x), next = (rank + 1) % kBlocks;
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  own[thread] = blockIdx.x * 1000 + thread;
+  sums[thread] = 7;
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, (1 + kBlocks) * int(sizeof own));
+  }
+  gg::ptx::fence_proxy_async();
+  cluster_sync();
+  if (thread == 0) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            gg::ptx::mapa(gg::ptx::shared_addr(inbox), next).value),
+        "r"(gg::ptx::shared_addr(own)), "r"(int(sizeof own)), "r"(gg::ptx::mapa(bar_addr, next).value)
+        : "memory");
+    for (int block = 0; block < kBlocks; ++block) {
+      asm volatile(
+          "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%0], [%1], "
+          "%2, "
+          "[%3];" ::"r"(gg::ptx::mapa(gg::ptx::shared_addr(sums), block).value),
+          "r"(gg::ptx::shared_addr(own)), "r"(int(sizeof own)), "r"(gg::ptx::mapa(bar_addr, block).value)
+          : "memory");
+    }
+  }
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);
+  out[blockIdx.x * 2 * kThreads + thread] = inbox[thread];
+  out[blockIdx.x * 2 * kThreads + kThreads + thread] = sums[thread];
+  cluster_sync();
+}
+
+class ClusterOf4 : public HopperProbe {
+ protected:
+  static constexpr int kClusters = 2, kAll = kClusters * kBlocks * kThreads;
+  // What block `block` finds in its inbox for thread `thread` when the one before it sent numbers.
+  static uint32_t sent(int block, int thread) {
+    const int from = block / kBlocks * kBlocks + (block + kBlocks - 1) % kBlocks;
+    for (int t = 0; t < kThreads; ++t) {
+      if ((t * 3 + 1) % kThreads == thread) return uint32_t(from * 1000 + t);
+    }
+    return 0;
+  }
+};
+
+TEST_F(ClusterOf4, StoresAndLoadsReachOtherBlocks) {
+  const Array<uint32_t> received(std::vector<uint32_t>(kAll, 0)), seen(std::vector<uint32_t>(kAll, 0));
+  store_and_load<<<kClusters * kBlocks, kThreads>>>(received.get(), seen.get());
+  const std::vector<uint32_t> got = received.read(), got_seen = seen.read();
+  for (int i = 0; i < kAll; ++i) {
+    const int block = i / kThreads, thread = i % kThreads;
+    EXPECT_EQ(got[size_t(i)], sent(block, thread)) << "block " << block << " thread " << thread;
+    EXPECT_EQ(got_seen[size_t(i)], sent(block / kBlocks * kBlocks + (block + 2) % kBlocks, thread))
+        << "block " << block << " thread " << thread;
+  }
+}
+
+TEST_F(ClusterOf4, AsynchronousStoresAreCounted) {
+  const Array<uint32_t> received(std::vector<uint32_t>(kAll, 0));
+  store_async<<<kClusters * kBlocks, kThreads>>>(received.get());
+  const std::vector<uint32_t> got = received.read();
+  for (int i = 0; i < kAll; ++i)
+    EXPECT_EQ(got[size_t(i)], sent(i / kThreads, i % kThreads))
+        << "block " << i / kThreads << " thread " << i % kThreads;
+}
+
+TEST_F(ClusterOf4, ArrivesAtOneBlocksBarrier) {
+  constexpr int kRounds = 7;
+  const Array<uint32_t> sums(std::vector<uint32_t>(kAll, 0));
+  gather<<<kClusters * kBlocks, kThreads>>>(kRounds, sums.get());
+  const std::vector<uint32_t> got = sums.read();
+  std::vector<uint32_t> numbers(kAll);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = uint32_t(i / kThreads * 100 + i % kThreads);
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t cluster = 0; cluster < kClusters; ++cluster) {
+      uint32_t sum = 0;
+      const size_t first = cluster * kBlocks * kThreads;
+      for (size_t i = 0; i < kBlocks * kThreads; ++i) sum += numbers[first + i];
+      for (size_t i = 0; i < kBlocks * kThreads; ++i) numbers[first + i] = numbers[first + i] * 3 + sum;
+    }
+  }
+  EXPECT_EQ(got, numbers);
+}
+
+TEST_F(ClusterOf4, BulkCopiesReachOtherBlocks) {
+  const Array<uint32_t> out(std::vector<uint32_t>(2 * kAll, 0));
+  copy_across<<<kClusters * kBlocks, kThreads>>>(out.get());
+  const std::vector<uint32_t> got = out.read();
+  for (int block = 0; block < kClusters * kBlocks; ++block) {
+    const int first = block / kBlocks * kBlocks, before = first + (block + kBlocks - 1) % kBlocks;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      const size_t at = size_t(block * 2 * kThreads + thread);
+      EXPECT_EQ(got[at], uint32_t(before * 1000 + thread)) << "block " << block;
+      EXPECT_EQ(got[at + kThreads], uint32_t(7 + 4 * thread + (4 * first + 6) * 1000)) << "block " << block;
+    }
+  }
+}
+
+class ClusterOf2 : public HopperProbe {};
+
+TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
+  constexpr int kColumns = 96, kRows = 8;
+  std::vector<uint32_t> in(kColumns * kRows);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = uint32_t(i * 2654435761u);
+  const Array<uint32_t> tensor(in), out(std::vector<uint32_t>(6 * 256));
+  const CUtensorMap map = gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                                               .data = tensor.get(),
+                                               .dims = {kColumns, kRows},
+                                               .stride_bytes = {kColumns * 4},
+                                               .box = {32, 4}});
+  multicast<<<6, kThreads>>>(map, out.get());
+  const std::vector<uint32_t> got = out.read();
+  for (int block = 0; block < 6; ++block) {
+    for (int row = 0; row < kRows; ++row) {
+      for (int col = 0; col < 32; ++col) {
+        EXPECT_EQ(got[size_t(block * 256 + row * 32 + col)],
+                  in[size_t(row * kColumns + block / 2 * 32 + col)])
+            << "block " << block << " row " << row << " col " << col;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace probe
