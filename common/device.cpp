@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "common/emulator.h"
+
 namespace gg {
 
 static std::string version_text(int version) { return format("%d.%d", version / 1000, version % 1000 / 10); }
@@ -31,33 +33,46 @@ std::string arch_mismatch(const std::string& name, int capability, Arch arch) {
   return "";
 }
 
-Device choose_device(Options::Device wanted, const Chapter& chapter) {
-  if (wanted == Options::Device::emulator) {
-    throw Error(Exit::no_device, "--device emu: the emulator is not part of the course yet");
-  }
+// The first device of the CUDA runtime in use; `why` says what is wrong with it.
+static Device first_device(const Chapter& chapter, std::string& why) {
   int driver = 0, runtime = 0, count = 0;
   GG_CHECK(cudaDriverGetVersion(&driver));
   GG_CHECK(cudaRuntimeGetVersion(&runtime));
-  std::string why = version_mismatch(driver, runtime);
-  Device device;
-  if (why.empty()) {
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) {
-      why = format("the driver reports no usable GPU (%s)", cudaGetErrorString(error));
-    } else if (count == 0) {
-      why = "the driver reports no GPU";
-    }
+  why = version_mismatch(driver, runtime);
+  if (!why.empty()) return {};
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    why = format("the driver reports no usable GPU (%s)", cudaGetErrorString(error));
+  } else if (count == 0) {
+    why = "the driver reports no GPU";
   }
-  if (why.empty()) {
-    cudaDeviceProp properties{};
-    GG_CHECK(cudaGetDeviceProperties(&properties, 0));
-    device = {properties.name, properties.major * 10 + properties.minor, properties.multiProcessorCount,
-              size_t(properties.l2CacheSize), version_text(runtime)};
-    why = arch_mismatch(device.name, device.capability, chapter.arch);
-  }
-  if (!why.empty()) throw Error(Exit::no_device, "not run, no usable GPU: " + why);
-  GG_CHECK(cudaSetDevice(0));
+  if (!why.empty()) return {};
+  cudaDeviceProp properties{};
+  GG_CHECK(cudaGetDeviceProperties(&properties, 0));
+  const Device device = {properties.name,
+                         properties.major * 10 + properties.minor,
+                         properties.multiProcessorCount,
+                         size_t(properties.l2CacheSize),
+                         version_text(runtime),
+                         emulator() != nullptr};
+  why = arch_mismatch(device.name, device.capability, chapter.arch);
   return device;
+}
+
+Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
+  const std::string not_run = "not run, no usable GPU: ";
+  if (emulator() && wanted == Options::Device::gpu) {
+    throw Error(Exit::no_device, not_run + "this program was started on the emulator");
+  }
+  if (!emulator() && wanted == Options::Device::emulator) restart_on_emulator(arguments, chapter, "");
+  std::string why;
+  const Device device = first_device(chapter, why);
+  if (why.empty()) {
+    GG_CHECK(cudaSetDevice(0));
+    return device;
+  }
+  if (emulator() || wanted == Options::Device::gpu) throw Error(Exit::no_device, not_run + why);
+  restart_on_emulator(arguments, chapter, why);
 }
 
 const char* cuda_hint(cudaError_t error) {

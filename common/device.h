@@ -16,11 +16,13 @@ struct Device {
   int multiprocessors = 0;
   size_t l2_bytes = 0;
   std::string cuda;  // "13.0", the runtime's version
+  bool emulated = false;
 };
 
-// The GPU if it can run this chapter. Throws gg::Error (no device) with one sentence that says what is
-// missing.
-Device choose_device(Options::Device wanted, const Chapter& chapter);
+// The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is to run it
+// but another CUDA runtime is loaded, the program starts itself again with `arguments` (argv). Throws
+// gg::Error (no device) with one sentence that says what is missing.
+Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
 
 // The verdict on driver and runtime versions as the CUDA runtime numbers them (13000 for 13.0); empty if they
 // fit.

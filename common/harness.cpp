@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "common/device.h"
+#include "common/emulator.h"
 #include "common/files.h"
 #include "common/options.h"
 #include "common/peers.h"
@@ -69,11 +70,15 @@ class Run {
       require_directory(options_.out_dir);
     }
     if (!options_.csv.empty()) require_csv(options_.csv, kResultColumns);
-    device_ = choose_device(options_.device, chapter_);
-    std::printf("%s on %s (%d.%d), CUDA %s: %s -> %s\n", chapter_.id, device_.name.c_str(),
-                device_.capability / 10, device_.capability % 10, device_.cuda.c_str(),
-                options_.formats.name().c_str(), format_info(options_.formats.d).name);
-    machine_ = gpu_machine();
+    if (!options_.counts_csv.empty()) require_csv(options_.counts_csv, kCountColumns);
+    device_ = choose_device(options_.device, chapter_, options_.arguments);
+    introduce();
+    if (device_.emulated) {
+      emulator()->set_order(options_.order_seed, options_.order_skew);
+      const bool chosen = !options_.sets.empty() || options_.one_problem();
+      if (!to_time.empty() && !chosen) to_time = shapes_for(options_, chapter_, sets_or({"smoke"}));
+    }
+    machine_ = device_.emulated ? emulator_machine() : gpu_machine();
     roof_ = read_roof(roof_path(), device_.name);
 
     if (!options_.out_dir.empty()) {
@@ -81,11 +86,33 @@ class Run {
                     options_.seed, options_.out_dir);
     }
     for (const Shape& shape : to_check) check(shape);
-    for (const Shape& shape : to_time) options_.tune ? tune(shape) : void(time(shape));
+    if (device_.emulated) {
+      count_sets(to_time);
+    } else {
+      for (const Shape& shape : to_time) options_.tune ? tune(shape) : void(time(shape));
+    }
     return summary();
   }
 
  private:
+  // The first line, and one for each option that means nothing on this machine.
+  void introduce() const {
+    const std::string how = device_.emulated ? "order " + options_.order() : "CUDA " + device_.cuda;
+    std::printf("%s on %s (%d.%d), %s: %s -> %s\n", chapter_.id, device_.name.c_str(),
+                device_.capability / 10, device_.capability % 10, how.c_str(),
+                options_.formats.name().c_str(), format_info(options_.formats.d).name);
+    std::fflush(stdout);
+    if (!options_.bench) return;
+    const auto leave_out = [&](const std::string& option, bool given, const char* why) {
+      if (given) std::fprintf(stderr, "%s: %s left out: %s\n", chapter_.id, option.c_str(), why);
+    };
+    const bool emulated = device_.emulated;
+    leave_out("--peer", emulated && !options_.peers.empty(), "libraries run on a GPU only");
+    leave_out("--csv", emulated && !options_.csv.empty(),
+              "the emulator counts (--counts-csv), it takes no times");
+    leave_out("--counts-csv", !emulated && !options_.counts_csv.empty(), "counters come from the emulator");
+  }
+
   // The sets of --set, or of a default list those that this chapter takes.
   std::vector<std::string> sets_or(const std::vector<std::string>& defaults) const {
     if (!options_.sets.empty()) return options_.sets;
@@ -150,11 +177,79 @@ class Run {
     return us[kRounds / 2];
   }
 
-  // Random data on the first set, over poison: what fails here is not timed.
+  // Random data on the first set, over poison: what fails here is neither timed nor counted.
   bool correct(Buffers& buffers, const std::function<void(cudaStream_t)>& launch) {
     machine_->fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
     machine_->run(launch);
     return check_output(*machine_, buffers, random_limit(setup_), options_.seed).failures == 0;
+  }
+
+  // Counts the problems one after the other; a set's row holds the sums over its problems.
+  void count_sets(const std::vector<Shape>& shapes) {
+    for (size_t i = 0; i < shapes.size();) {
+      const std::string& set = shapes[i].set;
+      Counters total;
+      bool ok = true;
+      for (; i < shapes.size() && shapes[i].set == set; ++i) ok = count(shapes[i], total) && ok;
+      std::vector<Row> rows;
+      for (const auto& [counter, value] : total) {
+        rows.push_back({{"chapter", chapter_.id},
+                        {"set", set},
+                        {"order", options_.order()},
+                        {"counter", counter},
+                        {"value", std::to_string(value)}});
+      }
+      if (ok && !options_.counts_csv.empty()) append_csv(options_.counts_csv, kCountColumns, rows);
+    }
+  }
+
+  // What the emulator counts in one launch on random data, added to `total`; false if the output is wrong.
+  bool count(const Shape& shape, Counters& total) {
+    Buffers buffers(*machine_, setup_, shape);
+    buffers.fill_operands({Fill::Kind::normal, 0, options_.seed + 1000, 0});
+    emulator()->reset_counts();
+    ++checked_;
+    if (!correct(buffers, [&](cudaStream_t stream) { launch_(buffers.problem(), stream); })) {
+      ++failed_;
+      std::printf("count  %-8s FAILED its check on random data, so it is not counted: %s\n",
+                  shape.set.c_str(), shape.describe().c_str());
+      return false;
+    }
+    Counters counters = emulator_counters();
+    counters.emplace_back("useful_multiply_adds", uint64_t(shape.flops() / 2));
+    if (total.empty()) total.resize(counters.size());
+    for (size_t i = 0; i < counters.size(); ++i) {
+      total[i] = {counters[i].first, total[i].second + counters[i].second};
+    }
+    print(counters, shape);
+    return true;
+  }
+
+  // The counters that are not zero, those of a kind on a line.
+  static void print(const Counters& counters, const Shape& shape) {
+    constexpr size_t kColumns = 110, kIndent = 19;
+    std::printf("count  %-8s %s", shape.set.c_str(), shape.describe().c_str());
+    std::string before;
+    size_t column = 0;
+    for (const auto& [counter, value] : counters) {
+      if (value == 0) continue;
+      std::string kind = counter.substr(0, counter.find('_')), rest = counter;
+      if (kind == "instructions" || kind == "global" || kind == "shared") {
+        rest = counter == kind ? "all" : counter.substr(kind.size() + 1);
+      } else {
+        kind = "other";
+      }
+      const std::string text = format("  %s %llu", rest.c_str(), static_cast<unsigned long long>(value));
+      if (kind != before || column + text.size() > kColumns) {
+        std::printf("\n       %-12s", kind == before ? "" : kind.c_str());
+        column = kIndent;
+      }
+      std::printf("%s", text.c_str());
+      column += text.size();
+      before = kind;
+    }
+    std::printf("\n");
+    std::fflush(stdout);
   }
 
   // Every legal tile on this problem, best first.
@@ -301,7 +396,9 @@ class Run {
       std::printf("%s: FAILED, %d of %d problems are wrong\n", chapter_.id, failed_, checked_);
       return Exit::check_failed;
     }
-    std::printf("%s: ok, %d problems checked", chapter_.id, checked_);
+    const std::string where = device_.emulated ? " on the emulator, order " + options_.order() : "";
+    std::printf("%s: ok, %d %s checked%s", chapter_.id, checked_, checked_ == 1 ? "problem" : "problems",
+                where.c_str());
     if (worst_factor_ > 0)
       std::printf("; worst random error %.0f %% of the limit, 2^%.1f of sum |a*b| beyond rounding",
                   worst_ratio_ * 100, std::log2(worst_factor_));

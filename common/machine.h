@@ -56,6 +56,7 @@ class Machine {
 // `memory_limit` is for tests of what happens when memory runs out; 0 asks the operating system.
 std::unique_ptr<Machine> host_machine(size_t memory_limit = 0);
 std::unique_ptr<Machine> gpu_machine();
+std::unique_ptr<Machine> emulator_machine();  // where the emulator is this process's CUDA runtime
 
 // The reference on the CPU (reference_cpu.cpp), matrices in host memory: rows [first, last) of one group.
 // `reference` and `magnitude` get (last - first) * n sums of a*b and of |a*b| in double.

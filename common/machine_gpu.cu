@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The machine that is a GPU: memory from cudaMalloc, data made where it is used.
+// The machine that is a GPU: data made and compared where they are used.
 
 #include <algorithm>
 
-#include "common/machine.h"
+#include "common/machine_cuda.h"
 #include "common/reference_gpu.cuh"
 
 namespace gg {
@@ -38,8 +38,7 @@ __global__ __launch_bounds__(kThreads) void copy_regions_kernel(void* to, const 
   }
 }
 
-// Buffers are allocated in multiples of 256 bytes, so whole words can be compared; a word's bytes are told
-// apart after.
+// The first of the whole words in which two buffers differ; bytes are told apart after.
 __global__ __launch_bounds__(kThreads) void difference_kernel(const uint64_t* x, const uint64_t* y,
                                                               int64_t words, unsigned long long* first) {
   unsigned long long mine = ~0ull;
@@ -50,47 +49,14 @@ __global__ __launch_bounds__(kThreads) void difference_kernel(const uint64_t* x,
   if (mine != ~0ull) atomicMin(first, mine);
 }
 
-class GpuMachine : public Machine {
+class GpuMachine : public CudaMachine {
  public:
   GpuMachine() {
-    GG_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     quantiles_ =
         static_cast<int32_t*>(allocate((kQuantileBins + 1) * sizeof(int32_t), "the table of quantiles"));
     upload(quantiles_, normal_quantiles(), (kQuantileBins + 1) * sizeof(int32_t));
   }
-  ~GpuMachine() override {
-    cudaFree(quantiles_);
-    cudaStreamDestroy(stream_);
-  }
-
-  size_t free_bytes() override {
-    size_t free = 0, total = 0;
-    GG_CHECK(cudaMemGetInfo(&free, &total));
-    return free;
-  }
-  void* allocate(size_t bytes, const char* what) override {
-    void* memory = nullptr;
-    const cudaError_t error = cudaMalloc(&memory, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
-    if (error == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // the error is ours now
-      throw Error(Exit::no_memory,
-                  format("%s needs %zu bytes of device memory, %zu are free", what, bytes, free_bytes()));
-    }
-    GG_CHECK(error);
-    return memory;
-  }
-  void release(void* memory) override { cudaFree(memory); }
-
-  void fill_bytes(void* memory, int byte, size_t bytes) override {
-    GG_CHECK(cudaMemsetAsync(memory, byte, bytes, stream_));
-    wait();
-  }
-  void upload(void* to, const void* from_host, size_t bytes) override { copy(to, from_host, bytes); }
-  void download(void* to_host, const void* from, size_t bytes) override { copy(to_host, from, bytes); }
-  void copy(void* to, const void* from, size_t bytes) override {
-    GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
-    wait();
-  }
+  ~GpuMachine() override { cudaFree(quantiles_); }
 
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
     for_regions(regions, [&](dim3 grid, const Region* device_regions) {
@@ -134,29 +100,7 @@ class GpuMachine : public Machine {
     return compare_on_gpu(matrices, groups, limit, stream_);
   }
 
-  void run(const Work& work) override {
-    work(stream_);
-    wait();
-  }
-  std::function<void()> captured(const Work& work) override {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    GG_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    work(stream_);
-    GG_CHECK(cudaStreamEndCapture(stream_, &graph));
-    GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
-    GG_CHECK(cudaGraphDestroy(graph));
-    const std::shared_ptr<CUgraphExec_st> owner(executable,
-                                                [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); });
-    return [this, owner] {
-      GG_CHECK(cudaGraphLaunch(owner.get(), stream_));
-      wait();
-    };
-  }
-
  private:
-  void wait() { GG_CHECK(cudaStreamSynchronize(stream_)); }
-
   template <class Body>
   void for_regions(const std::vector<Region>& regions, Body body) {
     if (regions.empty()) return;
@@ -174,7 +118,6 @@ class GpuMachine : public Machine {
     wait();
   }
 
-  cudaStream_t stream_ = nullptr;
   int32_t* quantiles_ = nullptr;
 };
 

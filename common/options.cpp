@@ -23,20 +23,27 @@ struct Option {
 };
 
 const Option kOptions[] = {
-    {"device", "auto|gpu|emu", "auto (default): the GPU if it can run this chapter", false},
+    {"device", "auto|gpu|emu", "auto (default): the GPU if it can run this chapter, else the emulator",
+     false},
     {"check", "", "only check (sets smoke,edges unless --set)", false},
-    {"bench", "", "only time (sets prefill,decode unless --set); a failed check prints no time", false},
+    {"bench", "",
+     "only time (sets prefill,decode unless --set), on the emulator count (set smoke); a failed check prints "
+     "neither",
+     false},
     {"set", "NAME[,NAME]", "shape sets, listed below", false},
     {"m", "LIST", "rows of each group, e.g. 64,0,200; with --groups one number", false},
     {"n", "N", "columns of B and D", false},
     {"k", "K", "columns of A, rows of B", false},
     {"groups", "G", "G equal groups of --m rows", false},
     {"seed", "S", "of the data (default 0)", false},
-    {"order", "S[:fair|skew]", "the emulator's order; without an emulator it changes nothing", false},
+    {"order", "S[:fair|skew]",
+     "the emulator's order (default 0:fair): outputs are the same for each; on a GPU it changes nothing",
+     false},
     {"peer", "NAME[,NAME]",
-     "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain on the same data", false},
-    {"csv", "FILE", "append one row per measurement", false},
-    {"counts-csv", "FILE", "append one row per counter of the emulator", false},
+     "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain on the same data; needs a GPU",
+     false},
+    {"csv", "FILE", "append one row per measurement; the emulator makes none", false},
+    {"counts-csv", "FILE", "append one row per set and counter of the emulator; a GPU makes none", false},
     {"in", "DIR", "read a.npy, b.npy, offsets.npy (contract section 3)", false},
     {"out", "DIR", "write operands and output of the first launch on random data; wants exactly one problem",
      false},
@@ -48,7 +55,7 @@ const Option kOptions[] = {
     {"shared-b", "", "one B [K,N] for all groups", true},
     {"blocks", "B", "resident blocks", true},
     {"tile", "MxN", "tile of D that a block computes", true},
-    {"tune", "", "time every legal tile on each problem and print the table", true},
+    {"tune", "", "time every legal tile on each problem and print the table; needs a GPU", true},
     {"print-schedule", "", "print which block computes which tile; needs no GPU", true},
 };
 
@@ -107,6 +114,14 @@ Tile parse_tile(const std::string& text, const Chapter& chapter) {
   return chapter.tiles[size_t(found - names.begin())];
 }
 
+void parse_order(const std::string& text, Options& options) {
+  const std::vector<std::string> parts = split(text, ':');
+  options.order_seed = uint64_t(number("order", parts[0], 0, INT64_MAX));
+  GG_REQUIRE(parts.size() == 1 || (parts.size() == 2 && (parts[1] == "fair" || parts[1] == "skew")),
+             "--order %s: S, S:fair or S:skew are accepted", text.c_str());
+  options.order_skew = parts.size() == 2 && parts[1] == "skew";
+}
+
 Formats choose_formats(const std::string& in, const std::string& out, const std::vector<Formats>& formats,
                        const Chapter& chapter) {
   for (const Formats& each : formats) {
@@ -133,8 +148,14 @@ const Option* find_option(const std::string& argument, const Chapter& chapter) {
 
 }  // namespace
 
+std::string Options::order() const {
+  return format("%llu:%s", static_cast<unsigned long long>(order_seed), order_skew ? "skew" : "fair");
+}
+
 Options parse_options(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats) {
   Options options;
+  options.arguments = argv;
+  if (const char* order = std::getenv("GG_EMU_ORDER")) parse_order(order, options);  // gg-emu --order
   std::string in_dtype, d_dtype;
   bool only_check = false, only_bench = false;
   for (int i = 1; i < argc; ++i) {
@@ -168,17 +189,13 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     } else if (name == "seed") {
       options.seed = uint64_t(number(name, value, 0, INT64_MAX / 8));
     } else if (name == "order") {
-      const std::vector<std::string> parts = split(value, ':');
-      number(name, parts[0], 0, INT64_MAX);
-      GG_REQUIRE(parts.size() == 1 || (parts.size() == 2 && (parts[1] == "fair" || parts[1] == "skew")),
-                 "--order %s: S, S:fair or S:skew are accepted", value.c_str());
+      parse_order(value, options);
     } else if (name == "peer") {
       options.peers = split(value, ',');
     } else if (name == "csv") {
       options.csv = value;
     } else if (name == "counts-csv") {
-      throw Error(Exit::no_device,
-                  "--counts-csv: counters come from the emulator, which is not part of the course yet");
+      options.counts_csv = value;
     } else if (name == "in") {
       options.in_dir = value;
     } else if (name == "out") {
@@ -210,7 +227,12 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     options.check = only_check;
     options.bench = only_bench;
   }
-  if (options.tune) options.check = false;
+  if (options.tune) {
+    GG_REQUIRE(options.device != Options::Device::emulator,
+               "--tune: the emulator takes no times, leave out --device emu");
+    options.check = false;
+    options.device = Options::Device::gpu;  // or none
+  }
   GG_REQUIRE(options.in_dir.empty() || options.check,
              "--in is checked, not timed: leave out --bench and --tune");
   options.formats = choose_formats(in_dtype, d_dtype, formats, chapter);
@@ -287,9 +309,10 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
 }
 
 std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats) {
-  std::string text =
-      format("%s: %s\n\nWithout options: check the smoke and edges sets, then time prefill and decode.\n\n",
-             chapter.id, chapter.title);
+  std::string text = format(
+      "%s: %s\n\nWithout options: check the smoke and edges sets, then time prefill and decode, or on the "
+      "emulator count smoke.\n\n",
+      chapter.id, chapter.title);
   for (const Option& option : kOptions) {
     if (option.of_chapter && !has(chapter.options, option.name)) continue;
     text += format("  %-28s %s\n", format("--%s %s", option.name, option.value).c_str(), option.help);

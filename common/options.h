@@ -19,15 +19,19 @@ struct Options {
   std::vector<int> m, n, k;         // --m, --n, --k: one problem
   int groups = 0;                   // --groups G --m M
   uint64_t seed = 0;
+  uint64_t order_seed = 0;  // the emulator's order: of warps and of asynchronous effects
+  bool order_skew = false;
   std::vector<std::string> peers;
-  std::string csv, in_dir, out_dir;
+  std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
   Formats formats;
   bool wide_offsets = false, shared_b = false;
   int blocks = 0;
   Tile tile;
+  char** arguments = nullptr;  // argv, to start again on the emulator
 
   bool one_problem() const { return !m.empty(); }
+  std::string order() const;  // "0:fair"
 };
 
 // Throws gg::Error (bad input): an unknown option, a value that is no value, a combination that means

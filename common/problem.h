@@ -101,6 +101,8 @@ class Problem {
   }
   const int32_t* host_offsets() const { return host_offsets_; }
   int groups() const { return groups_; }
+  // Rows of packed A in memory: the last offset or more.
+  int64_t rows() const { return (layout_->a_elems - layout_->a_start) / k_; }
   int n() const { return n_; }
   int k() const { return k_; }
   int64_t b_group_stride() const { return b_group_stride_; }

@@ -23,6 +23,7 @@ const std::vector<std::string> kResultColumns = {
     "warm",         "us_median",       "us_p10",    "us_p90",  "tflops",
     "gbytes_per_s", "roof_tflops",     "roof_kind", "prep_us", "peer",
     "ok",           "clock_after_mhz", "power_w",   "version"};
+const std::vector<std::string> kCountColumns = {"chapter", "set", "order", "counter", "value"};
 const std::vector<std::string> kRoofColumns = {"device",    "what", "value",  "unit",
                                                "clock_mhz", "cuda", "commit", "date"};
 
@@ -106,12 +107,14 @@ Roof read_roof(const std::string& path, const std::string& device) {
   return roof;
 }
 
-std::string roof_path() {
+std::string roof_path() { return in_build_tree("roof.csv"); }
+
+std::string in_build_tree(const std::string& name) {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   std::string program(path, length > 0 ? size_t(length) : 0);
   for (int level = 0; level < 2; ++level) program.resize(std::min(program.size(), program.find_last_of('/')));
-  return program + "/roof.csv";
+  return program + "/" + name;
 }
 
 }  // namespace gg

@@ -13,6 +13,7 @@ namespace gg {
 using Row = std::map<std::string, std::string>;  // column -> value; absent columns are empty
 
 extern const std::vector<std::string> kResultColumns;
+extern const std::vector<std::string> kCountColumns;
 
 // Appends rows to a CSV file, made with the header if there is none. The file is replaced as a whole, so a
 // full disk leaves what was there. Throws gg::Error: bad input for a file with another header, cannot write.
@@ -33,6 +34,9 @@ struct Roof {
 };
 extern const std::vector<std::string> kRoofColumns;
 Roof read_roof(const std::string& path, const std::string& device);
-std::string roof_path();  // beside the folder of the running program: build/roof.csv
+std::string roof_path();  // build/roof.csv
+
+// A name in the build tree, which is the folder above that of the running program.
+std::string in_build_tree(const std::string& name);
 
 }  // namespace gg

@@ -57,6 +57,7 @@ static std::vector<Shape> edges(const ShapeLimits& limits) {
   if (limits.own_sizes) {
     shapes.push_back({{tm + 3, 0, 5, 2 * tm}, {dn, tn, 2 * tn + dn, tn - dn}, {dk, 64, 192 + dk, 64 - dk}});
     shapes.push_back({{192, 256}, {320, 448}, {128, 192}});
+    shapes.push_back({{5, 0, 17, 64}, {256, dn, 64 + dn, 128}, {128, 64, 32 + dk, dk}});
   }
   return shapes;
 }
@@ -105,7 +106,6 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
   std::vector<Shape> shapes;
   if (name == "smoke") {
     shapes = {{{5, 0, 17, 64}, {256}, {128}}};
-    if (limits.own_sizes) shapes.push_back({{5, 0, 17, 64}, {256, 8, 72, 128}, {128, 64, 40, 8}});
   } else if (name == "edges") {
     shapes = edges(limits);
   } else if (name == "prefill") {

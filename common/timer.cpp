@@ -21,7 +21,8 @@ constexpr double kGraphBelowUs = 200;  // launches shorter than this are replaye
 constexpr double kRoundUs = 3000;      // what one round of one contestant should last
 constexpr double kBudgetUs = 400000;   // what all rounds of one contestant may last
 constexpr int kLeastRounds = 5, kMostRounds = 41;
-constexpr double kSettleUs = 300000;  // untimed rounds before, until clocks and power are those of sustained work
+constexpr double kSettleUs =
+    300000;  // untimed rounds before, until clocks and power are those of sustained work
 constexpr int kMostLaunchesInGraph = 512;
 
 struct Stream {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws every figure that the measurements allow; one line each says what was not drawn and why.
+"""Draws every figure that the measurements and counts allow; one line each says what was not drawn and why.
 
   plot.py --data DIR [--data DIR ...] --out DIR
 
-The figures show the first directory that holds measurements; those of the others are added as diamonds.
+The figures show the first directory that holds measurements; those of the others are added as diamonds. Counts
+are the same on every machine: of two of one thing the later directory's is drawn.
 """
 
 import argparse
@@ -35,13 +36,14 @@ class NoData(Exception):
 
 
 def figures(chapters):
-    """Name of each figure and the function that draws it; timeline, counts and error will be added here."""
+    """Name of each figure and the function that draws it; timeline and error will be added here."""
     yield "ladder", ladder
     for chapter in chapters:
         yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
     yield "roofline", roofline
     yield "skew", skew
     yield "occupancy", occupancy
+    yield "counts", counts
 
 
 def ladder(plt, data):
@@ -203,7 +205,35 @@ def occupancy(plt, data):
     for bm, shade in ((64, "#69b5a9"), (128, "#0b7a69"), (256, "#07463d")):
         ax.plot(sizes, [100 * m / (math.ceil(m / bm) * bm) for m in sizes], color=shade, lw=1.4)
         ax.text(bm, 102, f"BM {bm}", ha="center", va="bottom", color=shade, weight="bold")
-    return fig, []
+    return fig, "drawn from the formula, nothing measured"
+
+
+def counts(plt, data):
+    found = [data.counts.get((chapter.id, "smoke", "0:fair")) for chapter in data.chapters]
+    if not any(found):
+        raise NoData("no chapter was counted on set smoke in order 0:fair")
+    names = [chapter.id for chapter in data.chapters]
+    fig, above = canvas(plt, "What each chapter asks of memory",
+                        "for 1000 useful FLOP of set smoke: bytes of global memory",
+                        width=max(8, 3 + 0.72 * len(names)), bottom=76, right=14)
+    box, part = above.get_position(), 0.41
+    below = fig.add_axes([box.x0, box.y0, box.width, part * box.height])
+    above.set_position([box.x0, box.y0 + (1 - part) * box.height, box.width, part * box.height])
+    below.text(0, 1.06, "wavefronts of shared memory that bank conflicts cost", transform=below.transAxes,
+               color=GREY)
+    for ax, counters in [(above, ["global_load_bytes", "global_store_bytes", "global_atomic_bytes"]),
+                         (below, ["shared_bank_conflicts"])]:
+        values = [c and sum(c.get(each, 0) for each in counters) / (c["useful_multiply_adds"] / 500)
+                  for c in found]
+        ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(0, 1.25 * max(value or 0 for value in values) or 1))
+        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names] if ax is below else [])
+        ax.grid(axis="x", visible=False)
+        for x, value in enumerate(values):
+            ax.bar(x, value or 0, width=0.76, color=colour(names[x]))
+            text = "not\ncounted" if value is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+            ax.annotate(text, (x, value or 0), xytext=(0, 2), textcoords="offset points", ha="center",
+                        va="bottom", color=GREY if value is None else DARK)
+    return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
 
 
 def colour(chapter_id):
@@ -265,17 +295,19 @@ def name_ends(ax, ends, gap=11.5):
                     arrowprops=leader if abs(shift[1]) > 3 or shift[0] > 23 else None, annotation_clip=False)
 
 
-def sign(fig, rows, data):
-    """The footer: where the numbers come from."""
-    run = [row for row in rows if row in data.extra]
-    text = results.provenance([row for row in rows if row not in run])
-    text += "\ndiamonds, this run: " + results.provenance(run) if run else ""
-    text = text.strip() or "drawn from the formula, nothing measured"
+def sign(fig, source, data):
+    """The footer: where the numbers come from, in words or as rows."""
+    if isinstance(source, str):
+        text = source
+    else:
+        run = [row for row in source if row in data.extra]
+        text = results.provenance([row for row in source if row not in run])
+        text += "\ndiamonds, this run: " + results.provenance(run) if run else ""
     fig.text(6 / fig.bbox.width, 6 / fig.bbox.height, text, size=7, color=GREY, va="bottom")
 
 
 class Data:
-    """The newest rows of one device (the one measured most, unless named), and those of a reader's run."""
+    """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
 
     def __init__(self, directories, gpu, chapters):
         first, *others = [rows for rows in map(results.read_rows, directories) if rows] or [[]]
@@ -285,6 +317,9 @@ class Data:
         self.rows = results.newest(row for row in first if row.device == self.device)
         self.extra = results.newest(row for rows in others for row in rows)
         self.chapters = chapters
+        self.counts = {}
+        for directory in directories:
+            self.counts |= results.read_counts(directory)
         for row in self.rows + self.extra:
             row.variant = results.variant(row, chapters)
 
@@ -325,11 +360,11 @@ def draw(data, out):
         print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")
     for name, function in figures(data.chapters):
         try:
-            fig, rows = function(plt, data)
+            fig, source = function(plt, data)
         except NoData as reason:
             print(f"plots: {name}: not drawn, {reason}")
             continue
-        sign(fig, rows, data)
+        sign(fig, source, data)
         beside = out / f".{name}.svg"
         fig.savefig(beside, format="svg", metadata={"Date": None, "Creator": None, "Title": name})
         beside.replace(out / f"{name}.svg")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Takes a tour's measurements into plots/data, then writes the READMEs' tables and plots/figures.
+"""Takes a tour's measurements and counts into plots/data, then writes the READMEs' tables and plots/figures.
 
   cmake --build build --target publish        # the only thing that changes plots/ and the tables
 
-A table stands between the marks <!-- table --> and <!-- /table -->; the rest of a README is left as it is.
+A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
+<!-- /counts -->; the rest of a README is left as it is.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
-from results import COLUMNS, BadData, best_peer, provenance, read_chapters, read_csv  # noqa: E402
+from results import (COLUMNS, COUNT_COLUMNS, BadData, best_peer, provenance, read_chapters,  # noqa: E402
+                     read_counts, read_csv)
 
 NONE = "–"
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
@@ -49,12 +51,25 @@ def collect(run, data):
             found.setdefault(data / gpu / f"{row['chapter']}.csv", []).append(row)
     for path, rows in found.items():
         rows = sorted((read_csv(path) if path.exists() else []) + rows, key=lambda row: row["date"])
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
         latest = {tuple(row[column] for column in SAME): at for at, row in enumerate(rows)}
-        writer.writerows(rows[at] for at in sorted(latest.values()))
-        write(path, text.getvalue())
+        write_csv(path, COLUMNS, (rows[at] for at in sorted(latest.values())))
+
+
+def collect_counts(run, folder):
+    """Adds the counts of a run to folder/<chapter>.csv; of two of one set and order the run's stay."""
+    counts = (read_counts(folder) if folder.exists() else {}) | read_counts(run)
+    for chapter in sorted({key[0] for key in counts}):
+        write_csv(folder / f"{chapter}.csv", COUNT_COLUMNS,
+                  (dict(zip(COUNT_COLUMNS, (*key, counter, value))) for key, some in sorted(counts.items())
+                   for counter, value in some.items() if key[0] == chapter))
+
+
+def write_csv(path, columns, rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write(path, text.getvalue())
 
 
 def lines_changed(chapter, chapters):
@@ -142,15 +157,26 @@ def chapter_table(data, chapter):
     return table(head, 2, lines) + f"\n\n{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
-def fill(readme, text):
+def counts_table(data, chapter):
+    """What the emulator counted on set smoke, in the chapter and in its predecessor."""
+    who = [each for each in (chapter.previous, chapter.id) if (each, "smoke", "0:fair") in data.counts]
+    if chapter.id not in who:
+        return "Nothing is counted yet."
+    found = [data.counts[each, "smoke", "0:fair"] for each in who]
+    lines = [[f"`{counter}`", *(f"{some.get(counter, 0)}" for some in found)]
+             for counter in found[-1] if any(some.get(counter) for some in found)]
+    return table(["counter", *who], 1, lines) + "\n\nSet `smoke` on the emulator, order 0:fair."
+
+
+def fill(readme, text, mark="table", optional=False):
     """Puts a table between the marks of a README; says so where there is no place for it."""
     old = readme.read_text(encoding="utf-8") if readme.exists() else ""
-    marked = f"<!-- table -->\n{text}\n<!-- /table -->"
-    new, count = re.subn(r"(?s)<!-- table -->.*?<!-- /table -->", lambda _: marked, old, count=1)
+    marked = f"<!-- {mark} -->\n{text}\n<!-- /{mark} -->"
+    new, count = re.subn(rf"(?s)<!-- {mark} -->.*?<!-- /{mark} -->", lambda _: marked, old, count=1)
     if count:
         write(readme, new)
-    else:
-        print(f"publish: {readme}: no <!-- table --> and <!-- /table -->, so no table")
+    elif not optional:
+        print(f"publish: {readme}: no <!-- {mark} --> and <!-- /{mark} -->, so no table")
 
 
 def main():
@@ -164,10 +190,12 @@ def main():
     try:
         if args.run:
             collect(args.run, plots / "data")
+            collect_counts(args.run, plots / "data" / "emulator")
         data = plot.Data([plots / "data"], args.gpu, read_chapters(args.repo))
         fill(args.repo / "README.md", ladder_table(data))
         for chapter in data.chapters:
             fill(chapter.readme, chapter_table(data, chapter))
+            fill(chapter.readme, counts_table(data, chapter), "counts", optional=True)
         return 0 if plot.draw(data, plots / "figures") else 1
     except BadData as error:
         print(f"publish: {error}", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What figures and tables are made of: the rows that chapters append with --csv, and what main.cu says."""
+"""What figures and tables are made of: rows that chapters append with --csv and --counts-csv, and main.cu."""
 
 import csv
 import re
@@ -26,21 +26,19 @@ def number(text):
         return text  # a list, where every group has its own N and K
 
 
-def read_csv(path):
-    """The rows of one file as dictionaries of text; counts, under another header, are left out."""
+def read_csv(path, columns=COLUMNS):
+    """The rows of one file as dictionaries of text; of the other kind than the columns say, it has none."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames == COUNT_COLUMNS:
-                return []
-            if reader.fieldnames != COLUMNS:
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
         raise BadData(f"{path}: cannot be read: {error}") from error
     if any(None in row or None in row.values() for row in rows):
-        raise BadData(f"{path}: a row does not have {len(COLUMNS)} fields")
-    return rows
+        raise BadData(f"{path}: a row does not have {len(reader.fieldnames)} fields")
+    return rows if reader.fieldnames == columns else []
 
 
 def read_rows(directory):
@@ -59,6 +57,18 @@ def read_rows(directory):
             elif not row.ok:  # what failed its check was timed neither cold nor warm
                 rows += [SimpleNamespace(**vars(row) | dict(warm=warm)) for warm in (False, True)]
     return sorted(rows, key=lambda row: row.date)
+
+
+def read_counts(directory):
+    """What the emulator counted: by chapter, set and order a dictionary of counters."""
+    counts = {}
+    for path in sorted(Path(directory).rglob("*.csv")):
+        for row in read_csv(path, COUNT_COLUMNS):
+            if not row["value"].isdigit():
+                raise BadData(f"{path}: {row['counter']} is {row['value']!r}, a count is a whole number")
+            key = row["chapter"], row["set"], row["order"]
+            counts.setdefault(key, {})[row["counter"]] = int(row["value"])
+    return counts
 
 
 def newest(rows):

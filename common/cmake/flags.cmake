@@ -2,9 +2,9 @@
 # How our code is compiled and where its programs go: gg_compile(target arch), arch being 80, 90a or 100a.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-# build/lib comes first: the emulator's runtime will stand there. The toolkit's own directory makes programs
-# start on a bare machine.
-set(CMAKE_BUILD_RPATH "$ORIGIN/../lib" ${CUDAToolkit_LIBRARY_DIR})
+# Programs start with the toolkit's runtime, on a bare machine too; for the emulator they start themselves again with
+# LD_LIBRARY_PATH, which comes before a RUNPATH.
+set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # so that compile_commands.json says it all
 list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/common/tools/nvcc-launcher)
 
@@ -23,4 +23,11 @@ function(gg_compile target arch)
       -lineinfo --expt-relaxed-constexpr>)
   target_link_options(${target} PRIVATE LINKER:--enable-new-dtags)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  if(GG_SANITIZE)  # host code; kernels are the emulator's to check
+    set(sanitize -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+    list(JOIN sanitize "," for_nvcc)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${sanitize}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${for_nvcc}>)
+    target_link_options(${target} PRIVATE ${sanitize})
+  endif()
 endfunction()

@@ -20,7 +20,15 @@ function(gg_is_usable_gcc result path)
   endif()
 endfunction()
 
-if(NOT DEFINED CMAKE_CXX_COMPILER)
+if(GG_FUZZ)
+  find_program(CMAKE_CXX_COMPILER NAMES clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15
+               clang++-14)
+  if(NOT CMAKE_CXX_COMPILER)
+    unset(CMAKE_CXX_COMPILER CACHE)
+    message(FATAL_ERROR "Clang is missing, whose libFuzzer runs the fuzzers: install it (Debian, Ubuntu: apt "
+                        "install clang).")
+  endif()
+elseif(NOT DEFINED CMAKE_CXX_COMPILER)
   set(names c++ g++ g++-15 g++-14 g++-13 g++-12)
   if(DEFINED ENV{CXX})
     set(names $ENV{CXX})

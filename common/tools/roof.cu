@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   }
   try {
     const gg::Chapter any = {.id = "gg-roof"};
-    const gg::Device device = gg::choose_device(gg::Options::Device::automatic, any);
+    const gg::Device device = gg::choose_device(gg::Options::Device::gpu, any);
     std::vector<Measured> measured;
     try {
       measure(measured);

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Runs every chapter that was built, one after the other, and ends with the ladder table and the figures.
 
-The target `tour` calls it. A chapter that passed is not run again while its program, options and device stay
-the same: its results in build/tour are kept.
+The target `tour` calls it. A chapter without a GPU of its kind runs on the emulator, which counts where a GPU
+is timed. A chapter that passed is not run again while its program, options and device stay the same: its
+results in build/tour are kept.
 """
 
 import argparse
@@ -19,9 +20,14 @@ import time
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-NO_DEVICE = 77  # a chapter's exit code where no GPU of its kind is there
+NO_DEVICE = 77  # a chapter's exit code where the device asked for is not there
 PEERS = {"prefill": "cublas_strided", "decode": "cublas_grouped"}  # the library call that fits the set
 LIMIT_S = 600  # for one command, so that a kernel that hangs does not hang the tour
+TIMES = ["prefill TFLOP/s", "% of roof", "decode us"]
+COUNTS = {"instructions": ["instructions"],  # of warps
+          "global bytes": ["global_load_bytes", "global_store_bytes", "global_atomic_bytes"],
+          "sectors": ["global_load_sectors", "global_store_sectors", "global_atomic_sectors"],
+          "bank conflicts": ["shared_bank_conflicts"]}
 
 
 def find_device():
@@ -102,6 +108,7 @@ class Tour:
     def __init__(self, args):
         self.build, self.out, self.sets = args.build, args.build / "tour", args.sets.split(",")
         self.plot_python = args.plot_python
+        self.emulator = args.build / "lib" / "emu" / "libcudart.so.13"
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = State(self.out / "state.json")
         self.device = find_device()
@@ -120,39 +127,46 @@ class Tour:
                     print(f"tour: no roof, gg-roof ended with {code}: its columns stay empty")
 
     def chapter(self, name):
-        """Checks and times one chapter; returns its line of the ladder."""
+        """Checks and times one chapter on a GPU, or counts on the emulator; returns its line of the ladder."""
         program = self.build / "bin" / name
         described = subprocess.run([program, "--describe"], stdout=subprocess.PIPE)
         about = json.loads(described.stdout or '{"title": "-", "sets": []}')
-        commands = [["--check"]]
-        for set_name in self.sets:
-            if set_name in about["sets"]:
-                peer = PEERS.get(set_name)
-                commands.append(["--bench", "--set", set_name, *(["--peer", peer] if peer else [])])
+        line = {"chapter": name, "idea": about["title"]}
+        if self.device:
+            timed = [["--bench", "--set", each, *(["--peer", PEERS[each]] if each in PEERS else [])]
+                     for each in self.sets if each in about["sets"]]
+            table = self.out / f"{name}.csv"
+            result, remark = self.results(program, table, "gpu", [["--check"], *timed], "--csv")
+            if result != "not run":
+                return line | {"check": result + remark} | self.times(table, result)
+        table = self.out / f"{name}.counts.csv"
+        result, remark = self.results(program, table, "emu", [["--check"], ["--bench"]], "--counts-csv")
+        where = " (no emulator here)" if result == "not run" else " on the emulator"
+        return line | {"check": result + where + remark} | self.counts(table, result)
 
-        key, table = digest(program, json.dumps(commands), self.device), self.out / f"{name}.csv"
-        kept = self.state.kept(name, key) if table.exists() else None
+    def results(self, program, table, device, commands, option):
+        """Runs a program's commands, which append to a table; returns how they ended and a remark, if any."""
+        machine = self.emulator if device == "emu" and self.emulator.exists() else self.device
+        key = digest(program, json.dumps(commands), machine)
+        kept = self.state.kept(table.name, key) if table.exists() else None
         if kept:
-            result, remark = kept["result"], f", kept from {kept['when']}"
-        else:
-            part = table.with_suffix(".csv.part")
-            part.unlink(missing_ok=True)
-            for options in commands:
-                code = run(program, *options, "--csv", part)
-                if code:
-                    break
-            if part.exists():
-                part.replace(table)
-            result, remark = result_of(code), ""
-            self.state.put(name, key, result)
-        if result == "not run":
-            remark = " (its GPU is not here)" if self.device else " (no GPU here)"
-        line = {"chapter": name, "idea": about["title"], "check": result + remark}
-        return {**line, **self.times(table, result)}
+            return kept["result"], f", kept from {kept['when']}"
+        part = table.with_suffix(".csv.part")
+        part.unlink(missing_ok=True)
+        for options in commands:
+            code = run(program, "--device", device, *options, option, part)
+            if code:
+                break
+        if part.exists():
+            part.replace(table)
+        result = result_of(code)
+        if result != "not run":
+            self.state.put(table.name, key, result)
+        return result, ""
 
     def times(self, table, result):
         """Three columns from the chapter's own rows with cold inputs."""
-        cells = {"prefill TFLOP/s": "-", "% of roof": "-", "decode us": "-"}
+        cells = dict.fromkeys(TIMES, "-")
         if result != "passed" or not table.exists():
             return cells
         with open(table, newline="") as file:
@@ -165,6 +179,18 @@ class Tour:
                 cells["% of roof"] = f"{100 * float(prefill['tflops']) / float(prefill['roof_tflops']):.0f}"
         if decode.get("us_median"):
             cells["decode us"] = f"{float(decode['us_median']):.1f}"
+        return cells
+
+    def counts(self, table, result):
+        """Columns from what the emulator counted on set smoke, for 1000 useful FLOP."""
+        cells = dict.fromkeys(COUNTS, "-")
+        if result != "passed" or not table.exists():
+            return cells
+        with open(table, newline="") as file:
+            found = {row["counter"]: int(row["value"]) for row in csv.DictReader(file)}
+        kiloflop = found["useful_multiply_adds"] / 500
+        for column, counters in COUNTS.items():
+            cells[column] = f"{sum(found[each] for each in counters) / kiloflop:.4g}"
         return cells
 
     def figures(self):
@@ -181,6 +207,18 @@ class Tour:
             if code:
                 return f"NOT DRAWN: plots/plot.py ended with {code}"
         return ""
+
+
+def print_tables(lines):
+    """One table of the chapters that a GPU ran, one of those that the emulator ran; mostly it is one."""
+    on_gpu = [line for line in lines if TIMES[0] in line]
+    on_emulator = [line for line in lines if line not in on_gpu]
+    for some in filter(None, [on_gpu, on_emulator]):
+        print()
+        print_table(some)
+    if on_emulator:
+        print("Counts: set smoke on the emulator, for 1000 useful FLOP; instructions of warps, bytes and "
+              "32-byte sectors\nof global memory, wavefronts of shared memory that bank conflicts cost.")
 
 
 def print_table(lines):
@@ -202,14 +240,13 @@ def main():
     args.build = args.build.resolve()
 
     tour = Tour(args)
-    where = tour.device or "a machine where no GPU was found"
+    where = tour.device or "the emulator, as no GPU was found"
     print(f"tour: {len(args.chapters)} chapters on {where}", flush=True)
     tour.roof()
     lines = [tour.chapter(name) for name in sorted(args.chapters)]
     trouble = tour.figures()
 
-    print()
-    print_table(lines)
+    print_tables(lines)
     print(f"\nmeasurements: {show(tour.out)}")
     figures = [show(path) for path in sorted((tour.out / "figures").glob("*.svg"))]
     print("figures:", trouble or "\n  ".join(["", *figures]) or "none")

@@ -114,6 +114,7 @@ std::vector<Bad> of_command_line() {
       {"UnknownPeer", id, {"--peer", "cublas_loop,cublas_magic"}, "cublas_magic"},
       {"NegativeSeed", id, {"--seed", "-1"}, "--seed -1"},
       {"UnknownOrder", id, {"--order", "1:slow"}, "--order 1:slow"},
+      {"OrderWithoutASeed", id, {"--order", "fair"}, "--order fair"},
       {"OutOfManyProblems", id, {"--out", "{}"}, "--out wants exactly one problem"},
       {"OutToAMissingFolder", id, {"--m", "1", "--n", "8", "--k", "8", "--out", "{}/none"}, "/none: no such"},
       {"InFromAMissingFolder", id, {"--in", "{}/none"}, "/none: no such directory"},
@@ -223,6 +224,7 @@ std::vector<Bad> of_single_chapters() {
        [](const Folder& folder) {
          write_ones(folder.at("b_00001.npy"), {24, 8});
        }},
+      {"TuneOnTheEmulator", "05b_jagged_persistent", {"--tune", "--device", "emu"}, "--tune"},
       {"UnknownOffsets", "05a_jagged", {"--offsets", "i16"}, "--offsets i16"},
       {"SharedBWithOnePerGroup", "05a_jagged", {"--in", "{}", "--shared-b"}, "b.npy: has shape [2, 16, 8]"},
   };
@@ -280,20 +282,24 @@ INSTANTIATE_TEST_SUITE_P(Built, GoodInput, testing::ValuesIn(built_chapters()),
 TEST(Csv, AnotherHeaderIsRefusedBeforeAnyWork) {
   const Folder folder;
   write_text(folder.at("x.csv"), "chapter,speed\n01,fast\n");
-  const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", "--csv", "{}/x.csv"});
-  EXPECT_EQ(outcome.code, int(gg::Exit::bad_input));
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_TRUE(one_line_with(outcome.err, folder.at("x.csv")));
-  EXPECT_EQ(text_of(folder.at("x.csv")), "chapter,speed\n01,fast\n");
+  for (const std::string option : {"--csv", "--counts-csv"}) {
+    const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", option, "{}/x.csv"});
+    EXPECT_EQ(outcome.code, int(gg::Exit::bad_input));
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(one_line_with(outcome.err, folder.at("x.csv")));
+    EXPECT_EQ(text_of(folder.at("x.csv")), "chapter,speed\n01,fast\n");
+  }
 }
 
 TEST(Csv, AnUnwritablePlaceIsNamedBeforeAnyWork) {
   const Folder folder;
   for (const std::string place : {"{}/none/x.csv", "{}", "/dev/null"}) {
-    const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", "--csv", place});
-    EXPECT_EQ(outcome.code, int(gg::Exit::cannot_write));
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(one_line_with(outcome.err, ""));
+    for (const std::string option : {"--csv", "--counts-csv"}) {
+      const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", option, place});
+      EXPECT_EQ(outcome.code, int(gg::Exit::cannot_write));
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_TRUE(one_line_with(outcome.err, ""));
+    }
   }
 }
 
@@ -306,7 +312,7 @@ class WithoutAGpu : public testing::TestWithParam<std::string> {
 
 TEST_P(WithoutAGpu, SaysSoInOneLineAndEndsWith77) {
   std::vector<std::vector<std::string>> all = {{}};
-  if (GetParam() != "gg-roof") all = {{}, {"--device", "gpu"}, {"--check"}, {"--device", "gpu", "--bench"}};
+  if (GetParam() != "gg-roof") all = {{"--device", "gpu"}, {"--device", "gpu", "--bench"}};
   for (const std::vector<std::string>& arguments : all) {
     const Folder folder;
     const Outcome outcome = run_in(folder, GetParam(), arguments);

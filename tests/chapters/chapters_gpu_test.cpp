@@ -9,18 +9,10 @@
 
 #include "common/device.h"
 #include "common/shapes.h"
-#include "tests/process.h"
+#include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Outcome run_chapter(const std::string& id, const Words& arguments) {
-  Words words = {program(id)};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return run(words);
-}
 
 // Every first group of a pattern in a text.
 Words matches(const std::string& text, const std::string& pattern) {
@@ -42,19 +34,23 @@ bool contains(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+struct Set {
+  std::string chapter, name;
+};
+const std::string& chapter_of(const std::string& id) { return id; }
+const std::string& chapter_of(const Set& set) { return set.chapter; }
+
 template <class Parameter>
 class OnGpu : public testing::TestWithParam<Parameter> {
  protected:
   void SetUp() override {
-    if (const auto error = error_of([] { gg::choose_device(gg::Options::Device::gpu, {}); })) {
+    const gg::Chapter chapter = {.arch = arch_of(chapter_of(this->GetParam()))};
+    if (const auto error = error_of([&] { gg::choose_device(gg::Options::Device::gpu, chapter); })) {
       GTEST_SKIP() << error->what();
     }
   }
 };
 
-struct Set {
-  std::string chapter, name;
-};
 void PrintTo(const Set& set, std::ostream* out) { *out << set.chapter << " " << set.name; }
 
 class ChapterSet : public OnGpu<Set> {
@@ -102,43 +98,14 @@ INSTANTIATE_TEST_SUITE_P(Built, ChapterSet, testing::ValuesIn(every_set()),
 
 class ChapterOnGpu : public OnGpu<std::string> {};
 
-const Words kProblem = {"--m", "5,0,33", "--n", "72", "--k", "40"};
+TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) { expect_whole_files(GetParam(), "gpu"); }
 
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-Words files_in(const Folder& folder) {
-  Words names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
-    names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) {
-  const Folder first, second, third, other;
-  const auto write = [&](const Folder& folder, const Words& arguments) {
-    const Outcome outcome = run_chapter(GetParam(), with(arguments, {"--check", "--out", folder.path}));
-    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  };
-  write(first, kProblem);
-  write(second, kProblem);
-  write(third, {"--in", first.path});
-  write(other, with(kProblem, {"--seed", "1"}));
-  const Words packed = {"a.npy", "b.npy", "d.npy", "offsets.npy"},
-              scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
-                           "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
-  const Words& names = GetParam() == "04_persistent" ? scattered : packed;
-  for (const Folder* folder : {&first, &second, &third, &other}) ASSERT_EQ(files_in(*folder), names);
-  for (const std::string& name : names) {
-    EXPECT_EQ(text_of(first.at(name)), text_of(second.at(name))) << name;
-    EXPECT_EQ(text_of(first.at(name)), text_of(third.at(name))) << name;
-  }
-  const std::string d = names == packed ? "d.npy" : "d_00002.npy";
-  EXPECT_NE(text_of(first.at(d)), text_of(other.at(d)));
-  EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
+// The emulator adds as the tensor cores do, so random data too must give the same bits on both machines.
+TEST_P(ChapterOnGpu, GivesTheBitsOfTheEmulator) {
+  const Folder gpu, emulator;
+  write_tensors(GetParam(), gpu, with(kProblem, {"--device", "gpu"}));
+  write_tensors(GetParam(), emulator, with(kProblem, {"--device", "emu"}));
+  expect_same_files(gpu, emulator);
 }
 
 TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {

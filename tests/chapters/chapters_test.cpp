@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter that was built: right on `smoke` and `edges`, and able to say what it is.
+// Every chapter that was built: it finds a machine by itself, and says what it is.
 
 #include <gtest/gtest.h>
 
-#include "tests/process.h"
+#include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
 namespace {
@@ -17,12 +17,14 @@ class Chapter : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Chapter, PassesSmokeAndEdges) {
-  const Outcome outcome = run_with({"--check", "--set", "smoke,edges"});
-  if (outcome.code == int(gg::Exit::no_device)) GTEST_SKIP() << outcome.err;
+TEST_P(Chapter, RunsOnWhatIsThereAndSaysWhat) {
+  const Outcome outcome = run_with({"--check", "--m", "5,0,9", "--n", "16", "--k", "24"});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   const size_t last = outcome.out.rfind('\n', outcome.out.size() - 2) + 1;
   EXPECT_EQ(outcome.out.rfind(GetParam() + ": ok", std::string::npos), last) << outcome.out;
+  const bool emulated = outcome.out.find("on the emulator, order 0:fair", last) != std::string::npos;
+  EXPECT_EQ(one_line_with(outcome.err, "no usable GPU ("), emulated) << outcome.err;
+  EXPECT_EQ(outcome.err.empty(), !emulated) << outcome.err;
 }
 
 TEST_P(Chapter, HelpsWithoutAGpu) {
@@ -46,7 +48,9 @@ TEST_P(Chapter, DescribesItselfInJson) {
       "print(d['id'], d['arch'], len(d['formats']) > 0, d['limits']['groups'], len(d['tensors']) > 2,"
       " 'smoke' in d['sets'] and 'edges' in d['sets'], type(d['options']).__name__)";
   const Outcome read = run({GG_PYTHON, "-B", "-c", reader, folder.at("describe.json")});
-  EXPECT_EQ(read.out, GetParam() + " 80 True 4096 True True list\n") << outcome.out << read.err;
+  const gg::Arch arch = arch_of(GetParam());
+  const std::string name = arch == gg::Arch::sm_80 ? "80" : arch == gg::Arch::sm_90a ? "90a" : "100a";
+  EXPECT_EQ(read.out, GetParam() + " " + name + " True 4096 True True list\n") << outcome.out << read.err;
 }
 
 TEST_P(Chapter, SaysWhenItsWordsCannotBeWritten) {

@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT / "plots"))
 
 import plot  # noqa: E402
 import publish  # noqa: E402
-from results import COLUMNS, BadData, newest, read_chapters, read_rows  # noqa: E402
+from results import (COLUMNS, COUNT_COLUMNS, BadData, newest, read_chapters, read_counts,  # noqa: E402
+                     read_rows)
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
@@ -44,10 +45,17 @@ def row(chapter, name, m, tflops, **changed):
     return fields
 
 
-def save(path, rows):
+def counted(chapter, conflicts, name="smoke", order="0:fair"):
+    """The lines of a chapter's counts, of 1000 useful FLOP."""
+    counters = dict(instructions=7, global_load_bytes=640, global_store_bytes=128, global_atomic_bytes=0,
+                    shared_bank_conflicts=conflicts, useful_multiply_adds=500)
+    return [dict(zip(COUNT_COLUMNS, (chapter, name, order, *each))) for each in counters.items()]
+
+
+def save(path, rows, columns=COLUMNS):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
 
@@ -150,10 +158,44 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual((self.data / "01_naive.csv").read_text(), written)
         self.assertNotIn("publish:", out)
 
+    def test_publish_takes_counts_in_and_keeps_the_newest(self):
+        with open(self.repo / "chapters/02_tiled/README.md", "a") as readme:
+            readme.write("<!-- counts -->\n<!-- /counts -->\n")
+        tour, there = self.repo / "build" / "tour", self.data.parent / "emulator"
+        save(tour / "01.counts.csv", counted("01_naive", 3) + counted("01_naive", 9, order="1:skew"),
+             COUNT_COLUMNS)
+        save(tour / "02.counts.csv", counted("02_tiled", 5), COUNT_COLUMNS)
+        self.run_tool(publish, "--run", tour)
+        self.assertEqual(sorted(path.name for path in there.iterdir()), ["01_naive.csv", "02_tiled.csv"])
+        self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
+        self.assertEqual(self.cells("chapters/02_tiled/README.md", "`shared_bank_conflicts`")[1:], ["3", "5"])
+        self.assertNotIn("global_atomic_bytes", (self.repo / "chapters/02_tiled/README.md").read_text())
+        save(tour / "01.counts.csv", counted("01_naive", 4), COUNT_COLUMNS)
+        self.run_tool(publish, "--run", tour)
+        found = {key: some["shared_bank_conflicts"] for key, some in read_counts(there).items()}
+        self.assertEqual(found, {("01_naive", "smoke", "0:fair"): 4, ("01_naive", "smoke", "1:skew"): 9,
+                                 ("02_tiled", "smoke", "0:fair"): 5})
+        _, out, _ = self.run_tool(publish, "--run", tour)
+        self.assertNotIn("publish:", out)
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_counts_are_drawn_without_a_gpu(self):
+        tour = self.repo / "build" / "tour"
+        save(self.data / "old.csv", counted("01_naive", 77), COUNT_COLUMNS)
+        save(tour / "new.csv", counted("01_naive", 0) + counted("02_tiled", 12), COUNT_COLUMNS)
+        _, out, _ = self.run_tool(plot, "--data", self.data, "--data", tour, "--out", self.repo / "out")
+        self.assertIn("plots: counts: ", out)
+        text = (self.repo / "out/counts.svg").read_text()
+        for word in (">768<", ">12<", ">0<", ">counted<", "counted by the emulator in order 0:fair"):
+            self.assertIn(word, text)
+        self.assertNotIn(">77<", text)
+
     def test_bad_files_are_refused_in_one_sentence(self):
         self.data.mkdir(parents=True)
         header = ",".join(COLUMNS)
-        for text in ("chapter,us\n01_naive,3\n", header + "\n01_naive,3\n", "", header + "\n\0\n"):
+        counts = ",".join(COUNT_COLUMNS)
+        for text in ("chapter,us\n01_naive,3\n", header + "\n01_naive,3\n", "", header + "\n\0\n",
+                     counts + "\n01_naive,smoke\n", counts + "\n01_naive,smoke,0:fair,instructions,many\n"):
             (self.data / "bad.csv").write_text(text)
             status, out, err = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), text)

@@ -245,7 +245,8 @@ class Texts(EveryCase):
                 self.expect("TODO" not in line, path, f"line {number}: {line.strip()}")
 
     def test_commands_exist(self):
-        tools = set(re.findall(r"add_executable\((gg-\w+)", read(ROOT / "common" / "CMakeLists.txt")))
+        builds = read(ROOT / "common" / "CMakeLists.txt") + read(ROOT / "common" / "emu" / "CMakeLists.txt")
+        tools = set(re.findall(r"add_executable\((gg-\w+)", builds))
         known = tools | {chapter.name for chapter in chapters()}
         for path in readmes():
             for command in commands(read(path)):
@@ -274,7 +275,7 @@ class Files(EveryCase):
     def test_every_file_names_its_licence(self):
         for path in files():
             folder = path.relative_to(ROOT).parts[:2]
-            if path.name == "LICENSE" or path.suffix in (".json", ".npy") or folder in [("plots", "data"),
+            if path.name == "LICENSE" or path.suffix in (".json", ".npy", ".bin") or folder in [("plots", "data"),
                                                                               ("plots", "figures")]:
                 continue
             top = path.read_bytes()[:400].decode("utf-8", "replace").splitlines()[:3]

@@ -65,6 +65,25 @@ TEST(Npy, HeadersInAnotherOrderAreRead) {
   EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 3}));
 }
 
+TEST(Npy, OfAnyTypeTakesWhatHasASize) {
+  const Folder folder;
+  const std::string path = folder.at("x.npy");
+  for (const char* type : {"<f4", ">i4", "<c8", "|V2", "|b1", "<U3", "|S5", "<f16", "<M8[ns]"}) {
+    const bool wide = std::string(type) == "<U3";
+    const size_t bytes = wide ? 12 : size_t(std::atoi(type + 2));
+    testing_gg::write_text(path, with_header(dictionary("'" + std::string(type) + "'", "False", "(2, 3)"),
+                                             std::string(6 * bytes, 'x')));
+    const NpyArray array = read_npy_of_any_type(path);
+    EXPECT_EQ(array.type, type);
+    EXPECT_EQ(array.data.size(), 6 * bytes) << type;
+  }
+  for (const char* type : {"O", "|O", "<f", "<q8", "f4", "<f4x"}) {
+    testing_gg::write_text(path, with_header(dictionary("'" + std::string(type) + "'", "False", "(2, 3)"),
+                                             std::string(24, 'x')));
+    EXPECT_TRUE(testing_gg::error_of([&] { read_npy_of_any_type(path); })) << type;
+  }
+}
+
 struct Malformed {
   const char* name;
   std::string content;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+//
+// Every chapter on the emulator: right on `smoke` and `edges` in three orders, the same bits in each, counts
+// in place of times, and one sentence where there is no emulator.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/device.h"
+#include "tests/chapters/run_chapter.h"
+
+namespace testing_gg {
+namespace {
+
+struct InOrder {
+  std::string chapter, order;
+};
+void PrintTo(const InOrder& each, std::ostream* out) { *out << each.chapter << " " << each.order; }
+
+class ChapterInOrder : public testing::TestWithParam<InOrder> {};
+
+TEST_P(ChapterInOrder, PassesSmokeAndEdges) {
+  const auto& [id, order] = GetParam();
+  const Outcome outcome =
+      run_chapter(id, {"--device", "emu", "--order", order, "--check", "--set", "smoke,edges"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_NE(outcome.out.find(" checked on the emulator, order " + order), std::string::npos) << outcome.out;
+}
+
+std::vector<InOrder> every_order() {
+  std::vector<InOrder> all;
+  for (const std::string& id : built_chapters()) {
+    for (const char* order : {"0:fair", "1:skew", "2:skew"}) all.push_back({id, order});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Built, ChapterInOrder, testing::ValuesIn(every_order()), [](const auto& info) {
+  const std::string& order = info.param.order;
+  return info.param.chapter + "_" + order[0] + order.substr(2);
+});
+
+class ChapterOnEmulator : public testing::TestWithParam<std::string> {
+ protected:
+  // Words for the emulator; what was counted of the set that the words choose, by counter.
+  static std::map<std::string, uint64_t> counted(const Folder& folder, const Words& more) {
+    const Outcome outcome = run_chapter(
+        GetParam(), with({"--device", "emu", "--bench", "--counts-csv", folder.at("x.csv")}, more));
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+    EXPECT_EQ(outcome.out.find("TFLOP/s"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("count  "), std::string::npos) << outcome.out;
+    std::map<std::string, uint64_t> counts;
+    std::istringstream lines(text_of(folder.at("x.csv")));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line, "chapter,set,order,counter,value");
+    while (std::getline(lines, line)) {
+      const size_t value = line.rfind(',') + 1, counter = line.rfind(',', value - 2) + 1;
+      counts[line.substr(0, counter) + line.substr(counter, value - 1 - counter)] =
+          std::stoull(line.substr(value));
+    }
+    return counts;
+  }
+};
+
+TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
+  for (const Words& problem : {kProblem, Words{"--groups", "3", "--m", "70", "--n", "136", "--k", "96"}}) {
+    const Folder fair, skew, other;
+    write_tensors(GetParam(), fair, with(problem, {"--device", "emu"}));
+    write_tensors(GetParam(), skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
+    write_tensors(GetParam(), other, with(problem, {"--device", "emu", "--order", "2:skew"}));
+    expect_same_files(fair, skew);
+    expect_same_files(fair, other);
+  }
+}
+
+TEST_P(ChapterOnEmulator, WritesWholeFilesThatItReadsBackAndWritesAgain) {
+  expect_whole_files(GetParam(), "emu");
+}
+
+TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
+  const Folder folder;
+  const std::string smoke = GetParam() + ",smoke,0:fair,", own = GetParam() + ",own,3:skew,";
+  auto counts = counted(folder, {});
+  EXPECT_GE(counts[smoke + "useful_multiply_adds"], uint64_t(86 * 256 * 128));
+  EXPECT_GE(counts[smoke + "multiply_adds"], counts[smoke + "useful_multiply_adds"]);
+  EXPECT_GT(counts[smoke + "instructions"], 0u);
+  // Every element of D is stored once, each of A and B loaded at least once.
+  EXPECT_GE(counts[smoke + "global_store_bytes"], uint64_t(86 * 256 * 2));
+  EXPECT_GE(counts[smoke + "global_load_bytes"], uint64_t(2 * (86 * 128 + 3 * 128 * 256)));
+  const size_t rows = counts.size();
+
+  counts = counted(folder, with(kProblem, {"--order", "3:skew"}));
+  EXPECT_EQ(counts[own + "useful_multiply_adds"], uint64_t(38 * 72 * 40));
+  EXPECT_EQ(counts.size(), 2 * rows) << "the rows before are kept";
+  EXPECT_EQ(counted(folder, {}).size(), 2 * rows);
+}
+
+TEST_P(ChapterOnEmulator, LeavesOutWhatNeedsAGpu) {
+  const Folder folder;
+  const Outcome outcome = run_chapter(
+      GetParam(), with(kProblem, {"--device", "emu", "--peer", "cublas_loop", "--csv", folder.at("x.csv")}));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err, GetParam() + ": --peer left out: libraries run on a GPU only\n" + GetParam() +
+                             ": --csv left out: the emulator counts (--counts-csv), it takes no times\n");
+  EXPECT_EQ(outcome.out.find("TFLOP/s"), std::string::npos) << outcome.out;
+  EXPECT_EQ(files_in(folder), Words{});
+}
+
+TEST_P(ChapterOnEmulator, NamesTheBytesItNeedsAndThoseThatAreFree) {
+  const Outcome outcome = run_chapter(
+      GetParam(), {"--device", "emu", "--check", "--m", "2000000000", "--n", "8192", "--k", "8192"});
+  EXPECT_EQ(outcome.code, int(gg::Exit::no_memory)) << outcome.out << outcome.err;
+  EXPECT_TRUE(one_line_with(outcome.err, " bytes"));
+  EXPECT_TRUE(one_line_with(outcome.err, " are free"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Built, ChapterOnEmulator, testing::ValuesIn(built_chapters()),
+                         [](const auto& info) { return info.param; });
+
+// A copy of a chapter in a build tree of its own, beside which lib/emu is as a test wants it.
+class EmulatorLookup : public testing::Test {
+ protected:
+  EmulatorLookup() {
+    for (const char* below : {"bin", "lib/emu"}) std::filesystem::create_directories(folder_.at(below));
+    std::filesystem::copy_file(program(built_chapters()[0]), copy_);
+  }
+  const Folder folder_;
+  const std::string tree_ = std::filesystem::canonical(folder_.path), copy_ = tree_ + "/bin/copy",
+                    runtime_ = tree_ + "/lib/emu/libcudart.so.13";
+  const Words words_ = with({copy_, "--device", "emu", "--check"}, kProblem);
+};
+
+TEST_F(EmulatorLookup, NamesAMissingOne) {
+  const Outcome outcome = run(words_);
+  EXPECT_EQ(outcome.code, int(gg::Exit::no_device)) << outcome.out;
+  EXPECT_TRUE(one_line_with(outcome.err, "there is no " + runtime_));
+}
+
+TEST_F(EmulatorLookup, StartsOnceWhereAnotherRuntimeIsThere) {
+  std::filesystem::copy_file(GG_CUDART, runtime_);
+  const Outcome outcome = run(words_);
+  EXPECT_EQ(outcome.code, int(gg::Exit::device_error)) << outcome.out;
+  EXPECT_TRUE(one_line_with(outcome.err, "its CUDA runtime is " + runtime_ + ", which is not"));
+}
+
+TEST_F(EmulatorLookup, NeedsNothingButTheLibrary) {
+  std::filesystem::copy_file(GG_BINARY_DIR "/lib/emu/libcudart.so.13", runtime_);
+  const Outcome outcome = run(words_);
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
+// A program that was linked with a DT_RPATH finds its own runtime before the emulator's.
+TEST_F(EmulatorLookup, NamesTheRuntimeThatCameFirst) {
+  const Outcome outcome = run(with({"/usr/bin/env", "GG_EMU_RESTARTED=1"}, words_));
+  EXPECT_EQ(outcome.code, int(gg::Exit::device_error)) << outcome.out;
+  EXPECT_TRUE(one_line_with(outcome.err, "DT_RPATH"));
+}
+
+TEST_F(EmulatorLookup, TakesTheOrderOfGgEmu) {
+  const Words emulated = with({program(built_chapters()[0]), "--device", "emu", "--check"}, kProblem);
+  const Words in_order = with({"/usr/bin/env", "GG_EMU_ORDER=3:skew"}, emulated);
+  EXPECT_NE(run(in_order).out.find("order 3:skew"), std::string::npos);
+  EXPECT_NE(run(with(in_order, {"--order", "4"})).out.find("order 4:fair"), std::string::npos);
+}
+
+TEST_F(EmulatorLookup, IsNoGpu) {
+  const Outcome outcome = run({"/usr/bin/env", "LD_LIBRARY_PATH=" GG_BINARY_DIR "/lib/emu",
+                               program(built_chapters()[0]), "--device", "gpu"});
+  EXPECT_EQ(outcome.code, int(gg::Exit::no_device)) << outcome.out;
+  EXPECT_TRUE(one_line_with(outcome.err, "started on the emulator"));
+}
+
+}  // namespace
+}  // namespace testing_gg

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// What the tests of a chapter on a GPU and on the emulator share: running it on a small ragged problem, and
+// the files that it writes.
+
+#pragma once
+
+#include "common/harness.cuh"
+#include "tests/process.h"
+
+namespace testing_gg {
+
+using Words = std::vector<std::string>;
+
+inline Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+inline Outcome run_chapter(const std::string& id, const Words& arguments) {
+  return run(with({program(id)}, arguments));
+}
+
+// What the course has a chapter of this number need.
+inline gg::Arch arch_of(const std::string& id) {
+  return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
+}
+
+inline const Words kProblem = {"--m", "5,0,33", "--n", "72", "--k", "40"};
+
+inline Words files_in(const Folder& folder) {
+  Words names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Checks a problem and writes its tensors; what the program says must be that all is right.
+inline void write_tensors(const std::string& id, const Folder& folder, const Words& arguments) {
+  const Outcome outcome = run_chapter(id, with(arguments, {"--check", "--out", folder.path}));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+inline void expect_same_files(const Folder& one, const Folder& other) {
+  ASSERT_EQ(files_in(one), files_in(other));
+  for (const std::string& name : files_in(one)) {
+    EXPECT_EQ(text_of(one.at(name)), text_of(other.at(name))) << name;
+  }
+}
+
+// The tensors of kProblem are whole, come back through --in and depend on --seed.
+inline void expect_whole_files(const std::string& id, const std::string& device) {
+  const Folder first, second, third, other;
+  write_tensors(id, first, with(kProblem, {"--device", device}));
+  write_tensors(id, second, with(kProblem, {"--device", device}));
+  write_tensors(id, third, {"--device", device, "--in", first.path});
+  write_tensors(id, other, with(kProblem, {"--device", device, "--seed", "1"}));
+  const Words packed = {"a.npy", "b.npy", "d.npy", "offsets.npy"},
+              scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
+                           "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
+  const Words& names = id == "04_persistent" ? scattered : packed;
+  for (const Folder* folder : {&first, &other}) ASSERT_EQ(files_in(*folder), names);
+  expect_same_files(first, second);
+  expect_same_files(first, third);
+  const std::string d = names == packed ? "d.npy" : "d_00002.npy";
+  EXPECT_NE(text_of(first.at(d)), text_of(other.at(d)));
+  EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
+}
+
+}  // namespace testing_gg
