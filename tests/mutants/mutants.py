@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Removes or alters each synchronisation instruction of each chapter's kernels, one at a time, and asks whether anybody notices.
+
+  tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
+
+A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
+`--check --set smoke`, on a device with one multiprocessor, so that persistent blocks have several tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives must stand in
+harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIMIT_S = 120
+FAULT, CHECK_FAILED = 3, 1
+
+
+def modules(program):
+    """The PTX texts in a program, as nvcc stores them: plain, ended by a zero byte."""
+    binary = program.read_bytes()
+    for match in re.finditer(rb"\.version \d", binary):
+        yield binary[match.start() : binary.index(b"\0", match.start())].decode()
+
+
+def kernel_text(ptx, name):
+    """Where the body of an entry begins and ends."""
+    start = re.search(r"\.entry\s+" + re.escape(name) + r"\b", ptx)
+    if not start:
+        return None
+    begin = ptx.index("{", ptx.index(")", start.end()))
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(ptx, begin):
+        depth += 1 if match.group() == "{" else -1
+        if depth == 0:
+            return begin, match.end()
+    return None
+
+
+def more(match):
+    return match.group(1) + str(int(match.group(2)) + 1) + match.group(3)
+
+
+def flipped(match):
+    """The phase that a wait asks for, turned round: of a register in a new one."""
+    head, phase, tail = match.groups()
+    if phase.isdigit():
+        return head + str(1 - int(phase)) + tail
+    return "{ .reg .b32 %mutant; xor.b32 %mutant, " + phase + ", 1; " + head + "%mutant" + tail + " }"
+
+
+# What to look for, and what to make of it: (name, pattern of a whole statement, replacement).
+REMOVE = ""
+KINDS = [
+    ("remove barrier", r"(?:bar|barrier)(?:\.cta|\.cluster)?\.(?:sync|arrive|wait|red)[^;]*;", REMOVE),
+    ("other barrier", r"((?:bar|barrier)(?:\.cta)?\.sync(?:\.aligned)?\s+)(\d+)(\s*,[^;]*;)", more),
+    ("remove warp barrier", r"bar\.warp\.sync[^;]*;", REMOVE),
+    ("remove commit", r"cp\.async\.commit_group;|wgmma\.commit_group[^;]*;|cp\.async\.bulk\.commit_group;", REMOVE),
+    ("remove wait", r"cp\.async\.wait_(?:group\s+\d+|all);|wgmma\.wait_group[^;]*;|cp\.async\.bulk\.wait_group[^;]*;", REMOVE),
+    ("wait for one less", r"((?:cp\.async\.|wgmma\.|cp\.async\.bulk\.)wait_group[.a-z]*\s+)(\d+)(;)", more),
+    ("remove fence", r"(?:fence|membar|wgmma\.fence)[.:\w]*[^;]*;", REMOVE),
+    ("one more arrival wanted", r"(mbarrier\.init[^;]*,\s*)(\d+)(;)", more),
+    ("remove arrive", r"mbarrier\.arrive(?!\.expect_tx)[^;]*;", REMOVE),
+    ("remove expect_tx", r"mbarrier\.(?:arrive\.)?expect_tx[^;]*;", REMOVE),
+    ("16 bytes more", r"(mbarrier\.(?:arrive\.)?expect_tx[^;]*,\s*)(\d+)(;)",
+     lambda m: m.group(1) + str(int(m.group(2)) + 16) + m.group(3)),
+    ("other phase", r"(mbarrier\.(?:try|test)_wait\.parity[^;]*\],\s*)([%\w]+)([^;]*;)", flipped),
+]
+
+
+def mutants(ptx, name):
+    """(kind, line, text of the instruction, whole module with the mutant in it) for every instruction of the kernel."""
+    begin, end = kernel_text(ptx, name)
+    for kind, pattern, make in KINDS:
+        for match in re.compile(r"(?<![\w.])(?:" + pattern + ")").finditer(ptx, begin, end):
+            new = make if isinstance(make, str) else make(re.match(pattern, match.group()))
+            line = ptx.count("\n", 0, match.start()) + 1
+            text = " ".join(match.group().split())
+            # A guard before it goes with it, so that it does not guard what follows.
+            start = match.start()
+            guard = re.search(r"@!?%\w+\s+$", ptx[max(0, start - 40) : start])
+            if guard and new == REMOVE:
+                start -= len(guard.group())
+            yield kind, line, text, ptx[:start] + new + ptx[match.end() :]
+
+
+def run(program, environment, arguments):
+    try:
+        return subprocess.run([program, "--device", "emu", "--check", "--set", "smoke", *arguments], env={**os.environ, "GG_EMU_MULTIPROCESSORS": "1", **environment},
+                              capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def kernels_of(program, arguments):
+    """The kernels that the smoke set launches, by the names they have in PTX."""
+    with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
+        clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
+        if clean is None or clean.returncode != 0:
+            sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
+        return sorted({line for line in names.read().split("\n") if line})
+
+
+def tried(program, mutant, arguments):
+    kind, line, text, ptx = mutant
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        result = run(program, {"GG_EMU_PTX": file.name}, arguments)
+    if result is None:
+        return "hangs"
+    if result.returncode == FAULT:
+        found = re.search(r"fault ([\w-]+)", result.stderr)
+        return f"fault {found.group(1)}" if found else "fault without a report"
+    return {0: "survives", CHECK_FAILED: "check fails"}.get(result.returncode, f"exit {result.returncode}")
+
+
+def harmless():
+    """chapter, kind, text of the instruction, number of it -> reason."""
+    reasons = {}
+    for line in (HERE / "harmless.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            chapter, kind, text, reason = (part.strip() for part in line.split("|"))
+            reasons[chapter, kind, text] = reason
+    return reasons
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--tenth", action="store_true", help="a fixed tenth, as `check` runs it")
+    parser.add_argument("--chapter", default="", help="chapters whose name starts so")
+    parser.add_argument("--list", action="store_true", help="name the mutants and run none")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
+    options = parser.parse_args()
+    reasons, used, results, bad = harmless(), set(), Counter(), []
+    programs = sorted(p for p in (options.build / "bin").iterdir() if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
+    work = []
+    for program in programs:
+        for name in kernels_of(program, []):
+            ptx = next((text for text in modules(program) if kernel_text(text, name)), None)
+            work += [(program, mutant) for mutant in mutants(ptx, name)]
+    if options.tenth:
+        work = work[::10]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = pool.map(lambda job: "listed" if options.list else tried(job[0], job[1], []), work)
+        for (program, (kind, line, text, _)), outcome in zip(work, outcomes):
+            key = program.name, kind, text
+            if outcome == "survives" and key in reasons:
+                used.add(key)
+                outcome = "harmless"
+            if outcome in ("survives", "hangs") or outcome.startswith("exit"):
+                bad.append(key)
+            results[outcome] += 1
+            print(f"{program.name}  {kind:22} PTX line {line:6}  {text[:60]:60} {outcome}", flush=True)
+    total = sum(results.values())
+    found = total - results["harmless"] - len(bad)
+    print(", ".join(f"{count} {what}" for what, count in sorted(results.items())))
+    if total > results["harmless"]:
+        print(f"mutants: {found} of {total - results['harmless']} found, {100 * found / (total - results['harmless']):.1f} %; {results['harmless']} harmless, with reasons")
+    stale = [] if options.tenth or options.list or options.chapter else [key for key in reasons if key not in used]
+    for key in stale:
+        print("harmless.txt:", " | ".join(key), "did not survive; take the line out")
+    return 1 if (bad or stale) and not options.list else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
