@@ -27,8 +27,9 @@ const Function* Module::find(const std::string& name) const {
   return nullptr;
 }
 
+// Never destroyed: gg-emu --report asks for types while the program ends.
 static const std::map<std::string, TypeInfo>& types() {
-  static const std::map<std::string, TypeInfo> table = [] {
+  static const auto& table = *new const std::map<std::string, TypeInfo>([] {
     std::map<std::string, TypeInfo> t;
     const auto add = [&](const char* name, char kind, int bits) { t[name] = {kind, bits, name}; };
     add("pred", 'p', 0);
@@ -53,7 +54,7 @@ static const std::map<std::string, TypeInfo>& types() {
     add("u8x4", 'x', 32);
     add("s8x4", 'x', 32);
     return t;
-  }();
+  }());
   return table;
 }
 bool is_type(const std::string& name) { return types().count(name) > 0; }

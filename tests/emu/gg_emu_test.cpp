@@ -84,10 +84,10 @@ TEST(GgEmu, PlaysAnotherDevice) {
   EXPECT_TRUE(says(outcome.out, "no device like an H200")) << outcome.out;
 }
 
-// Off: fails now and then, cause not found yet.
-TEST(GgEmu, DISABLED_ReportsCounts) {
+TEST(GgEmu, ReportsCounts) {
   const Outcome outcome =
       gg_emu({"--report", "--order", "3:skew", kRuntimeTest, filter("Runtime.LaunchesClusters")});
+  EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(says(outcome.err, "counts of ")) << outcome.err;
   EXPECT_TRUE(says(outcome.err, "instructions_move")) << outcome.err;
   EXPECT_FALSE(says(outcome.out, "instructions")) << outcome.out;
