@@ -100,6 +100,9 @@ void Buffers::set_shape(const Shape& shape) {
   p.k_ = shape.k_of(0);
   p.blocks_ = setup_.blocks;
   p.tile_ = setup_.tile;
+  p.tile_k_ = setup_.tile_k;
+  p.b_layout_ = setup_.b_layout;
+  p.ideas_off_ = &setup_.ideas_off;
   p.b_group_stride_ = layout_.b_group_stride;
   p.wide_offsets_ = setup_.wide_offsets;
   p.formats_ = setup_.formats;

@@ -18,7 +18,12 @@ struct Setup {  // how a chapter wants its problems
   bool host_offsets = true;   // may the launch read offsets on the host?
   bool wide_offsets = false;  // int64_t offsets
   Tile tile;
+  int tile_k = 0;
   int blocks = 0;
+  BLayout b_layout = BLayout::kn;
+  std::map<std::string, bool> ideas_off{};  // every idea that can be switched off: is it?
+  int m_multiple = 1;                       // what other row counts a check may try must keep to:
+  bool equal_groups = false;                // multiples, or none but those given
 };
 
 class Buffers {

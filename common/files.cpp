@@ -139,7 +139,7 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
       given->b.emplace_back(b.data.begin() + g * b_bytes, b.data.begin() + (g + 1) * b_bytes);
     }
   }
-  refuse_unsupported(given->shape, chapter);
+  refuse_unsupported(given->shape, chapter, setup.tile_k);
   return given;
 }
 

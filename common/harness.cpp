@@ -44,6 +44,12 @@ class Run {
     setup_.formats = options.formats;
     setup_.own_sizes = chapter.own_sizes;
     setup_.host_offsets = chapter.reads_offsets_on_host;
+    setup_.m_multiple = chapter.m_multiple;
+    setup_.equal_groups = chapter.equal_groups;
+    setup_.b_layout = options.b_layout;
+    setup_.tile_k = options.tile_k;
+    for (const Idea& idea : chapter.ideas) setup_.ideas_off[idea.name] = false;
+    for (const std::string& idea : options.off) setup_.ideas_off[idea] = true;
     setup_.wide_offsets = options.wide_offsets;
     setup_.blocks = options.blocks;
     setup_.tile = options.tile.m || chapter.tiles.empty() ? options.tile : chapter.tiles[0];
@@ -51,8 +57,9 @@ class Run {
 
   Exit run() {
     // Whatever can be refused is refused before a device is touched.
-    const std::vector<std::string> check_sets = sets_or({"smoke", "edges"}),
-                                   bench_sets = sets_or({"prefill", "decode"});
+    const bool chosen = !options_.sets.empty();
+    const std::vector<std::string> check_sets = chosen ? options_.sets : default_check_sets(chapter_),
+                                   bench_sets = chosen ? options_.sets : default_bench_sets(chapter_);
     std::vector<Shape> to_check, to_time;
     if (!options_.in_dir.empty()) {
       given_ = read_operands(options_.in_dir, setup_, chapter_, options_.shared_b);
@@ -60,7 +67,10 @@ class Run {
       to_check = {given_->shape};
     } else {
       if (options_.check) to_check = shapes_for(options_, chapter_, check_sets);
-      if (options_.bench) to_time = shapes_for(options_, chapter_, bench_sets);
+      if (options_.bench) {  // what the same sets leave out is said once
+        to_time = options_.check && check_sets == bench_sets ? to_check
+                                                             : shapes_for(options_, chapter_, bench_sets);
+      }
     }
     if (!options_.out_dir.empty()) {
       const std::vector<Shape>& shapes = to_check.empty() ? to_time : to_check;
@@ -75,8 +85,9 @@ class Run {
     introduce();
     if (device_.emulated) {
       emulator()->set_order(options_.order_seed, options_.order_skew);
-      const bool chosen = !options_.sets.empty() || options_.one_problem();
-      if (!to_time.empty() && !chosen) to_time = shapes_for(options_, chapter_, sets_or({"smoke"}));
+      const bool defaults = !chosen && !options_.one_problem();
+      if (!to_time.empty() && defaults)
+        to_time = shapes_for(options_, chapter_, default_count_sets(chapter_));
     }
     machine_ = device_.emulated ? emulator_machine() : gpu_machine();
     roof_ = read_roof(roof_path(), device_.name);
@@ -113,20 +124,9 @@ class Run {
     leave_out("--counts-csv", !emulated && !options_.counts_csv.empty(), "counters come from the emulator");
   }
 
-  // The sets of --set, or of a default list those that this chapter takes.
-  std::vector<std::string> sets_or(const std::vector<std::string>& defaults) const {
-    if (!options_.sets.empty()) return options_.sets;
-    std::vector<std::string> sets;
-    for (const std::string& set : defaults) {
-      for (const char* each : chapter_.sets) {
-        if (set == each) sets.push_back(set);
-      }
-    }
-    return sets;
-  }
-
   void check(const Shape& shape) {
-    const CheckOptions options{options_.seed, !chapter_.reads_offsets_on_host, shape.set == "edges"};
+    const CheckOptions options{options_.seed, !chapter_.reads_offsets_on_host,
+                               shape.set == "edges" || shape.set == "edges_uniform"};
     const CheckResult result = given_ ? check_given(*machine_, setup_, launch_, *given_)
                                       : check_problem(*machine_, setup_, launch_, shape, options);
     ++checked_;
@@ -324,13 +324,25 @@ class Run {
     }
   }
 
+  // What the reader asked for beyond the defaults: rows of figures and tables are told apart by it.
+  // Libraries know of the problem only, not of how a chapter solves it.
+  std::vector<std::string> told(const std::string& peer) const {
+    std::vector<std::string> words;
+    std::string off;
+    for (const std::string& idea : options_.off) off += (off.empty() ? "off=" : "+") + idea;
+    if (peer.empty() && options_.tile_k) words.push_back(format("tile-k=%d", options_.tile_k));
+    if (peer.empty() && !off.empty()) words.push_back(off);
+    if (options_.shared_b) words.push_back("shared-b");
+    return words;
+  }
+
   Row row(const Shape& shape, const std::string& peer, const std::string& version) const {
     const auto list = [&](const std::vector<int>& values) {
       return std::to_string(*std::max_element(values.begin(), values.end()));
     };
     std::string kernel = peer.empty() ? "grouped_gemm" : peer;
     if (peer.empty() && setup_.tile.m) kernel += format(" %dx%d", setup_.tile.m, setup_.tile.n);
-    if (options_.shared_b) kernel += " shared-b";
+    for (const std::string& word : told(peer)) kernel += " " + word;
     return {{"chapter", chapter_.id},
             {"kernel", kernel},
             {"device", device_.name},

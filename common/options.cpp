@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
 
 #include "common/peers.h"
@@ -25,11 +27,8 @@ struct Option {
 const Option kOptions[] = {
     {"device", "auto|gpu|emu", "auto (default): the GPU if it can run this chapter, else the emulator",
      false},
-    {"check", "", "only check (sets smoke,edges unless --set)", false},
-    {"bench", "",
-     "only time (sets prefill,decode unless --set), on the emulator count (set smoke); a failed check prints "
-     "neither",
-     false},
+    {"check", "", "only check", false},
+    {"bench", "", "only time, on the emulator count; a failed check prints neither", false},
     {"set", "NAME[,NAME]", "shape sets, listed below", false},
     {"m", "LIST", "rows of each group, e.g. 64,0,200; with --groups one number", false},
     {"n", "N", "columns of B and D", false},
@@ -55,12 +54,29 @@ const Option kOptions[] = {
     {"shared-b", "", "one B [K,N] for all groups", true},
     {"blocks", "B", "resident blocks", true},
     {"tile", "MxN", "tile of D that a block computes", true},
+    {"tile-k", "T", "columns of A, rows of B that a tile holds at a time; K must be a multiple", true},
+    {"off", "NAME[,NAME]", "switch ideas off, listed below, to see what each is worth", true},
+    {"b-layout", "nk|kn", "B as [G,N,K], K contiguous, or as [G,K,N], N contiguous", true},
     {"tune", "", "time every legal tile on each problem and print the table; needs a GPU", true},
     {"print-schedule", "", "print which block computes which tile; needs no GPU", true},
 };
 
 bool has(const std::vector<const char*>& names, const std::string& name) {
   return std::any_of(names.begin(), names.end(), [&](const char* each) { return name == each; });
+}
+
+// The names of the chapter's own options: those it lists and those that it gives values for.
+std::vector<std::string> own_options(const Chapter& chapter) {
+  std::vector<std::string> names(chapter.options.begin(), chapter.options.end());
+  if (!chapter.tile_ks.empty()) names.push_back("tile-k");
+  if (!chapter.ideas.empty()) names.push_back("off");
+  if (!chapter.b_layouts.empty()) names.push_back("b-layout");
+  return names;
+}
+
+bool takes(const Chapter& chapter, const Option& option) {
+  const std::vector<std::string> own = own_options(chapter);
+  return !option.of_chapter || std::find(own.begin(), own.end(), option.name) != own.end();
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -100,18 +116,48 @@ std::vector<std::string> tile_names(const Chapter& chapter) {
   return names;
 }
 
+std::vector<std::string> tile_k_names(const Chapter& chapter) {
+  std::vector<std::string> names;
+  for (int tile_k : chapter.tile_ks) names.push_back(std::to_string(tile_k));
+  return names;
+}
+
+std::vector<std::string> idea_names(const Chapter& chapter) {
+  std::vector<std::string> names;
+  for (const Idea& idea : chapter.ideas) names.push_back(idea.name);
+  return names;
+}
+
+std::vector<std::string> b_layout_names(const Chapter& chapter) {
+  std::vector<std::string> names;
+  for (BLayout layout : chapter.b_layouts) names.push_back(layout_name(layout));
+  return names;
+}
+
 std::vector<std::string> format_names(const std::vector<Formats>& formats) {
   std::vector<std::string> names;
   for (const Formats& each : formats) names.push_back(each.name());
   return names;
 }
 
-Tile parse_tile(const std::string& text, const Chapter& chapter) {
-  const std::vector<std::string> names = tile_names(chapter);
+// The index of the chosen one of a chapter's legal values.
+size_t choice(const char* option, const std::string& text, const Chapter& chapter,
+              const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), text);
-  GG_REQUIRE(found != names.end(), "--tile %s: %s has %s", text.c_str(), chapter.id,
+  GG_REQUIRE(found != names.end(), "--%s %s: %s has %s", option, text.c_str(), chapter.id,
              join(names, ", ").c_str());
-  return chapter.tiles[size_t(found - names.begin())];
+  return size_t(found - names.begin());
+}
+
+std::vector<std::string> parse_off(const std::string& text, const Chapter& chapter) {
+  const std::vector<std::string> names = idea_names(chapter);
+  std::vector<bool> chosen(names.size());
+  for (const std::string& name : split(text, ',')) chosen[choice("off", name, chapter, names)] = true;
+  std::vector<std::string> off;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (chosen[i]) off.push_back(names[i]);
+  }
+  return off;
 }
 
 void parse_order(const std::string& text, Options& options) {
@@ -138,8 +184,8 @@ const Option* find_option(const std::string& argument, const Chapter& chapter) {
   if (argument.rfind("--", 0) == 0) {
     for (const Option& option : kOptions) {
       if (argument.substr(2) != option.name) continue;
-      GG_REQUIRE(!option.of_chapter || has(chapter.options, option.name),
-                 "%s: %s has no such option; --help lists them", argument.c_str(), chapter.id);
+      GG_REQUIRE(takes(chapter, option), "%s: %s has no such option; --help lists them", argument.c_str(),
+                 chapter.id);
       return &option;
     }
   }
@@ -155,6 +201,7 @@ std::string Options::order() const {
 Options parse_options(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats) {
   Options options;
   options.arguments = argv;
+  if (!chapter.b_layouts.empty()) options.b_layout = chapter.b_layouts[0];
   if (const char* order = std::getenv("GG_EMU_ORDER")) parse_order(order, options);  // gg-emu --order
   std::string in_dtype, d_dtype;
   bool only_check = false, only_bench = false;
@@ -216,7 +263,13 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     } else if (name == "blocks") {
       options.blocks = int(number(name, value, 1, 65535));
     } else if (name == "tile") {
-      options.tile = parse_tile(value, chapter);
+      options.tile = chapter.tiles[choice("tile", value, chapter, tile_names(chapter))];
+    } else if (name == "tile-k") {
+      options.tile_k = chapter.tile_ks[choice("tile-k", value, chapter, tile_k_names(chapter))];
+    } else if (name == "off") {
+      options.off = parse_off(value, chapter);
+    } else if (name == "b-layout") {
+      options.b_layout = chapter.b_layouts[choice("b-layout", value, chapter, b_layout_names(chapter))];
     } else if (name == "tune") {
       options.tune = true;
     } else if (name == "print-schedule") {
@@ -268,7 +321,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   return options;
 }
 
-void refuse_unsupported(const Shape& shape, const Chapter& chapter) {
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) {
   GG_REQUIRE(shape.groups() >= 1, "no groups: at least one is wanted");
   GG_REQUIRE(shape.groups() <= kMostGroups, "%d groups: at most %d are accepted", shape.groups(),
              kMostGroups);
@@ -276,14 +329,38 @@ void refuse_unsupported(const Shape& shape, const Chapter& chapter) {
              "%lld rows in all: at most %d are accepted (rows are counted in int32)",
              static_cast<long long>(shape.m_total()), INT32_MAX - 2 * kGuardRows);
   for (int g = 0; g < shape.groups(); ++g) {
-    const int n = shape.n_of(g), k = shape.k_of(g);
+    const int m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
     GG_REQUIRE(n >= 1, "N=%d: at least 1 is wanted", n);
     GG_REQUIRE(k >= 1, "K=%d: at least 1 is wanted", k);
     GG_REQUIRE(k % chapter.k_multiple == 0, "K=%d: %s wants multiples of %d (%s)", k, chapter.id,
                chapter.k_multiple, chapter.multiple_reason);
     GG_REQUIRE(n % chapter.n_multiple == 0, "N=%d: %s wants multiples of %d (%s)", n, chapter.id,
                chapter.n_multiple, chapter.multiple_reason);
+    GG_REQUIRE(m % chapter.m_multiple == 0, "M=%d of group %d: %s wants multiples of %d (%s)", m, g,
+               chapter.id, chapter.m_multiple, chapter.multiple_reason);
+    GG_REQUIRE(!chapter.equal_groups || m == shape.m[0],
+               "group %d has %d rows, group 0 has %d: %s wants equal groups", g, m, shape.m[0], chapter.id);
+    GG_REQUIRE(!tile_k || k % tile_k == 0, "K=%d: --tile-k %d wants multiples of %d", k, tile_k, tile_k);
   }
+}
+
+std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets) {
+  std::vector<std::string> taken;
+  for (const char* set : sets) {
+    if (has(chapter.sets, set)) taken.push_back(set);
+  }
+  return taken;
+}
+std::vector<std::string> default_check_sets(const Chapter& chapter) {
+  return sets_of(chapter, {"smoke", "edges", "smoke_uniform", "edges_uniform"});
+}
+std::vector<std::string> default_bench_sets(const Chapter& chapter) {
+  const std::vector<std::string> sets = sets_of(chapter, {"prefill", "decode"});
+  return sets.empty() ? sets_of(chapter, {"peers"}) : sets;
+}
+std::vector<std::string> default_count_sets(const Chapter& chapter) {
+  const std::vector<std::string> sets = sets_of(chapter, {"smoke"});
+  return sets.empty() ? sets_of(chapter, {"smoke_uniform"}) : sets;
 }
 
 std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
@@ -292,7 +369,8 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    ShapeLimits limits{chapter.n_multiple, chapter.k_multiple, {64, 64}, chapter.own_sizes};
+    const int k_multiple = std::lcm(chapter.k_multiple, std::max(options.tile_k, 1));
+    ShapeLimits limits{chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes};
     if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
     for (const std::string& set : sets) {
       std::vector<Shape> of_set = shape_set(set, limits);
@@ -301,29 +379,45 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
       shapes.insert(shapes.end(), of_set.begin(), of_set.end());
     }
   }
+  std::vector<Shape> supported;
   for (Shape& shape : shapes) {
     shape.shared_b = shape.shared_b || options.shared_b;
-    refuse_unsupported(shape, chapter);
+    try {
+      refuse_unsupported(shape, chapter, options.tile_k);
+      supported.push_back(shape);
+    } catch (const Error& error) {
+      if (!is_mixed(shape.set)) throw;
+      std::fprintf(stderr, "%s: %s of set %s left out: %s\n", chapter.id, shape.describe().c_str(),
+                   shape.set.c_str(), error.what());
+    }
   }
-  return shapes;
+  return supported;
 }
 
 std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats) {
   std::string text = format(
-      "%s: %s\n\nWithout options: check the smoke and edges sets, then time prefill and decode, or on the "
-      "emulator count smoke.\n\n",
-      chapter.id, chapter.title);
+      "%s: %s\n\nWithout options: check the sets %s, then time %s, or on the emulator count %s.\n\n",
+      chapter.id, chapter.title, join(default_check_sets(chapter), ", ").c_str(),
+      join(default_bench_sets(chapter), ", ").c_str(), join(default_count_sets(chapter), ", ").c_str());
   for (const Option& option : kOptions) {
-    if (option.of_chapter && !has(chapter.options, option.name)) continue;
+    if (!takes(chapter, option)) continue;
     text += format("  %-28s %s\n", format("--%s %s", option.name, option.value).c_str(), option.help);
   }
   text += format("\nElement types: %s.\n", join(format_names(formats), "; ").c_str());
   if (!chapter.tiles.empty()) text += format("Tiles: %s.\n", join(tile_names(chapter), ", ").c_str());
-  text += format("Limits: K a multiple of %d, N a multiple of %d%s%s; at most %d groups.\n\nSets:\n",
-                 chapter.k_multiple, chapter.n_multiple, *chapter.multiple_reason ? ": " : "",
-                 chapter.multiple_reason, kMostGroups);
+  if (!chapter.tile_ks.empty())
+    text += format("Tiles of K: %s.\n", join(tile_k_names(chapter), ", ").c_str());
+  if (!chapter.b_layouts.empty())
+    text += format("Layouts of B: %s.\n", join(b_layout_names(chapter), ", ").c_str());
+  const std::string rows = chapter.m_multiple > 1 ? format(", M a multiple of %d", chapter.m_multiple) : "";
+  text += format("Limits: K a multiple of %d, N a multiple of %d%s%s%s; %sat most %d groups.\n",
+                 chapter.k_multiple, chapter.n_multiple, rows.c_str(), *chapter.multiple_reason ? ": " : "",
+                 chapter.multiple_reason, chapter.equal_groups ? "equal groups, " : "", kMostGroups);
+  if (!chapter.ideas.empty()) text += "\nIdeas that --off takes:\n";
+  for (const Idea& idea : chapter.ideas) text += format("  %-14s %s\n", idea.name, idea.help);
+  text += "\nSets:\n";
   for (const ShapeSetInfo& set : shape_sets()) {
-    if (has(chapter.sets, set.name)) text += format("  %-10s %s\n", set.name, set.what);
+    if (has(chapter.sets, set.name)) text += format("  %-14s %s\n", set.name, set.what);
   }
   text +=
       "\nExit codes: 0 passed, 1 a check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, "
@@ -363,12 +457,17 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   }
   return format(
       "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
-      "  \"formats\": [\n%s\n  ],\n  \"limits\": {\"k_multiple\": %d, \"n_multiple\": %d, \"groups\": %d},\n"
-      "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s\n}\n",
+      "  \"formats\": [\n%s\n  ],\n  \"limits\": {\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": "
+      "%d, "
+      "\"equal_groups\": %s, \"groups\": %d},\n"
+      "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
+      "  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
       chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
-      chapter.n_multiple, kMostGroups, join(tensors, ",\n").c_str(),
-      quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
-      quoted({chapter.options.begin(), chapter.options.end()}).c_str(), quoted(tile_names(chapter)).c_str());
+      chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", kMostGroups,
+      join(tensors, ",\n").c_str(), quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
+      quoted(own_options(chapter)).c_str(), quoted(tile_names(chapter)).c_str(),
+      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
+      quoted(b_layout_names(chapter)).c_str());
 }
 
 }  // namespace gg

@@ -28,6 +28,9 @@ struct Options {
   bool wide_offsets = false, shared_b = false;
   int blocks = 0;
   Tile tile;
+  int tile_k = 0;
+  std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
+  BLayout b_layout = BLayout::kn;
   char** arguments = nullptr;  // argv, to start again on the emulator
 
   bool one_problem() const { return !m.empty(); }
@@ -42,9 +45,16 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
 
 constexpr int kMostGroups = 4096;
 
-// The shapes a run works on. Refuses what the chapter does not support with the offending number.
+// Of these sets, those that the chapter lists.
+std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets);
+std::vector<std::string> default_check_sets(const Chapter& chapter);
+std::vector<std::string> default_bench_sets(const Chapter& chapter);
+std::vector<std::string> default_count_sets(const Chapter& chapter);
+
+// The shapes a run works on. Refuses what the chapter does not support with the offending number; of a mixed
+// set it leaves such problems out, each with a line on stderr.
 std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
                               const std::vector<std::string>& sets);
-void refuse_unsupported(const Shape& shape, const Chapter& chapter);
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0);
 
 }  // namespace gg

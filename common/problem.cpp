@@ -92,6 +92,17 @@ Layout scattered_layout(const Shape& shape) {
   return layout;
 }
 
+const char* layout_name(BLayout layout) { return layout == BLayout::nk ? "nk" : "kn"; }
+
+bool Problem::is_off(const char* idea) const {
+  const auto found = ideas_off_->find(idea);
+  if (found == ideas_off_->end()) {
+    throw Error(Exit::device_error,
+                format("the launch asks whether '%s' is off, which main.cu does not list", idea));
+  }
+  return found->second;
+}
+
 std::string Formats::name() const {
   return a == b ? format_info(a).name : format("%s,%s", format_info(a).name, format_info(b).name);
 }

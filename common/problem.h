@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Shape {
   double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
   std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
 };
+
+enum class BLayout { kn, nk };  // [G,K,N], N contiguous, or [G,N,K], K contiguous
+const char* layout_name(BLayout layout);
 
 struct Region {  // a matrix inside a buffer, in elements
   int64_t offset = 0;
@@ -106,7 +110,11 @@ class Problem {
   int n() const { return n_; }
   int k() const { return k_; }
   int64_t b_group_stride() const { return b_group_stride_; }
+  BLayout b_layout() const { return b_layout_; }
   Tile tile() const { return tile_; }
+  int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
+  // Did the reader switch this idea off? The chapter lists it among its ideas.
+  bool is_off(const char* idea) const;
   int blocks() const { return blocks_; }
 
   // Chapters 04 and 07a: arrays in the machine's memory, one entry (of three integers) per group.
@@ -136,9 +144,11 @@ class Problem {
   const int *sizes_ = nullptr, *leading_dims_ = nullptr;
   const int32_t* host_offsets_ = nullptr;
   const Layout* layout_ = nullptr;
-  int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0;
+  const std::map<std::string, bool>* ideas_off_ = nullptr;
+  int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0, tile_k_ = 0;
   int64_t b_group_stride_ = 0;
   bool wide_offsets_ = false;
+  BLayout b_layout_ = BLayout::kn;
   Tile tile_;
   Formats formats_;
 };

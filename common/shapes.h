@@ -19,6 +19,9 @@ struct ShapeLimits {       // what `edges` asks of the chapter it probes
   bool own_sizes = false;  // every group may have its own N and K
 };
 
+// Sets that hold problems of several kinds: a chapter gets those that it supports, and a line for each other.
+bool is_mixed(const std::string& set);
+
 struct ShapeSetInfo {
   const char* name;
   const char* what;

@@ -90,7 +90,7 @@ class Trials {
         launch_(launch),
         shape_(shape),
         options_(options),
-        replay_(other_offsets(shape)),
+        replay_(setup.equal_groups ? shape : other_offsets(shape, setup.m_multiple)),
         buffers_(machine, setup, shape, &replay_),
         before_(allocate("a copy of D")),
         after_(allocate("a second copy of D")),
@@ -144,9 +144,10 @@ class Trials {
     integers.seed = options_.seed * 4 + 3;
     buffers_.set_shape(replay_);
     buffers_.fill_operands(integers);
-    const char* name = options_.graph_replay ? "graph replay with other offsets, over the previous output"
-                                             : "other offsets, over the previous output";
-    if (failed(trial(name, launch, exact, std::nullopt, integers))) return result;
+    const std::string name =
+        format("%sother %s, over the previous output", options_.graph_replay ? "graph replay with " : "",
+               buffers_.setup().equal_groups ? "data" : "offsets");
+    if (failed(trial(name.c_str(), launch, exact, std::nullopt, integers))) return result;
 
     if (options_.neighbours && shape_.groups() > 1 && !shape_.shared_b) {
       buffers_.set_shape(shape_);
@@ -391,14 +392,14 @@ int integer_range(int k) {
   return range;
 }
 
-Shape other_offsets(const Shape& shape) {
+Shape other_offsets(const Shape& shape, int step) {
   Shape other = shape;
   std::rotate(other.m.begin(), other.m.begin() + (other.m.empty() ? 0 : 1), other.m.end());
   if (other.m != shape.m) return other;
-  // Equal groups, or one: the first gives up a row, to its neighbour if it has one.
-  if (!other.m.empty() && other.m[0] > 0) {
-    --other.m[0];
-    if (other.m.size() > 1) ++other.m[1];
+  // Equal groups, or one: the first gives up a step of rows, to its neighbour if it has one.
+  if (!other.m.empty() && other.m[0] >= step) {
+    other.m[0] -= step;
+    if (other.m.size() > 1) other.m[1] += step;
   }
   return other;
 }

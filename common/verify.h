@@ -68,8 +68,9 @@ Limit random_limit(const Setup& setup);
 // Uniform in +-16 up to K = 8192, halved for each fourfold K, so that every partial sum is exact in fp32.
 int integer_range(int k);
 
-// Other row counts for the same buffers: rotated by one group, or a row moved where that changes nothing.
-Shape other_offsets(const Shape& shape);
+// Other row counts for the same buffers: rotated by one group, or `step` rows moved where that changes
+// nothing.
+Shape other_offsets(const Shape& shape, int step = 1);
 
 // diagnose.cpp: explains finite wrong values. Everything is in host memory; `failing` lists elements of D.
 struct HostCopy {

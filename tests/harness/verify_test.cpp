@@ -96,13 +96,57 @@ TEST(OtherOffsets, ASingleGroupLosesARowAndNothingStaysNothing) {
   EXPECT_EQ(other_offsets({{0, 0}, {8}, {8}}).m, (std::vector<int>{0, 0}));
 }
 
+TEST(OtherOffsets, KeepToAStep) {
+  EXPECT_EQ(other_offsets({{128, 128}, {8}, {8}}, 64).m, (std::vector<int>{64, 192}));
+  EXPECT_EQ(other_offsets({{64}, {8}, {8}}, 64).m, std::vector<int>{0});
+}
+
+// Chapters of equal groups have no other offsets: their second launch finds other data, and the same rows.
+TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
+  gg::Setup setup;
+  setup.equal_groups = true;
+  const Shape shape{{64, 64}, {8}, {16}};
+  std::vector<uint32_t> first_of_a;
+  const Launch launch = [&](const Problem& p, cudaStream_t stream) {
+    EXPECT_EQ(p.offsets<int32_t>()[1], 64);
+    first_of_a.push_back(load_code(p.a<bf16>(), Format::bf16, 0));
+    kClean(p, stream);
+  };
+  const CheckResult result = check_problem(*host_machine(), setup, launch, shape, {});
+  EXPECT_FALSE(result.failure) << result.failure->sentence;
+  EXPECT_EQ(first_of_a.size(), 4u);
+  EXPECT_NE(first_of_a.front(), first_of_a.back());
+  const Launch once = [&](const Problem& p, cudaStream_t stream) {  // later outputs stay as they are
+    const uint32_t there = load_code(p.d<bf16>(), Format::bf16, 0);
+    if (there == 0xFFFF || there == 0x5A5A) kClean(p, stream);
+  };
+  const CheckResult stale = check_problem(*host_machine(), setup, once, shape, {});
+  ASSERT_TRUE(stale.failure);
+  EXPECT_EQ(stale.failure->symptom, Symptom::stale) << stale.failure->sentence;
+  EXPECT_NE(stale.failure->sentence.find("other data, over the previous output"), std::string::npos)
+      << stale.failure->sentence;
+}
+
+TEST(Ideas, AreOnUnlessSwitchedOffAndMustBeListed) {
+  gg::Setup setup;
+  setup.ideas_off = {{"multicast", true}, {"overlap", false}};
+  const std::unique_ptr<Machine> machine = host_machine();
+  const Buffers buffers(*machine, setup, {{4}, {8}, {8}});
+  EXPECT_TRUE(buffers.problem().is_off("multicast"));
+  EXPECT_FALSE(buffers.problem().is_off("overlap"));
+  const auto error = testing_gg::error_of([&] { buffers.problem().is_off("overlapp"); });
+  ASSERT_TRUE(error);
+  EXPECT_NE(std::string(error->what()).find("'overlapp'"), std::string::npos) << error->what();
+}
+
 const ShapeLimits kLimits[] = {{1, 1, {64, 64}, false},  {8, 8, {64, 64}, false}, {8, 8, {128, 128}, false},
                                {8, 8, {32, 128}, false}, {8, 8, {64, 64}, true},  {4, 16, {128, 64}, true}};
 
 TEST(ShapeSets, EveryShapeRespectsTheLimitsAndNoneIsSquare) {
   for (const ShapeLimits& limits : kLimits) {
     for (const ShapeSetInfo& set : shape_sets()) {
-      if (limits.k_multiple > 8 && set.name != std::string("edges")) continue;  // the only one that adapts
+      // The others have sizes of their own.
+      if (limits.k_multiple > 8 && std::string(set.name).find("edges") != 0) continue;
       const std::vector<Shape> shapes = shape_set(set.name, limits);
       EXPECT_FALSE(shapes.empty()) << set.name;
       bool square_only = true;
@@ -179,6 +223,47 @@ TEST(ShapeSets, LargeOnesHaveTheSizesTheyAreKnownFor) {
   EXPECT_EQ(helion[1].m_total(), 16384);
   EXPECT_TRUE(helion[0].shared_b && helion[1].shared_b);
   for (const Shape& shape : shape_set("skew", {})) EXPECT_EQ(shape.m_total(), 16384);
+}
+
+TEST(ShapeSets, PeersAreTheTenRowsOfTheTable) {
+  const std::vector<Shape> peers = shape_set("peers", {});
+  std::vector<std::string> rows;
+  for (const Shape& shape : peers) rows.push_back(shape.describe());
+  EXPECT_EQ(rows, (std::vector<std::string>{
+                      "G=8 M=4096 (512) N=64 K=512", "G=8 M=16384 (2048) N=64 K=2048",
+                      "G=4 M=2048 (512) N=512 K=512", "G=4 M=4096 (1024) N=1024 K=1024",
+                      "G=8 M=32768 (4096) N=6144 K=7168", "G=8 M=32768 (4096) N=7168 K=3072",
+                      "G=8 M=32768 (4096) N=4096 K=2048", "G=128 M=65536 (127..5533) N=1536 K=2048",
+                      "G=8 M=16384 (491..4097) N=14336 K=4096", "G=32 M=640 (20) N=6144 K=7168"}));
+  std::vector<int> shares = peers[7].m;
+  EXPECT_FALSE(std::is_sorted(shares.rbegin(), shares.rend()));
+  std::sort(shares.rbegin(), shares.rend());
+  EXPECT_NEAR(double(shares[0]) / shares[1], 4.0 / 3, 0.01);     // shares 1/3 and 1/4
+  EXPECT_NEAR(double(shares[0]) / shares[127], 130.0 / 3, 0.5);  // and 1/130
+  EXPECT_EQ(peers[8].m[0], 4097);                                // 25 % and a row of what rounding left
+}
+
+TEST(ShapeSets, UniformOnesHaveEqualGroupsInSteps) {
+  const ShapeLimits limits{8, 16, {64, 64}, false};
+  std::vector<Shape> shapes = shape_set("edges_uniform", limits);
+  for (int n : {8, 16, 24, 40, 64, 72, 200}) {
+    EXPECT_TRUE(std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return s.n_of(0) == n; }))
+        << n;
+  }
+  for (int k : {16, 48, 64, 80}) {
+    EXPECT_TRUE(std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return s.k_of(0) == k; }))
+        << k;
+  }
+  for (int m : {64, 192, 640}) {
+    EXPECT_TRUE(std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return s.m[0] == m; })) << m;
+  }
+  shapes.push_back(shape_set("smoke_uniform", limits)[0]);
+  EXPECT_EQ(shapes.back().describe(), "G=3 M=384 (128) N=72 K=80");
+  for (const Shape& shape : shapes) {
+    EXPECT_EQ(shape.m, std::vector<int>(shape.m.size(), shape.m[0]));
+    EXPECT_EQ(shape.m[0] % 64, 0);
+    EXPECT_TRUE(shape.n_of(0) % 8 == 0 && shape.k_of(0) % 16 == 0) << shape.describe();
+  }
 }
 
 TEST(ShapeSets, AnUnknownOneIsAnsweredWithThoseThereAre) {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line of chapters that no build needs: what their limits refuse, which sets they take, and the
+// options that come with values of their own.
+
+#include "common/options.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/process.h"
+
+namespace gg {
+namespace {
+
+using testing_gg::error_of;
+
+const std::vector<Formats> kFormats = {{Format::bf16, Format::bf16, Format::f32},
+                                       {Format::f16, Format::f16, Format::f32},
+                                       {Format::bf16, Format::bf16, Format::bf16}};
+
+// Equal groups in steps, as 06b takes them, with every option that has values.
+Chapter uniform() {
+  return {.id = "x_uniform",
+          .k_multiple = 16,
+          .n_multiple = 8,
+          .m_multiple = 64,
+          .multiple_reason = "tiles are whole",
+          .equal_groups = true,
+          .sets = {"smoke_uniform", "edges_uniform", "prefill", "peers"},
+          .tile_ks = {16, 64},
+          .ideas = {{"multicast", "one load for two blocks"}, {"overlap", "stores under the next tile"}},
+          .b_layouts = {BLayout::nk, BLayout::kn}};
+}
+Chapter jagged() { return {.id = "x_jagged", .sets = {"smoke", "edges", "decode", "peers"}}; }
+
+Options parsed(std::vector<std::string> words, const Chapter& chapter = uniform()) {
+  words.insert(words.begin(), chapter.id);
+  static std::vector<char*> argv;
+  argv.clear();
+  for (std::string& word : words) argv.push_back(word.data());
+  return parse_options(int(argv.size()), argv.data(), chapter, kFormats);
+}
+
+std::string refusal(const std::vector<std::string>& words, const Chapter& chapter = uniform()) {
+  const auto error = error_of([&] {
+    const Options options = parsed(words, chapter);
+    shapes_for(options, chapter, options.sets);
+  });
+  EXPECT_TRUE(!error || error->code == Exit::bad_input);
+  return error ? error->what() : "accepted";
+}
+
+std::vector<std::string> problem(const char* m, const char* n, const char* k,
+                                 std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--m", m, "--n", n, "--k", k});
+  return more;
+}
+
+TEST(Limits, EachIsRefusedWithItsNumber) {
+  EXPECT_EQ(refusal(problem("64,64", "8", "16")), "accepted");
+  EXPECT_EQ(refusal(problem("64,64,70", "8", "16")),
+            "M=70 of group 2: x_uniform wants multiples of 64 (tiles are whole)");
+  EXPECT_EQ(refusal(problem("128,64", "8", "16")),
+            "group 1 has 64 rows, group 0 has 128: x_uniform wants equal groups");
+  EXPECT_EQ(refusal(problem("64", "12", "16")), "N=12: x_uniform wants multiples of 8 (tiles are whole)");
+  EXPECT_EQ(refusal(problem("64", "8", "24")), "K=24: x_uniform wants multiples of 16 (tiles are whole)");
+  EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "64"})), "K=80: --tile-k 64 wants multiples of 64");
+  EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "16"})), "accepted");
+}
+
+TEST(Sets, OfAMixedOneWhatDoesNotFitIsLeftOutAloud) {
+  testing::internal::CaptureStderr();
+  const std::vector<Shape> shapes = shapes_for({}, uniform(), {"peers"});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(shapes.size(), 7u);
+  for (const Shape& shape : shapes) EXPECT_EQ(shape.m.front(), shape.m.back());
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3);
+  EXPECT_EQ(said.rfind("x_uniform: G=128 M=65536 (", 0), 0u) << said;
+  for (const char* part : {"G=8 M=16384 (491..4097) N=14336 K=4096 of set peers left out: M=",
+                           "G=32 M=640 (20) N=6144 K=7168 of set peers left out: M=20 of group 0"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(shapes_for({}, jagged(), {"peers"}).size(), 10u);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Sets, OthersMustFitAndBeListed) {
+  Chapter chapter = uniform();
+  chapter.sets = {"smoke", "smoke_uniform"};
+  EXPECT_EQ(refusal({"--set", "smoke"}, chapter),
+            "M=5 of group 0: x_uniform wants multiples of 64 (tiles are whole)");
+  EXPECT_EQ(refusal({"--set", "smoke_uniform"}, chapter), "accepted");
+  EXPECT_EQ(refusal({"--set", "edges_uniform"}, chapter),
+            "--set edges_uniform: x_uniform cannot take this set; --help lists its sets");
+}
+
+TEST(Sets, TheUniformOnesFitWithEveryTileOfK) {
+  for (const char* tile_k : {"16", "64"}) {
+    EXPECT_EQ(refusal({"--set", "smoke_uniform,edges_uniform,prefill", "--tile-k", tile_k}), "accepted");
+  }
+}
+
+TEST(Sets, DefaultsAreThoseOfTheChapter) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(default_check_sets(uniform()), (Names{"smoke_uniform", "edges_uniform"}));
+  EXPECT_EQ(default_bench_sets(uniform()), Names{"prefill"});
+  EXPECT_EQ(default_count_sets(uniform()), Names{"smoke_uniform"});
+  EXPECT_EQ(default_check_sets(jagged()), (Names{"smoke", "edges"}));
+  EXPECT_EQ(default_bench_sets(jagged()), Names{"decode"});
+  EXPECT_EQ(default_count_sets(jagged()), Names{"smoke"});
+  Chapter chapter = jagged();
+  chapter.sets = {"smoke", "smoke_uniform", "peers"};
+  EXPECT_EQ(default_check_sets(chapter), (Names{"smoke", "smoke_uniform"}));
+  EXPECT_EQ(default_bench_sets(chapter), Names{"peers"});
+}
+
+TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
+  EXPECT_EQ(parsed({}).tile_k, 0);
+  EXPECT_EQ(parsed({"--tile-k", "64"}).tile_k, 64);
+  EXPECT_EQ(refusal({"--tile-k", "32"}), "--tile-k 32: x_uniform has 16, 64");
+  EXPECT_TRUE(parsed({}).off.empty());
+  EXPECT_EQ(parsed({"--off", "overlap,multicast,overlap"}).off,
+            (std::vector<std::string>{"multicast", "overlap"}));
+  EXPECT_EQ(refusal({"--off", "multicast,magic"}), "--off magic: x_uniform has multicast, overlap");
+  EXPECT_EQ(refusal({"--off", ""}), "--off : x_uniform has multicast, overlap");
+  EXPECT_EQ(parsed({}).b_layout, BLayout::nk);
+  EXPECT_EQ(parsed({"--b-layout", "kn"}).b_layout, BLayout::kn);
+  EXPECT_EQ(refusal({"--b-layout", "mn"}), "--b-layout mn: x_uniform has nk, kn");
+  EXPECT_EQ(parsed({}, jagged()).b_layout, BLayout::kn);
+  for (const char* option : {"--tile-k", "--off", "--b-layout"}) {
+    EXPECT_EQ(refusal({option, "x"}, jagged()),
+              std::string(option) + ": x_jagged has no such option; --help lists them");
+  }
+}
+
+TEST(OwnOptions, AreInHelpAndDescription) {
+  const std::string help = help_text(uniform(), kFormats), about = describe_text(uniform(), kFormats);
+  for (const char* part :
+       {"check the sets smoke_uniform, edges_uniform, then time prefill", "emulator count smoke_uniform",
+        "--tile-k", "Tiles of K: 16, 64.", "--off", "multicast", "one load for two blocks", "--b-layout",
+        "Layouts of B: nk, kn.", "M a multiple of 64: tiles are whole; equal groups,"}) {
+    EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
+  }
+  for (const char* part :
+       {"\"m_multiple\": 64, \"equal_groups\": true", "\"options\": [\"tile-k\", \"off\", \"b-layout\"]",
+        "\"tile_ks\": [\"16\", \"64\"]", "\"ideas\": [\"multicast\", \"overlap\"]",
+        "\"b_layouts\": [\"nk\", \"kn\"]"}) {
+    EXPECT_NE(about.find(part), std::string::npos) << part << "\n" << about;
+  }
+  for (const char* option : {"--tile-k", "--off", "--b-layout"}) {
+    EXPECT_EQ(help_text(jagged(), kFormats).find(option), std::string::npos) << option;
+  }
+}
+
+}  // namespace
+}  // namespace gg
