@@ -66,10 +66,11 @@ class Run {
       setup_.wide_offsets = given_->wide_offsets;
       to_check = {given_->shape};
     } else {
-      if (options_.check) to_check = shapes_for(options_, chapter_, check_sets);
+      if (options_.check) to_check = shapes_for(options_, chapter_, check_sets, left_out_);
       if (options_.bench) {  // what the same sets leave out is said once
-        to_time = options_.check && check_sets == bench_sets ? to_check
-                                                             : shapes_for(options_, chapter_, bench_sets);
+        to_time = options_.check && check_sets == bench_sets
+                      ? to_check
+                      : shapes_for(options_, chapter_, bench_sets, left_out_);
       }
     }
     if (!options_.out_dir.empty()) {
@@ -87,7 +88,7 @@ class Run {
       emulator()->set_order(options_.order_seed, options_.order_skew);
       const bool defaults = !chosen && !options_.one_problem();
       if (!to_time.empty() && defaults)
-        to_time = shapes_for(options_, chapter_, default_count_sets(chapter_));
+        to_time = shapes_for(options_, chapter_, default_count_sets(chapter_), left_out_);
     }
     machine_ = device_.emulated ? emulator_machine() : gpu_machine();
     roof_ = read_roof(roof_path(), device_.name);
@@ -106,13 +107,16 @@ class Run {
   }
 
  private:
-  // The first line, and one for each option that means nothing on this machine.
+  // The first line, and one for each problem of a set that is left out and each option that means nothing on
+  // this machine.
   void introduce() const {
     const std::string how = device_.emulated ? "order " + options_.order() : "CUDA " + device_.cuda;
     std::printf("%s on %s (%d.%d), %s: %s -> %s\n", chapter_.id, device_.name.c_str(),
                 device_.capability / 10, device_.capability % 10, how.c_str(),
                 options_.formats.name().c_str(), format_info(options_.formats.d).name);
     std::fflush(stdout);
+    for (const std::string& sentence : left_out_)
+      std::fprintf(stderr, "%s: %s\n", chapter_.id, sentence.c_str());
     if (!options_.bench) return;
     const auto leave_out = [&](const std::string& option, bool given, const char* why) {
       if (given) std::fprintf(stderr, "%s: %s left out: %s\n", chapter_.id, option.c_str(), why);
@@ -427,6 +431,7 @@ class Run {
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<Cublas> cublas_;
   std::unique_ptr<GivenOperands> given_;
+  std::vector<std::string> left_out_;  // problems of mixed sets that the chapter does not take
   int checked_ = 0, failed_ = 0;
   float worst_ratio_ = 0, worst_factor_ = 0;
 };
@@ -434,7 +439,10 @@ class Run {
 // The problems of --set or --m, --n and --k; the worked example of chapter 04 if there are neither.
 void print_schedule(const Options& options, const Chapter& chapter) {
   std::vector<Shape> shapes = {{{192, 256}, {320, 448}, {128, 192}, "worked"}};
-  if (options.one_problem() || !options.sets.empty()) shapes = shapes_for(options, chapter, options.sets);
+  if (options.one_problem() || !options.sets.empty()) {
+    std::vector<std::string> left_out;
+    shapes = shapes_for(options, chapter, options.sets, left_out);
+  }
   for (const Shape& shape : shapes) {
     if (shapes.size() > 1) std::printf("%s\n", shape.describe().c_str());
     chapter.print_schedule(shape, options.tile.m ? options.tile : Tile{64, 64},

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <sstream>
@@ -364,7 +363,7 @@ std::vector<std::string> default_count_sets(const Chapter& chapter) {
 }
 
 std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
-                              const std::vector<std::string>& sets) {
+                              const std::vector<std::string>& sets, std::vector<std::string>& left_out) {
   std::vector<Shape> shapes;
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
@@ -387,8 +386,8 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
       supported.push_back(shape);
     } catch (const Error& error) {
       if (!is_mixed(shape.set)) throw;
-      std::fprintf(stderr, "%s: %s of set %s left out: %s\n", chapter.id, shape.describe().c_str(),
-                   shape.set.c_str(), error.what());
+      left_out.push_back(
+          format("%s of set %s left out: %s", shape.describe().c_str(), shape.set.c_str(), error.what()));
     }
   }
   return supported;

@@ -52,9 +52,9 @@ std::vector<std::string> default_bench_sets(const Chapter& chapter);
 std::vector<std::string> default_count_sets(const Chapter& chapter);
 
 // The shapes a run works on. Refuses what the chapter does not support with the offending number; of a mixed
-// set it leaves such problems out, each with a line on stderr.
+// set such problems are left out, each with a sentence.
 std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
-                              const std::vector<std::string>& sets);
+                              const std::vector<std::string>& sets, std::vector<std::string>& left_out);
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0);
 
 }  // namespace gg

@@ -209,12 +209,12 @@ def occupancy(plt, data):
 
 
 def counts(plt, data):
-    found = [data.counts.get((chapter.id, "smoke", "0:fair")) for chapter in data.chapters]
+    found = [results.smoke_counts(data.counts, chapter.id)[1] for chapter in data.chapters]
     if not any(found):
         raise NoData("no chapter was counted on set smoke in order 0:fair")
     names = [chapter.id for chapter in data.chapters]
     fig, above = canvas(plt, "What each chapter asks of memory",
-                        "for 1000 useful FLOP of set smoke: bytes of global memory",
+                        "for 1000 useful FLOP of its smoke set: bytes of global memory",
                         width=max(8, 3 + 0.72 * len(names)), bottom=76, right=14)
     box, part = above.get_position(), 0.41
     below = fig.add_axes([box.x0, box.y0, box.width, part * box.height])

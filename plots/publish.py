@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
 from results import (COLUMNS, COUNT_COLUMNS, BadData, best_peer, provenance, read_chapters,  # noqa: E402
-                     read_counts, read_csv)
+                     read_counts, read_csv, smoke_counts)
 
 NONE = "–"
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
@@ -158,14 +158,17 @@ def chapter_table(data, chapter):
 
 
 def counts_table(data, chapter):
-    """What the emulator counted on set smoke, in the chapter and in its predecessor."""
-    who = [each for each in (chapter.previous, chapter.id) if (each, "smoke", "0:fair") in data.counts]
-    if chapter.id not in who:
+    """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set."""
+    name, counted = smoke_counts(data.counts, chapter.id)
+    if not counted:
         return "Nothing is counted yet."
-    found = [data.counts[each, "smoke", "0:fair"] for each in who]
+    before = data.counts.get((chapter.previous, name, "0:fair"))
+    who, found = [chapter.id], [counted]
+    if before:
+        who, found = [chapter.previous, *who], [before, *found]
     lines = [[f"`{counter}`", *(f"{some.get(counter, 0)}" for some in found)]
              for counter in found[-1] if any(some.get(counter) for some in found)]
-    return table(["counter", *who], 1, lines) + "\n\nSet `smoke` on the emulator, order 0:fair."
+    return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair."
 
 
 def fill(readme, text, mark="table", optional=False):

@@ -71,6 +71,12 @@ def read_counts(directory):
     return counts
 
 
+def smoke_counts(counts, chapter):
+    """The small set that a chapter was counted on in order 0:fair, and its counters; or nothing."""
+    found = ((name, counts.get((chapter, name, "0:fair"))) for name in ("smoke", "smoke_uniform"))
+    return next(((name, some) for name, some in found if some), ("", None))
+
+
 def newest(rows):
     """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
     latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}

@@ -182,7 +182,7 @@ class Tour:
         return cells
 
     def counts(self, table, result):
-        """Columns from what the emulator counted on set smoke, for 1000 useful FLOP."""
+        """Columns from what the emulator counted on the smoke set, for 1000 useful FLOP."""
         cells = dict.fromkeys(COUNTS, "-")
         if result != "passed" or not table.exists():
             return cells
@@ -217,7 +217,7 @@ def print_tables(lines):
         print()
         print_table(some)
     if on_emulator:
-        print("Counts: set smoke on the emulator, for 1000 useful FLOP; instructions of warps, bytes and "
+        print("Counts: the smoke set on the emulator, for 1000 useful FLOP; instructions of warps, bytes and "
               "32-byte sectors\nof global memory, wavefronts of shared memory that bank conflicts cost.")
 
 

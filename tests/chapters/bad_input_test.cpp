@@ -10,7 +10,7 @@
 
 #include "common/device.h"
 #include "common/npy.h"
-#include "tests/process.h"
+#include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 // it.
 std::string packed_chapter() {
   for (const std::string& id : built_chapters()) {
-    if (id != "04_persistent") return id;
+    if (id != "04_persistent" && !wants_equal_groups(id)) return id;
   }
   return "";
 }
@@ -42,7 +42,7 @@ void write_wide_offsets(const Folder& folder, const std::vector<int64_t>& offset
   write_tensor(folder.at("offsets.npy"), "<i8", {int64_t(offsets.size())}, offsets);
 }
 
-// Two groups of 2 and 3 rows, N = 8, K = 16.
+// Two groups of 2 and 3 rows, or of 64 where they must be equal, N = 8, K = 16.
 void write_operands(const Folder& folder, const std::string& chapter) {
   if (chapter == "04_persistent") {
     write_ones(folder.at("a_00000.npy"), {2, 16});
@@ -50,9 +50,11 @@ void write_operands(const Folder& folder, const std::string& chapter) {
     write_ones(folder.at("a_00001.npy"), {3, 16});
     write_ones(folder.at("b_00001.npy"), {16, 8});
   } else {
-    write_ones(folder.at("a.npy"), {5, 16});
-    write_ones(folder.at("b.npy"), {2, 16, 8});
-    write_offsets(folder, {0, 2, 5});
+    const Words layouts = listed(chapter, "b_layouts");
+    const bool nk = !layouts.empty() && layouts[0] == "nk", equal = wants_equal_groups(chapter);
+    write_ones(folder.at("a.npy"), {equal ? 128 : 5, 16});
+    write_ones(folder.at("b.npy"), nk ? std::vector<int64_t>{2, 8, 16} : std::vector<int64_t>{2, 16, 8});
+    write_offsets(folder, equal ? std::vector<int32_t>{0, 64, 128} : std::vector<int32_t>{0, 2, 5});
   }
 }
 
@@ -189,9 +191,15 @@ std::vector<Bad> of_files(const std::string& id) {
 }
 
 std::vector<Bad> of_single_chapters() {
+  const auto equal = [](const char* m, const char* k, const Words& more = {}) {
+    return with({"--groups", "2", "--m", m, "--n", "64", "--k", k}, more);
+  };
   std::vector<Bad> all = {
       {"TheSetIsTooLarge", "01_naive", {"--set", "huge"}, "--set huge"},
       {"NoTileToChoose", "01_naive", {"--tile", "64x64"}, "--tile"},
+      {"NoTileOfKToChoose", "01_naive", {"--tile-k", "16"}, "--tile-k: 01_naive has no such option"},
+      {"NoIdeaToSwitchOff", "02_tiled", {"--off", "all"}, "--off: 02_tiled has no such option"},
+      {"NoLayoutOfBToChoose", "03_tensor_cores", {"--b-layout", "nk"}, "--b-layout: 03_tensor_cores has no"},
       {"KIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "64", "--k", "100"}, "K=100"},
       {"NIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "12", "--k", "64"}, "N=12"},
       {"KOfAFileIsNoMultiple",
@@ -225,6 +233,19 @@ std::vector<Bad> of_single_chapters() {
          write_ones(folder.at("b_00001.npy"), {24, 8});
        }},
       {"TuneOnTheEmulator", "05b_jagged_persistent", {"--tune", "--device", "emu"}, "--tune"},
+      {"MIsNoMultiple", "06b_wgmma_multi_k", equal("70", "64"), "M=70 of group 0"},
+      {"RowsDiffer", "06b_wgmma_multi_k", {"--m", "64,128", "--n", "8", "--k", "16"}, "group 1 has 128 rows"},
+      {"KIsNoMultipleOfItsTile", "06b_wgmma_multi_k", equal("64", "80", {"--tile-k", "64"}), "K=80"},
+      {"UnknownTileOfK",
+       "06b_wgmma_multi_k",
+       {"--tile-k", "32"},
+       "--tile-k 32: 06b_wgmma_multi_k has 16, 64"},
+      {"SetOfJaggedGroups", "06b_wgmma_multi_k", {"--set", "smoke"}, "--set smoke"},
+      {"UnknownIdea", "07b_peak_hopper", {"--off", "magic"}, "--off magic: 07b_peak_hopper has "},
+      {"UnknownLayoutOfB",
+       "07b_peak_hopper",
+       {"--b-layout", "mn"},
+       "--b-layout mn: 07b_peak_hopper has nk, kn"},
       {"UnknownOffsets", "05a_jagged", {"--offsets", "i16"}, "--offsets i16"},
       {"SharedBWithOnePerGroup", "05a_jagged", {"--in", "{}", "--shared-b"}, "b.npy: has shape [2, 16, 8]"},
   };
@@ -271,9 +292,10 @@ TEST_P(GoodInput, IsNotRefused) {
   };
   accepted();
   if (GetParam() == "04_persistent") return;
-  write_wide_offsets(folder, {0, 2, 5});
+  const int32_t rows = wants_equal_groups(GetParam()) ? 64 : 2;
+  write_wide_offsets(folder, {0, rows, 2 * rows});
   accepted();
-  write_offsets(folder, {0, 0, 3});  // A may have more rows than the groups
+  write_offsets(folder, {0, 0, rows == 64 ? 0 : 3});  // A may have more rows than the groups
   accepted();
 }
 INSTANTIATE_TEST_SUITE_P(Built, GoodInput, testing::ValuesIn(built_chapters()),
@@ -283,7 +305,7 @@ TEST(Csv, AnotherHeaderIsRefusedBeforeAnyWork) {
   const Folder folder;
   write_text(folder.at("x.csv"), "chapter,speed\n01,fast\n");
   for (const std::string option : {"--csv", "--counts-csv"}) {
-    const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", option, "{}/x.csv"});
+    const Outcome outcome = run_in(folder, built_chapters()[0], {"--check", option, "{}/x.csv"});
     EXPECT_EQ(outcome.code, int(gg::Exit::bad_input));
     EXPECT_EQ(outcome.out, "");
     EXPECT_TRUE(one_line_with(outcome.err, folder.at("x.csv")));
@@ -295,7 +317,7 @@ TEST(Csv, AnUnwritablePlaceIsNamedBeforeAnyWork) {
   const Folder folder;
   for (const std::string place : {"{}/none/x.csv", "{}", "/dev/null"}) {
     for (const std::string option : {"--csv", "--counts-csv"}) {
-      const Outcome outcome = run_in(folder, built_chapters()[0], {"--set", "smoke", option, place});
+      const Outcome outcome = run_in(folder, built_chapters()[0], {"--check", option, place});
       EXPECT_EQ(outcome.code, int(gg::Exit::cannot_write));
       EXPECT_EQ(outcome.out, "");
       EXPECT_TRUE(one_line_with(outcome.err, ""));

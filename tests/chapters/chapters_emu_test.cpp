@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter on the emulator: right on `smoke` and `edges` in three orders, the same bits in each, counts
-// in place of times, and one sentence where there is no emulator.
+// Every chapter on the emulator: right on the sets that it is checked with in three orders, the same bits in
+// each, counts in place of times, and one sentence where there is no emulator.
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "common/device.h"
+#include "common/shapes.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
@@ -20,10 +21,9 @@ void PrintTo(const InOrder& each, std::ostream* out) { *out << each.chapter << "
 
 class ChapterInOrder : public testing::TestWithParam<InOrder> {};
 
-TEST_P(ChapterInOrder, PassesSmokeAndEdges) {
+TEST_P(ChapterInOrder, PassesItsSets) {
   const auto& [id, order] = GetParam();
-  const Outcome outcome =
-      run_chapter(id, {"--device", "emu", "--order", order, "--check", "--set", "smoke,edges"});
+  const Outcome outcome = run_chapter(id, {"--device", "emu", "--order", order, "--check"});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_NE(outcome.out.find(" checked on the emulator, order " + order), std::string::npos) << outcome.out;
@@ -65,7 +65,9 @@ class ChapterOnEmulator : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
-  for (const Words& problem : {kProblem, Words{"--groups", "3", "--m", "70", "--n", "136", "--k", "96"}}) {
+  const char* rows = wants_equal_groups(GetParam()) ? "128" : "70";
+  for (const Words& problem :
+       {problem_of(GetParam()), Words{"--groups", "3", "--m", rows, "--n", "136", "--k", "96"}}) {
     const Folder fair, skew, other;
     write_tensors(GetParam(), fair, with(problem, {"--device", "emu"}));
     write_tensors(GetParam(), skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
@@ -81,18 +83,23 @@ TEST_P(ChapterOnEmulator, WritesWholeFilesThatItReadsBackAndWritesAgain) {
 
 TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
   const Folder folder;
-  const std::string smoke = GetParam() + ",smoke,0:fair,", own = GetParam() + ",own,3:skew,";
+  const gg::Shape set = gg::shape_set(wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke", {})[0];
+  const std::string smoke = GetParam() + "," + set.set + ",0:fair,", own = GetParam() + ",own,3:skew,";
+  const uint64_t m = uint64_t(set.m_total()), n = uint64_t(set.n[0]), k = uint64_t(set.k[0]),
+                 not_empty = uint64_t(set.groups() - std::count(set.m.begin(), set.m.end(), 0));
   auto counts = counted(folder, {});
-  EXPECT_GE(counts[smoke + "useful_multiply_adds"], uint64_t(86 * 256 * 128));
+  EXPECT_EQ(counts[smoke + "useful_multiply_adds"], m * n * k);
   EXPECT_GE(counts[smoke + "multiply_adds"], counts[smoke + "useful_multiply_adds"]);
   EXPECT_GT(counts[smoke + "instructions"], 0u);
   // Every element of D is stored once, each of A and B loaded at least once.
-  EXPECT_GE(counts[smoke + "global_store_bytes"], uint64_t(86 * 256 * 2));
-  EXPECT_GE(counts[smoke + "global_load_bytes"], uint64_t(2 * (86 * 128 + 3 * 128 * 256)));
+  EXPECT_GE(counts[smoke + "global_store_bytes"], 2 * m * n);
+  EXPECT_GE(counts[smoke + "global_load_bytes"], 2 * (m + not_empty * n) * k);
   const size_t rows = counts.size();
 
-  counts = counted(folder, with(kProblem, {"--order", "3:skew"}));
-  EXPECT_EQ(counts[own + "useful_multiply_adds"], uint64_t(38 * 72 * 40));
+  const SmallProblem problem = small_problem(GetParam());
+  counts = counted(folder, with(problem.words(), {"--order", "3:skew"}));
+  EXPECT_EQ(counts[own + "useful_multiply_adds"],
+            uint64_t(problem.m_total) * uint64_t(problem.n * problem.k));
   EXPECT_EQ(counts.size(), 2 * rows) << "the rows before are kept";
   EXPECT_EQ(counted(folder, {}).size(), 2 * rows);
 }
@@ -100,7 +107,8 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
 TEST_P(ChapterOnEmulator, LeavesOutWhatNeedsAGpu) {
   const Folder folder;
   const Outcome outcome = run_chapter(
-      GetParam(), with(kProblem, {"--device", "emu", "--peer", "cublas_loop", "--csv", folder.at("x.csv")}));
+      GetParam(), with(problem_of(GetParam()),
+                       {"--device", "emu", "--peer", "cublas_loop", "--csv", folder.at("x.csv")}));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, GetParam() + ": --peer left out: libraries run on a GPU only\n" + GetParam() +
                              ": --csv left out: the emulator counts (--counts-csv), it takes no times\n");
@@ -129,7 +137,7 @@ class EmulatorLookup : public testing::Test {
   const Folder folder_;
   const std::string tree_ = std::filesystem::canonical(folder_.path), copy_ = tree_ + "/bin/copy",
                     runtime_ = tree_ + "/lib/emu/libcudart.so.13";
-  const Words words_ = with({copy_, "--device", "emu", "--check"}, kProblem);
+  const Words words_ = with({copy_, "--device", "emu", "--check"}, problem_of(built_chapters()[0]));
 };
 
 TEST_F(EmulatorLookup, NamesAMissingOne) {
@@ -159,7 +167,8 @@ TEST_F(EmulatorLookup, NamesTheRuntimeThatCameFirst) {
 }
 
 TEST_F(EmulatorLookup, TakesTheOrderOfGgEmu) {
-  const Words emulated = with({program(built_chapters()[0]), "--device", "emu", "--check"}, kProblem);
+  const Words emulated =
+      with({program(built_chapters()[0]), "--device", "emu", "--check"}, problem_of(built_chapters()[0]));
   const Words in_order = with({"/usr/bin/env", "GG_EMU_ORDER=3:skew"}, emulated);
   EXPECT_NE(run(in_order).out.find("order 3:skew"), std::string::npos);
   EXPECT_NE(run(with(in_order, {"--order", "4"})).out.find("order 4:fair"), std::string::npos);

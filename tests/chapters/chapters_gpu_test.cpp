@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "common/device.h"
 #include "common/shapes.h"
 #include "tests/chapters/run_chapter.h"
@@ -14,20 +12,23 @@
 namespace testing_gg {
 namespace {
 
-// Every first group of a pattern in a text.
-Words matches(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  Words all;
-  for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i) all.push_back((*i)[1]);
+// The words that choose each format of a chapter, and those that choose each value of its own options.
+std::vector<Words> formats_of(const std::string& id) {
+  const Words in = described(id, "\"in\": \"([^\"]*)\""),
+              d = described(id, "\"in\": [^}]*\"d\": \"([^\"]*)\"");
+  std::vector<Words> all;
+  for (size_t i = 0; i < in.size(); ++i) all.push_back({"--in-dtype", in[i], "--d-dtype", d[i]});
   return all;
 }
-// What --describe lists under a key.
-Words listed(const std::string& id, const std::string& key) {
-  const Words lists = matches(run_chapter(id, {"--describe"}).out, "\"" + key + "\": \\[([^\\]]*)\\]");
-  return lists.empty() ? Words{} : matches(lists[0], "\"([^\"]*)\"");
-}
-Words formats_of(const std::string& id) {
-  return matches(run_chapter(id, {"--describe"}).out, "\"in\": \"([^\"]*)\"");
+std::vector<Words> choices_of(const std::string& id) {
+  std::vector<Words> all;
+  for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
+                                    {"--tile-k", "tile_ks"},
+                                    {"--off", "ideas"},
+                                    {"--b-layout", "b_layouts"}}) {
+    for (const std::string& value : listed(id, key)) all.push_back({option, value});
+  }
+  return all;
 }
 
 bool contains(const Words& words, const std::string& word) {
@@ -73,14 +74,15 @@ TEST_P(ChapterSet, IsRightInAllItsForms) {
     EXPECT_TRUE(one_line_with(outcome.err, set));
     return;
   }
-  const Words formats = formats_of(id), options = listed(id, "options");
+  const std::vector<Words> formats = formats_of(id);
+  const Words options = listed(id, "options");
   ASSERT_FALSE(formats.empty());
-  const bool tiny = contains({"smoke", "edges", "many"}, set);
-  for (const std::string& format : formats) {
-    if (tiny || set == "decode" || format == "bf16") check({"--in-dtype", format});
+  const bool tiny = contains({"smoke", "edges", "smoke_uniform", "edges_uniform", "many"}, set);
+  for (const Words& format : formats) {
+    if (tiny || set == "decode" || format[1] == "bf16") check(format);
   }
   if (!tiny) return;
-  for (const std::string& tile : listed(id, "tiles")) check({"--tile", tile});
+  for (const Words& choice : choices_of(id)) check(choice);
   if (contains(options, "blocks")) check({"--blocks", "1"});
   if (contains(options, "offsets")) check({"--offsets", "i64"});
   if (contains(options, "shared-b")) check({"--shared-b"});
@@ -103,15 +105,20 @@ TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) { expect_who
 // The emulator adds as the tensor cores do, so random data too must give the same bits on both machines.
 TEST_P(ChapterOnGpu, GivesTheBitsOfTheEmulator) {
   const Folder gpu, emulator;
-  write_tensors(GetParam(), gpu, with(kProblem, {"--device", "gpu"}));
-  write_tensors(GetParam(), emulator, with(kProblem, {"--device", "emu"}));
+  const Words problem = problem_of(GetParam());
+  write_tensors(GetParam(), gpu, with(problem, {"--device", "gpu"}));
+  write_tensors(GetParam(), emulator, with(problem, {"--device", "emu"}));
   expect_same_files(gpu, emulator);
 }
 
 TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {
   const Folder folder;
+  const SmallProblem problem = small_problem(GetParam());
+  const std::string shape = gg::format(",own,%d,%d,%d,%d,%d,bf16,", problem.groups, problem.m_total,
+                                       problem.m_max, problem.n, problem.k);
   for (int runs = 1; runs <= 2; ++runs) {
-    const Outcome outcome = run_chapter(GetParam(), with(kProblem, {"--bench", "--csv", folder.at("x.csv")}));
+    const Outcome outcome =
+        run_chapter(GetParam(), with(problem.words(), {"--bench", "--csv", folder.at("x.csv")}));
     ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
     std::istringstream lines(text_of(folder.at("x.csv")));
     std::string line;
@@ -120,9 +127,7 @@ TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {
     int rows = 0;
     for (; std::getline(lines, line); ++rows) {
       EXPECT_EQ(line.rfind(GetParam() + ",", 0), 0u) << line;
-      EXPECT_NE(line.find(rows % 2 == 0 ? ",own,3,38,33,72,40,bf16,0," : ",own,3,38,33,72,40,bf16,1,"),
-                std::string::npos)
-          << line;
+      EXPECT_NE(line.find(shape + (rows % 2 == 0 ? "0," : "1,")), std::string::npos) << line;
     }
     EXPECT_EQ(rows, 2 * runs);
   }
@@ -131,7 +136,7 @@ TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {
 TEST_P(ChapterOnGpu, NamesTheBytesItNeedsAndThoseThatAreFree) {
   for (const Words& sizes : {Words{"--m", "2000000000", "--n", "8192", "--k", "8192"},
                              // 2^64 elements of B, which a 64-bit count takes for none
-                             Words{"--groups", "4096", "--m", "1", "--n", "1073741824", "--k", "4194304"}}) {
+                             Words{"--groups", "4096", "--m", "64", "--n", "1073741824", "--k", "4194304"}}) {
     for (const char* half : {"--check", "--bench"}) {
       const Outcome outcome = run_chapter(GetParam(), with(sizes, {half}));
       EXPECT_EQ(outcome.code, int(gg::Exit::no_memory)) << outcome.out << outcome.err;

@@ -18,7 +18,7 @@ class Chapter : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Chapter, RunsOnWhatIsThereAndSaysWhat) {
-  const Outcome outcome = run_with({"--check", "--m", "5,0,9", "--n", "16", "--k", "24"});
+  const Outcome outcome = run_with(with(problem_of(GetParam()), {"--check"}));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   const size_t last = outcome.out.rfind('\n', outcome.out.size() - 2) + 1;
   EXPECT_EQ(outcome.out.rfind(GetParam() + ": ok", std::string::npos), last) << outcome.out;
@@ -46,7 +46,8 @@ TEST_P(Chapter, DescribesItselfInJson) {
   const std::string reader =
       "import json, sys; d = json.load(open(sys.argv[1]))\n"
       "print(d['id'], d['arch'], len(d['formats']) > 0, d['limits']['groups'], len(d['tensors']) > 2,"
-      " 'smoke' in d['sets'] and 'edges' in d['sets'], type(d['options']).__name__)";
+      " {'smoke', 'edges'} <= {*d['sets']} or {'smoke_uniform', 'edges_uniform'} <= {*d['sets']}, "
+      "type(d['options']).__name__)";
   const Outcome read = run({GG_PYTHON, "-B", "-c", reader, folder.at("describe.json")});
   const gg::Arch arch = arch_of(GetParam());
   const std::string name = arch == gg::Arch::sm_80 ? "80" : arch == gg::Arch::sm_90a ? "90a" : "100a";

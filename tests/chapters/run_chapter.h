@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include <iomanip>
+#include <regex>
+
 #include "common/harness.cuh"
 #include "tests/process.h"
 
@@ -25,7 +28,38 @@ inline gg::Arch arch_of(const std::string& id) {
   return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
 }
 
-inline const Words kProblem = {"--m", "5,0,33", "--n", "72", "--k", "40"};
+// What --describe says: every first group of a pattern in it, and what it lists under a key.
+inline Words described(const std::string& id, const std::string& pattern) {
+  const std::string text = run_chapter(id, {"--describe"}).out;
+  const std::regex regex(pattern);
+  Words all;
+  for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i) all.push_back((*i)[1]);
+  return all;
+}
+inline Words listed(const std::string& id, const std::string& key) {
+  Words names;
+  for (const std::string& list : described(id, "\"" + key + "\": \\[([^\\]]*)\\]")) {
+    std::stringstream words(list);
+    for (std::string name; words >> std::quoted(name); words.ignore(2)) names.push_back(name);
+  }
+  return names;
+}
+inline bool wants_equal_groups(const std::string& id) {
+  return !described(id, "(\"equal_groups\": true)").empty();
+}
+
+// A small problem that a chapter takes: ragged, or of equal groups.
+struct SmallProblem {
+  std::string m;
+  int groups, m_total, m_max, n, k;
+
+  Words words() const { return {"--m", m, "--n", std::to_string(n), "--k", std::to_string(k)}; }
+};
+inline SmallProblem small_problem(const std::string& id) {
+  if (wants_equal_groups(id)) return {"64,64,64", 3, 192, 64, 72, 48};
+  return {"5,0,33", 3, 38, 33, 72, 40};
+}
+inline Words problem_of(const std::string& id) { return small_problem(id).words(); }
 
 inline Words files_in(const Folder& folder) {
   Words names;
@@ -48,13 +82,14 @@ inline void expect_same_files(const Folder& one, const Folder& other) {
   }
 }
 
-// The tensors of kProblem are whole, come back through --in and depend on --seed.
+// The tensors of the small problem are whole, come back through --in and depend on --seed.
 inline void expect_whole_files(const std::string& id, const std::string& device) {
   const Folder first, second, third, other;
-  write_tensors(id, first, with(kProblem, {"--device", device}));
-  write_tensors(id, second, with(kProblem, {"--device", device}));
+  const Words problem = problem_of(id);
+  write_tensors(id, first, with(problem, {"--device", device}));
+  write_tensors(id, second, with(problem, {"--device", device}));
   write_tensors(id, third, {"--device", device, "--in", first.path});
-  write_tensors(id, other, with(kProblem, {"--device", device, "--seed", "1"}));
+  write_tensors(id, other, with(problem, {"--device", device, "--seed", "1"}));
   const Words packed = {"a.npy", "b.npy", "d.npy", "offsets.npy"},
               scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
