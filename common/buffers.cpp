@@ -9,7 +9,7 @@
 namespace gg {
 
 Layout layout_for(const Setup& setup, const Shape& shape) {
-  return setup.own_sizes ? scattered_layout(shape) : packed_layout(shape);
+  return shape.own_sizes ? scattered_layout(shape, setup.b_layout) : packed_layout(shape, setup.b_layout);
 }
 
 static size_t bytes_of(Format format, int64_t elems) {
@@ -102,6 +102,7 @@ void Buffers::set_shape(const Shape& shape) {
   p.tile_ = setup_.tile;
   p.tile_k_ = setup_.tile_k;
   p.b_layout_ = setup_.b_layout;
+  p.own_sizes_ = shape.own_sizes;
   p.ideas_off_ = &setup_.ideas_off;
   p.b_group_stride_ = layout_.b_group_stride;
   p.wide_offsets_ = setup_.wide_offsets;

@@ -14,7 +14,6 @@ namespace gg {
 
 struct Setup {  // how a chapter wants its problems
   Formats formats;
-  bool own_sizes = false;     // pointer and size arrays instead of packed rows and offsets
   bool host_offsets = true;   // may the launch read offsets on the host?
   bool wide_offsets = false;  // int64_t offsets
   Tile tile;

@@ -123,9 +123,11 @@ class Explainer {
   bool matches(const Sample& s, const Sum& sum) const {
     return !std::isnan(sum.value) && judge(code(s), sum.value, sum.magnitude, limit_).ok;
   }
+  // Where column `col` of a group's B starts.
+  static int64_t b_column(const Group& group, int col) { return group.b.offset + col * group.b_n_step(); }
   // Row `row` of the group's A (may lie outside the group) times column `col` of a group's B.
   Sum product(const Group& a, int64_t row, const Group& b, int col) const {
-    return dot(a.a.offset + row * a.a.ld, 1, b.b.offset + col, b.b.ld, 0, a.k);
+    return dot(a.a.offset + row * a.a.ld, 1, b_column(b, col), b.b_k_step(), 0, a.k);
   }
 
   std::string first_error() const {
@@ -221,24 +223,30 @@ class Explainer {
       std::function<Sum(const Sample&)> sum;
     };
     const auto a_row = [&](const Sample& s) { return group(s).a.offset + s.place.row * group(s).a.ld; };
+    const auto column = [&](const Sample& s) { return b_column(group(s), s.place.col); };
+    const bool nk = layout_.groups[0].b_layout == BLayout::nk;
     const std::vector<Order> orders = {
-        {"B read as [N,K]",
+        {nk ? "B read as [K,N]" : "B read as [N,K]",
          [&](const Sample& s) {
-           return dot(a_row(s), 1, group(s).b.offset + int64_t(s.place.col) * group(s).k, 1, 0, group(s).k);
+           const Group& g = group(s);
+           return nk ? dot(a_row(s), 1, g.b.offset + s.place.col, g.n, 0, g.k)
+                     : dot(a_row(s), 1, g.b.offset + int64_t(s.place.col) * g.k, 1, 0, g.k);
          }},
-        {"B read with a leading dimension of K",
+        {nk ? "B read with a leading dimension of N" : "B read with a leading dimension of K",
          [&](const Sample& s) {
-           return dot(a_row(s), 1, group(s).b.offset + s.place.col, group(s).k, 0, group(s).k);
+           const Group& g = group(s);
+           return nk ? dot(a_row(s), 1, g.b.offset + int64_t(s.place.col) * g.n, 1, 0, g.k)
+                     : dot(a_row(s), 1, g.b.offset + s.place.col, g.k, 0, g.k);
          }},
         {"A read with a leading dimension of N",
          [&](const Sample& s) {
-           return dot(group(s).a.offset + int64_t(s.place.row) * group(s).n, 1,
-                      group(s).b.offset + s.place.col, group(s).b.ld, 0, group(s).k);
+           return dot(group(s).a.offset + int64_t(s.place.row) * group(s).n, 1, column(s),
+                      group(s).b_k_step(), 0, group(s).k);
          }},
         {"A read as [K,M]",
          [&](const Sample& s) {
-           return dot(group(s).a.offset + s.place.row, group(s).m, group(s).b.offset + s.place.col,
-                      group(s).b.ld, 0, group(s).k);
+           return dot(group(s).a.offset + s.place.row, group(s).m, column(s), group(s).b_k_step(), 0,
+                      group(s).k);
          }},
     };
     for (const Order& order : orders) {
@@ -254,13 +262,13 @@ class Explainer {
     std::map<int, size_t> short_at_end, short_at_start;  // products missing -> samples explained
     for (const Sample& s : samples_) {
       const Group& g = group(s);
-      const int64_t a = g.a.offset + s.place.row * g.a.ld, b = g.b.offset + s.place.col;
-      const Sum whole = dot(a, 1, b, g.b.ld, 0, g.k);
+      const int64_t a = g.a.offset + s.place.row * g.a.ld, b = b_column(g, s.place.col);
+      const Sum whole = dot(a, 1, b, g.b_k_step(), 0, g.k);
       Sum prefix;
       for (int kk = 0; kk < g.k; ++kk) {
         if (judge(code(s), prefix.value, whole.magnitude, limit_).ok) ++short_at_end[g.k - kk];
         if (judge(code(s), whole.value - prefix.value, whole.magnitude, limit_).ok) ++short_at_start[kk];
-        prefix.value += dot(a, 1, b, g.b.ld, kk, kk + 1).value;
+        prefix.value += dot(a, 1, b, g.b_k_step(), kk, kk + 1).value;
       }
     }
     const auto best = [](const std::map<int, size_t>& counts) {
@@ -293,7 +301,8 @@ class Explainer {
       const Group& g = group(s);
       double largest = 0, sum = 0;
       for (int kk = 0; kk < g.k; ++kk) {
-        sum += a_at(g.a.offset + s.place.row * g.a.ld + kk) * b_at(g.b.offset + s.place.col + kk * g.b.ld);
+        sum +=
+            a_at(g.a.offset + s.place.row * g.a.ld + kk) * b_at(b_column(g, s.place.col) + kk * g.b_k_step());
         largest = std::max(largest, std::fabs(sum));
       }
       const double error = std::fabs(decode(limit_.format, code(s)) - sum);

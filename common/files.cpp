@@ -64,18 +64,21 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Formats& formats) {
+std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup) {
+  const Formats& formats = setup.formats;
+  const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
   auto given = std::make_unique<GivenOperands>();
   given->shape.set = "files";
+  given->shape.own_sizes = true;
   for (int g = 0; g <= kMostGroups; ++g) {
     const std::string a_path = dir + "/" + numbered("a", g), b_path = dir + "/" + numbered("b", g);
     if (g > 0 && !exists(a_path) && !exists(b_path)) break;
     NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, 2);
-    GG_REQUIRE(a.shape[1] == b.shape[0], "%s has shape %s, %s has %s: the K of both must agree",
+    GG_REQUIRE(a.shape[1] == b.shape[k_at], "%s has shape %s, %s has %s: the K of both must agree",
                a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
     given->shape.m.push_back(extent(a_path, a, 0));
     given->shape.k.push_back(extent(a_path, a, 1));
-    given->shape.n.push_back(extent(b_path, b, 1));
+    given->shape.n.push_back(extent(b_path, b, n_at));
     given->a.push_back(std::move(a.data));
     given->b.push_back(std::move(b.data));
   }
@@ -107,8 +110,12 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   require_directory(dir);
   const Formats& formats = setup.formats;
   std::unique_ptr<GivenOperands> given;
-  if (chapter.own_sizes) {
-    given = read_per_group(dir, formats);
+  const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered("a", 0));
+  GG_REQUIRE(chapter.own_sizes != OwnSizes::when_listed || !packed || !numbered_too,
+             "%s: holds a.npy, for packed rows, and a_00000.npy, for groups of their own sizes: remove one",
+             dir.c_str());
+  if (chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && numbered_too)) {
+    given = read_per_group(dir, setup);
   } else {
     given = std::make_unique<GivenOperands>();
     const std::string a_path = dir + "/a.npy", b_path = dir + "/b.npy", offsets_path = dir + "/offsets.npy";
@@ -123,11 +130,12 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
     const int64_t groups = given->shape.groups();
     GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
                b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));
-    const size_t k_at = shared_b ? 0 : 1;
+    const size_t first = shared_b ? 0 : 1;  // of the two extents after G
+    const size_t k_at = first + (setup.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
     GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: the K of both must agree",
                a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
     given->shape.k = {extent(a_path, a, 1)};
-    given->shape.n = {extent(b_path, b, k_at + 1)};
+    given->shape.n = {extent(b_path, b, n_at)};
     const int64_t row_bytes = a.shape[1] * format_info(formats.a).bytes;
     int64_t row = 0;
     for (int m : given->shape.m) {
@@ -189,24 +197,25 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     return gathered(buffer, regions, format_info(format).bytes);
   };
   const Formats& f = setup.formats;
-  if (setup.own_sizes) {
+  if (shape.own_sizes) {
     for (int g = 0; g < shape.groups(); ++g) {
       const Group& group = layout.groups[size_t(g)];
       write(numbered("a", g), f.a, {group.m, group.k}, dense(a, f.a, {group.a}));
-      write(numbered("b", g), f.b, {group.k, group.n}, dense(b, f.b, {group.b}));
+      write(numbered("b", g), f.b, {group.b.rows, group.b.cols}, dense(b, f.b, {group.b}));
       write(numbered("d", g), f.d, {group.m, group.n}, dense(d, f.d, {group.d}));
     }
     return;
   }
   const int64_t n = shape.n_of(0), k = shape.k_of(0), owned = shape.m_total();
+  const Region& first_b = layout.groups[0].b;
+  std::vector<int64_t> b_extents = {first_b.rows, first_b.cols};
+  if (!shape.shared_b) b_extents.insert(b_extents.begin(), shape.groups());
   const int64_t rows = given ? given->rows_of_a : owned;
   std::vector<char> a_dense = dense(a, f.a, layout.a_regions()), d_dense = dense(d, f.d, layout.d_regions());
   a_dense.resize(size_t(rows * k * format_info(f.a).bytes), char(0xFF));  // rows no group owns
   d_dense.resize(size_t(rows * n * format_info(f.d).bytes), char(0xFF));
   write("a.npy", f.a, {rows, k}, a_dense);
-  write("b.npy", f.b,
-        shape.shared_b ? std::vector<int64_t>{k, n} : std::vector<int64_t>{shape.groups(), k, n},
-        dense(b, f.b, layout.b_regions()));
+  write("b.npy", f.b, b_extents, dense(b, f.b, layout.b_regions()));
   write("d.npy", f.d, {rows, n}, d_dense);
   const std::vector<int32_t> narrow(layout.offsets.begin(), layout.offsets.end());
   const auto* bytes = setup.wide_offsets ? reinterpret_cast<const char*>(layout.offsets.data())

@@ -42,7 +42,6 @@ class Run {
   Run(const Chapter& chapter, const Options& options, const Launch& launch)
       : chapter_(chapter), options_(options), launch_(launch) {
     setup_.formats = options.formats;
-    setup_.own_sizes = chapter.own_sizes;
     setup_.host_offsets = chapter.reads_offsets_on_host;
     setup_.m_multiple = chapter.m_multiple;
     setup_.equal_groups = chapter.equal_groups;
@@ -169,7 +168,7 @@ class Run {
   // Microseconds the host takes to write the pointer and size arrays that a launch needs, and to send them.
   double preparation_us(Buffers& buffers, const Shape& shape) const {
     constexpr int kRounds = 9;
-    if (!setup_.own_sizes) return 0;
+    if (!shape.own_sizes) return 0;
     std::vector<double> us;
     for (int r = 0; r < kRounds; ++r) {
       const auto start = std::chrono::steady_clock::now();
@@ -336,6 +335,8 @@ class Run {
     for (const std::string& idea : options_.off) off += (off.empty() ? "off=" : "+") + idea;
     if (peer.empty() && options_.tile_k) words.push_back(format("tile-k=%d", options_.tile_k));
     if (peer.empty() && !off.empty()) words.push_back(off);
+    if (!chapter_.b_layouts.empty() && options_.b_layout != chapter_.b_layouts[0])
+      words.push_back(format("b=%s", layout_name(options_.b_layout)));
     if (options_.shared_b) words.push_back("shared-b");
     return words;
   }

@@ -26,17 +26,17 @@ struct Chapter {
   const char* title = "";   // the idea in five words
   int k_multiple = 1;       // what K and N must be multiples of,
   int n_multiple = 1;
-  int m_multiple = 1;                  // and the rows of each group,
-  const char* multiple_reason = "";    // and why: ends the sentence that refuses the rest
-  bool equal_groups = false;           // every group has the same number of rows
-  std::vector<const char*> sets{};     // common/shapes.h; no sizes here
-  const char* previous = "";           // for the table and the step plot
-  std::vector<const char*> options{};  // of its own, by name, as --help lists them
-  std::vector<Tile> tiles{};           // legal values of --tile; the first is the default
-  std::vector<int> tile_ks{};          // legal values of --tile-k
-  std::vector<Idea> ideas{};           // what --off takes
-  std::vector<BLayout> b_layouts{};    // legal values of --b-layout; the first is the default, none: kn
-  bool own_sizes = false;              // pointer and size arrays: every group has its own M, N and K
+  int m_multiple = 1;                    // and the rows of each group,
+  const char* multiple_reason = "";      // and why: ends the sentence that refuses the rest
+  bool equal_groups = false;             // every group has the same number of rows
+  std::vector<const char*> sets{};       // common/shapes.h; no sizes here
+  const char* previous = "";             // for the table and the step plot
+  std::vector<const char*> options{};    // of its own, by name, as --help lists them
+  std::vector<Tile> tiles{};             // legal values of --tile; the first is the default
+  std::vector<int> tile_ks{};            // legal values of --tile-k
+  std::vector<Idea> ideas{};             // what --off takes
+  std::vector<BLayout> b_layouts{};      // legal values of --b-layout; the first is the default, none: kn
+  OwnSizes own_sizes = OwnSizes::never;  // pointer and size arrays: groups have their own M, N and K
   bool reads_offsets_on_host = false;  // from 05a on no chapter does, and launches are replayed from a graph
   void (*print_schedule)(const Shape& shape, Tile tile, int blocks) = nullptr;
 };

@@ -30,8 +30,8 @@ const Option kOptions[] = {
     {"bench", "", "only time, on the emulator count; a failed check prints neither", false},
     {"set", "NAME[,NAME]", "shape sets, listed below", false},
     {"m", "LIST", "rows of each group, e.g. 64,0,200; with --groups one number", false},
-    {"n", "N", "columns of B and D", false},
-    {"k", "K", "columns of A, rows of B", false},
+    {"n", "N", "columns of B and D; a list where groups have sizes of their own", false},
+    {"k", "K", "columns of A, rows of B; likewise", false},
     {"groups", "G", "G equal groups of --m rows", false},
     {"seed", "S", "of the data (default 0)", false},
     {"order", "S[:fair|skew]",
@@ -310,8 +310,8 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
       options.m.assign(size_t(options.groups), options.m[0]);
     }
     for (const auto* list : {&options.n, &options.k}) {
-      GG_REQUIRE(list->size() == 1 || chapter.own_sizes, "%s takes one N and one K for all groups",
-                 chapter.id);
+      GG_REQUIRE(list->size() == 1 || chapter.own_sizes != OwnSizes::never,
+                 "%s takes one N and one K for all groups", chapter.id);
       GG_REQUIRE(list->size() == 1 || list->size() == options.m.size(),
                  "--m lists %zu groups but --n or --k lists %zu: give one number, or one for each group",
                  options.m.size(), list->size());
@@ -369,7 +369,7 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
     const int k_multiple = std::lcm(chapter.k_multiple, std::max(options.tile_k, 1));
-    ShapeLimits limits{chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes};
+    ShapeLimits limits{chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never};
     if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
     for (const std::string& set : sets) {
       std::vector<Shape> of_set = shape_set(set, limits);
@@ -381,6 +381,9 @@ std::vector<Shape> shapes_for(const Options& options, const Chapter& chapter,
   std::vector<Shape> supported;
   for (Shape& shape : shapes) {
     shape.shared_b = shape.shared_b || options.shared_b;
+    const bool listed = shape.n.size() > 1 || shape.k.size() > 1;
+    shape.own_sizes =
+        chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
     try {
       refuse_unsupported(shape, chapter, options.tile_k);
       supported.push_back(shape);
@@ -436,6 +439,11 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
     types.push_back(
         format("    {\"in\": \"%s\", \"d\": \"%s\"}", each.name().c_str(), format_info(each.d).name));
   }
+  const bool nk = !chapter.b_layouts.empty() && chapter.b_layouts[0] == BLayout::nk;
+  std::string b_layout = nk ? "K contiguous" : "N contiguous";
+  if (chapter.b_layouts.size() > 1) {
+    b_layout += nk ? "; with --b-layout kn [K,N], N contiguous" : "; with --b-layout nk [N,K], K contiguous";
+  }
   const bool shared = has(chapter.options, "shared-b"), wide = has(chapter.options, "offsets");
   std::vector<std::string> tensors;
   const auto tensor = [&](const char* name, const char* shape, const char* type, const char* layout) {
@@ -443,13 +451,15 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
         format("    {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"%s\", \"layout\": \"%s\"}", name, shape,
                type, layout));
   };
-  if (chapter.own_sizes) {
+  if (chapter.own_sizes != OwnSizes::never) {
     tensor("a_00000 ...", "[M_g,K_g]", "in", "row-major, one file per group");
-    tensor("b_00000 ...", "[K_g,N_g]", "in", "row-major, one file per group");
+    tensor("b_00000 ...", nk ? "[N_g,K_g]" : "[K_g,N_g]", "in", "row-major, one file per group");
     tensor("d_00000 ...", "[M_g,N_g]", "d", "row-major, one file per group");
-  } else {
+  }
+  if (chapter.own_sizes != OwnSizes::always) {
     tensor("a", "[M,K]", "in", "row-major, groups packed without gaps");
-    tensor("b", shared ? "[G,K,N] or [K,N]" : "[G,K,N]", "in", "N contiguous");
+    const std::string shape = nk ? "N,K]" : "K,N]";
+    tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in", b_layout.c_str());
     tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
            "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
     tensor("d", "[M,N]", "d", "row-major");

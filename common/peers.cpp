@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // cuBLAS by its C interface, looked up with dlopen. cuBLAS is column-major, so D^T = B^T * A^T is asked of
-// it: B comes first, N is its m, and every leading dimension is the row pitch. Names and constants: cuBLAS
-// documentation, sections "cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasGemmGroupedBatchedEx", and
-// cublas_api.h.
+// it: B comes first, N is its m, and every leading dimension is the row pitch; a B [N,K] has to be
+// transposed. Names and constants: cuBLAS documentation, sections "cublasGemmEx",
+// "cublasGemmStridedBatchedEx", "cublasGemmGroupedBatchedEx", and cublas_api.h.
 
 #include "common/peers.h"
 
@@ -16,6 +16,7 @@ namespace gg {
 namespace {
 
 constexpr int kOpN = 0;           // CUBLAS_OP_N
+constexpr int kOpT = 1;           // CUBLAS_OP_T
 constexpr int kCompute32F = 68;   // CUBLAS_COMPUTE_32F
 constexpr int kDefaultAlgo = -1;  // CUBLAS_GEMM_DEFAULT
 constexpr size_t kWorkspaceBytes = size_t(64) << 20;
@@ -118,8 +119,9 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     lib->check(lib->set_workspace(lib->handle, lib->workspace, kWorkspaceBytes), "cublasSetWorkspace");
   };
   static const float one = 1, zero = 0;
+  const int op_b = buffers.setup().b_layout == BLayout::nk ? kOpT : kOpN;
   const auto gemm = [=](const Group& g, int rows) {
-    lib->check(lib->gemm(lib->handle, kOpN, kOpN, g.n, rows, g.k, &one, at(m.b, g.b.offset), type,
+    lib->check(lib->gemm(lib->handle, op_b, kOpN, g.n, rows, g.k, &one, at(m.b, g.b.offset), type,
                          int(g.b.ld), at(m.a, g.a.offset), type, int(g.a.ld), &zero, at(m.d, g.d.offset),
                          type, int(g.d.ld), kCompute32F, kDefaultAlgo),
                "cublasGemmEx");
@@ -133,7 +135,8 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
   }
   if (peer == "cublas_plain") {
     const bool shared = buffers.layout().groups.size() == 1 || buffers.problem().b_group_stride() == 0;
-    GG_REQUIRE(shared && !buffers.setup().own_sizes, "cublas_plain: wants one B for all groups (--shared-b)");
+    GG_REQUIRE(shared && !buffers.problem().own_sizes(),
+               "cublas_plain: wants one B for all groups (--shared-b)");
     const int rows = int(buffers.layout().offsets.back());
     const Group first = buffers.layout().groups[0];
     return [=](cudaStream_t stream) {
@@ -152,7 +155,7 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     return [=](cudaStream_t stream) {
       bind(stream);
       lib->check(
-          lib->gemm_strided(lib->handle, kOpN, kOpN, f.n, f.m, f.k, &one, at(m.b, f.b.offset), type,
+          lib->gemm_strided(lib->handle, op_b, kOpN, f.n, f.m, f.k, &one, at(m.b, f.b.offset), type,
                             int(f.b.ld), s.b.offset - f.b.offset, at(m.a, f.a.offset), type, int(f.a.ld),
                             s.a.offset - f.a.offset, &zero, at(m.d, f.d.offset), type, int(f.d.ld),
                             s.d.offset - f.d.offset, int(all.size()), kCompute32F, kDefaultAlgo),
@@ -161,7 +164,7 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
   }
   GG_REQUIRE(peer == "cublas_grouped", "%s: no such peer", peer.c_str());
   struct Arrays {  // host arrays of sizes; pointers on the device
-    std::vector<int> op, m, n, k, lda, ldb, ldc, size;
+    std::vector<int> op_b, op_a, m, n, k, lda, ldb, ldc, size;
     std::vector<float> alpha, beta;
     std::shared_ptr<void> pointers;
   };
@@ -170,7 +173,8 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
   std::vector<char*> pointers(3 * count);
   for (size_t i = 0; i < count; ++i) {
     const Group& g = groups[i];
-    arrays->op.push_back(kOpN);
+    arrays->op_b.push_back(op_b);
+    arrays->op_a.push_back(kOpN);
     arrays->m.push_back(g.n);
     arrays->n.push_back(g.m);
     arrays->k.push_back(g.k);
@@ -191,7 +195,7 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     if (count == 0) return;
     bind(stream);
     void** p = static_cast<void**>(arrays->pointers.get());
-    lib->check(lib->gemm_grouped(lib->handle, arrays->op.data(), arrays->op.data(), arrays->m.data(),
+    lib->check(lib->gemm_grouped(lib->handle, arrays->op_b.data(), arrays->op_a.data(), arrays->m.data(),
                                  arrays->n.data(), arrays->k.data(), arrays->alpha.data(), p, type,
                                  arrays->lda.data(), p + count, type, arrays->ldb.data(), arrays->beta.data(),
                                  p + 2 * count, type, arrays->ldc.data(), int(count), arrays->size.data(),

@@ -52,7 +52,13 @@ static Layout offsets_only(const Shape& shape) {
   return layout;
 }
 
-Layout packed_layout(const Shape& shape) {
+// Of one group's B, dense but for `pad` elements at the end of each row.
+static Region region_of_b(int64_t offset, int n, int k, BLayout layout, int pad = 0) {
+  if (layout == BLayout::nk) return {offset, n, k, k + pad};
+  return {offset, k, n, n + pad};
+}
+
+Layout packed_layout(const Shape& shape, BLayout b_layout) {
   Layout layout = offsets_only(shape);
   const int n = shape.n_of(0), k = shape.k_of(0);
   layout.a_start = int64_t(kGuardRows) * k;
@@ -61,29 +67,36 @@ Layout packed_layout(const Shape& shape) {
   for (int g = 0; g < shape.groups(); ++g) {
     const int m = shape.m[size_t(g)];
     const int64_t first_row = kGuardRows + layout.offsets[size_t(g)];
-    layout.groups.push_back(
-        {m, n, k, {first_row * k, m, k, k}, {g * layout.b_group_stride, k, n, n}, {first_row * n, m, n, n}});
+    layout.groups.push_back({m,
+                             n,
+                             k,
+                             {first_row * k, m, k, k},
+                             region_of_b(g * layout.b_group_stride, n, k, b_layout),
+                             {first_row * n, m, n, n},
+                             b_layout});
   }
   layout.a_elems = (shape.m_total() + 2 * kGuardRows) * k;
   layout.d_elems = (shape.m_total() + 2 * kGuardRows) * n;
-  layout.b_elems = int64_t(shape.shared_b ? 1 : shape.groups()) * k * n + int64_t(kGuardRows) * n;
+  layout.b_elems =
+      int64_t(shape.shared_b ? 1 : shape.groups()) * k * n + kGuardRows * region_of_b(0, n, k, b_layout).ld;
   return layout;
 }
 
-Layout scattered_layout(const Shape& shape) {
+Layout scattered_layout(const Shape& shape, BLayout b_layout) {
   constexpr int kPad =
       8;  // 16 bytes: rows stay aligned, and a kernel that takes N for the leading dimension fails
   Layout layout = offsets_only(shape);
   int64_t a = 0, b = 0, d = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const int m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
-    const int64_t lda = k + kPad, ldb = n + 2 * kPad, ldd = n + kPad;
+    const int64_t lda = k + kPad, ldd = n + kPad;
+    const Region b_region = region_of_b(b, n, k, b_layout, 2 * kPad);
     d += kGuardRows * ldd;
-    layout.groups.push_back({m, n, k, {a, m, k, lda}, {b, k, n, ldb}, {d, m, n, ldd}});
+    layout.groups.push_back({m, n, k, {a, m, k, lda}, b_region, {d, m, n, ldd}, b_layout});
     // Each matrix starts at a multiple of 128 elements, so at the alignment a cudaMalloc would give it.
     const auto round_up = [](int64_t elems) { return (elems + 127) / 128 * 128; };
     a = round_up(a + (m + 1) * lda);
-    b = round_up(b + (k + 1) * ldb);
+    b = round_up(b + (b_region.rows + 1) * b_region.ld);
     d = round_up(d + (m + kGuardRows) * ldd);
   }
   layout.a_elems = a;

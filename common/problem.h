@@ -20,11 +20,12 @@
 namespace gg {
 
 struct Shape {
-  std::vector<int> m;     // rows of each group
-  std::vector<int> n;     // one for all groups, or one per group
-  std::vector<int> k;     // likewise
-  std::string set{};      // the shape set it comes from, for tables and CSV
-  bool shared_b = false;  // one B for all groups
+  std::vector<int> m;      // rows of each group
+  std::vector<int> n;      // one for all groups, or one per group
+  std::vector<int> k;      // likewise
+  std::string set{};       // the shape set it comes from, for tables and CSV
+  bool shared_b = false;   // one B for all groups
+  bool own_sizes = false;  // matrices of each group's own, by pointer and size arrays
 
   int groups() const { return int(m.size()); }
   int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
@@ -34,6 +35,10 @@ struct Shape {
   double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
   std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
 };
+
+// Does a chapter take groups of their own M, N and K, in matrices of their own: in every problem, or where
+// --n or --k lists one number per group or --in holds a_00000.npy, and else packed rows?
+enum class OwnSizes { never, always, when_listed };
 
 enum class BLayout { kn, nk };  // [G,K,N], N contiguous, or [G,N,K], K contiguous
 const char* layout_name(BLayout layout);
@@ -46,7 +51,12 @@ struct Region {  // a matrix inside a buffer, in elements
 
 struct Group {
   int m = 0, n = 0, k = 0;
-  Region a, b, d;  // [m,k], [k,n] (or [n,k] if the layout says so), [m,n]
+  Region a, b, d;  // [m,k], [k,n] or [n,k], [m,n]
+  BLayout b_layout = BLayout::kn;
+
+  // From an element of B to that of the next k, and of the next column of D.
+  GG_HD int64_t b_k_step() const { return b_layout == BLayout::kn ? b.ld : 1; }
+  GG_HD int64_t b_n_step() const { return b_layout == BLayout::kn ? 1 : b.ld; }
 };
 
 // Guard rows before and after every output, and rows of A that no group owns: what is there must not matter.
@@ -64,10 +74,11 @@ struct Layout {
   std::vector<Region> d_regions() const;
 };
 
-// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N], or [K,N] if shared.
-Layout packed_layout(const Shape& shape);
+// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without G if
+// shared.
+Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
-Layout scattered_layout(const Shape& shape);
+Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
 struct Formats {  // formats of a problem, known when run
   Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
@@ -117,7 +128,8 @@ class Problem {
   bool is_off(const char* idea) const;
   int blocks() const { return blocks_; }
 
-  // Chapters 04 and 07a: arrays in the machine's memory, one entry (of three integers) per group.
+  // Groups of their own sizes: arrays in the machine's memory, one entry (of three integers) per group.
+  bool own_sizes() const { return own_sizes_; }
   template <class T>
   const T* const* a_ptrs() const {
     return reinterpret_cast<const T* const*>(a_ptrs_);
@@ -147,7 +159,7 @@ class Problem {
   const std::map<std::string, bool>* ideas_off_ = nullptr;
   int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0, tile_k_ = 0;
   int64_t b_group_stride_ = 0;
-  bool wide_offsets_ = false;
+  bool wide_offsets_ = false, own_sizes_ = false;
   BLayout b_layout_ = BLayout::kn;
   Tile tile_;
   Formats formats_;

@@ -16,7 +16,7 @@ void reference_rows(const Matrices& matrices, const Group& group, int first, int
   parallel_for(k, 16, [&](int64_t k_first, int64_t k_last) {
     for (int64_t row = k_first; row < k_last; ++row) {
       for (int col = 0; col < n; ++col) {
-        const int64_t element = group.b.offset + row * group.b.ld + col;
+        const int64_t element = group.b.offset + row * group.b_k_step() + col * group.b_n_step();
         b[size_t(row * n + col)] =
             decode(matrices.formats.b, load_code(matrices.b, matrices.formats.b, element));
       }

@@ -42,11 +42,13 @@ __global__ __launch_bounds__(kThreads) void reference_kernel(Matrices matrices, 
             a_in ? decode(matrices.formats.a, load_code(matrices.a, matrices.formats.a,
                                                         group.a.offset + (row0 + r) * group.a.ld + k0 + ka))
                  : 0.0f;
-        const int c = i % kTile, kb = i / kTile;
+        const bool nk = group.b_layout == BLayout::nk;  // neighbouring threads read neighbours of either
+        const int c = nk ? i / kSlice : i % kTile, kb = nk ? i % kSlice : i / kTile;
         const bool b_in = col0 + c < group.n && k0 + kb < group.k;
         b_tile[kb][c] =
             b_in ? decode(matrices.formats.b, load_code(matrices.b, matrices.formats.b,
-                                                        group.b.offset + (k0 + kb) * group.b.ld + col0 + c))
+                                                        group.b.offset + (k0 + kb) * group.b_k_step() +
+                                                            (col0 + c) * group.b_n_step()))
                  : 0.0f;
       }
       __syncthreads();

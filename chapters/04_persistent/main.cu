@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
       .previous = "03_tensor_cores",
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
-      .own_sizes = true,
+      .own_sizes = gg::OwnSizes::always,
       .reads_offsets_on_host = true,
       .print_schedule = chapter::print_schedule<gg::Shape>,
   };

@@ -116,6 +116,26 @@ TEST(Sets, DefaultsAreThoseOfTheChapter) {
   EXPECT_EQ(default_bench_sets(chapter), Names{"peers"});
 }
 
+TEST(OwnSizes, FollowTheLists) {
+  Chapter chapter = jagged();
+  const auto own = [&](OwnSizes own_sizes, const char* n, const char* k) {
+    chapter.own_sizes = own_sizes;
+    std::vector<std::string> left_out;
+    return shapes_for(parsed(problem("5,6", n, k), chapter), chapter, {}, left_out)[0].own_sizes;
+  };
+  EXPECT_FALSE(own(OwnSizes::never, "8", "16"));
+  EXPECT_FALSE(own(OwnSizes::when_listed, "8", "16"));
+  EXPECT_TRUE(own(OwnSizes::when_listed, "8,9", "16"));
+  EXPECT_TRUE(own(OwnSizes::when_listed, "8", "16,17"));
+  EXPECT_TRUE(own(OwnSizes::always, "8", "16"));
+  chapter.own_sizes = OwnSizes::never;
+  EXPECT_EQ(refusal(problem("5,6", "8,9", "16"), chapter), "x_jagged takes one N and one K for all groups");
+  chapter.own_sizes = OwnSizes::when_listed;
+  std::vector<std::string> left_out;
+  const std::vector<Shape> edges = shapes_for({}, chapter, {"edges"}, left_out);
+  EXPECT_EQ(std::count_if(edges.begin(), edges.end(), [](const Shape& s) { return s.own_sizes; }), 3);
+}
+
 TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
   EXPECT_EQ(parsed({}).tile_k, 0);
   EXPECT_EQ(parsed({"--tile-k", "64"}).tile_k, 64);

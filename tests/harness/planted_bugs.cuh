@@ -22,11 +22,13 @@ struct View {  // what a planted kernel sees of a packed problem
   bf16* d;
   const int32_t* offsets;
   int groups, n, k;
+  gg::BLayout b_layout;
 
   GG_HD int rows(int group) const { return offsets[group + 1] - offsets[group]; }
   GG_HD float a_at(int64_t row, int kk) const { return gg::to_float(a[row * k + kk]); }
   GG_HD float b_at(int group, int kk, int col) const {
-    return gg::to_float(b[(int64_t(group) * k + kk) * n + col]);
+    return gg::to_float(
+        b[int64_t(group) * k * n + (b_layout == gg::BLayout::nk ? col * k + kk : kk * n + col)]);
   }
   GG_HD float sum(int64_t row, int group, int col, int first, int last) const {
     float acc = 0;
@@ -121,6 +123,12 @@ struct PaddingRead {  // a masked lane multiplies what it should not have loaded
     v.store(v.offsets[group] + r, col, acc + 0.0f * v.a_at(v.offsets[v.groups], 0));
   }
 };
+struct PaddingOfBRead {
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const float acc = v.sum(v.offsets[group] + r, group, col, 0, v.k);
+    v.store(v.offsets[group] + r, col, acc + 0.0f * gg::to_float(v.b[int64_t(v.groups) * v.k * v.n]));
+  }
+};
 struct NeighbourRead {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const float acc = v.sum(v.offsets[group] + r, group, col, 0, v.k);
@@ -135,14 +143,11 @@ struct Truncation {
     gg::store_code(v.d, gg::Format::bf16, int64_t(v.offsets[group] + r) * v.n + col, code);
   }
 };
-struct SquareOnly {  // B taken for [N,K]
+struct SquareOnly {  // [K,N] taken for [N,K], or the other way round
   static GG_HD void element(const View& v, int group, int r, int col) {
-    float acc = 0;
-    for (int kk = 0; kk < v.k; ++kk) {
-      acc += v.a_at(v.offsets[group] + r, kk) *
-             gg::to_float(v.b[int64_t(group) * v.k * v.n + int64_t(col) * v.k + kk]);
-    }
-    v.store(v.offsets[group] + r, col, acc);
+    View other = v;
+    other.b_layout = v.b_layout == gg::BLayout::nk ? gg::BLayout::kn : gg::BLayout::nk;
+    Clean::element(other, group, r, col);
   }
 };
 struct FirstGroupOnly {
@@ -186,7 +191,8 @@ __global__ void planted_kernel(View view) {
 
 template <class Bug>
 void on_host(const gg::Problem& p, cudaStream_t) {
-  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.groups(), p.n(), p.k()};
+  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(),
+                  p.groups(),  p.n(),       p.k(),       p.b_layout()};
   for (int group = 0; group < view.groups; ++group) {
     for (int i = 0; i < view.rows(group) * view.n; ++i) Bug::element(view, group, i / view.n, i % view.n);
   }
@@ -194,7 +200,8 @@ void on_host(const gg::Problem& p, cudaStream_t) {
 
 template <class Bug>
 void on_gpu(const gg::Problem& p, cudaStream_t stream) {
-  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.groups(), p.n(), p.k()};
+  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(),
+                  p.groups(),  p.n(),       p.k(),       p.b_layout()};
   planted_kernel<Bug><<<dim3(32, unsigned(view.groups)), 128, 0, stream>>>(view);
   GG_CHECK(cudaGetLastError());
 }
@@ -223,6 +230,7 @@ inline const std::vector<Planted>& bugs() {
       plant<OffsetsOffByOne>("OffsetsOffByOne", Symptom::offset_by_one),
       plant<GroupEndOffByOne>("GroupEndOffByOne", Symptom::offset_by_one),
       plant<PaddingRead>("PaddingRead", Symptom::padding_read),
+      plant<PaddingOfBRead>("PaddingOfBRead", Symptom::padding_read),
       plant<NeighbourRead>("NeighbourRead", Symptom::neighbour_read),
       plant<Truncation>("Truncation", Symptom::truncated),
       plant<SquareOnly>("SquareOnly", Symptom::square_only),
@@ -250,25 +258,36 @@ inline std::vector<gg::Shape> shapes() {
 
 inline const gg::CheckOptions kOptions{.seed = 3, .graph_replay = true, .neighbours = true};
 
-inline void must_be_named(gg::Machine& machine, const Planted& bug, const gg::Launch& launch) {
-  for (const gg::Shape& shape : shapes()) {
-    const gg::CheckResult result = gg::check_problem(machine, {}, launch, shape, kOptions);
-    ASSERT_TRUE(result.failure) << bug.name << " passed on " << shape.describe();
-    EXPECT_STREQ(gg::symptom_name(result.failure->symptom), gg::symptom_name(bug.symptom))
-        << result.failure->sentence;
-    std::printf("%-20s %s: %s\n", bug.name, gg::symptom_name(result.failure->symptom),
-                result.failure->sentence.c_str());
+// Each problem with B as [G,K,N] and as [G,N,K].
+template <class Body>
+void for_layouts(const std::vector<gg::Shape>& shapes, Body body) {
+  for (const gg::BLayout b_layout : {gg::BLayout::kn, gg::BLayout::nk}) {
+    gg::Setup setup;
+    setup.b_layout = b_layout;
+    for (const gg::Shape& shape : shapes) body(setup, shape);
   }
+}
+
+inline void must_be_named(gg::Machine& machine, const Planted& bug, const gg::Launch& launch) {
+  for_layouts(shapes(), [&](const gg::Setup& setup, const gg::Shape& shape) {
+    const std::string layout = gg::layout_name(setup.b_layout);
+    const gg::CheckResult result = gg::check_problem(machine, setup, launch, shape, kOptions);
+    ASSERT_TRUE(result.failure) << bug.name << " passed on " << shape.describe() << ", B " << layout;
+    EXPECT_STREQ(gg::symptom_name(result.failure->symptom), gg::symptom_name(bug.symptom))
+        << result.failure->sentence << ", B " << layout;
+    std::printf("%-20s %s: B %s, %s\n", bug.name, gg::symptom_name(result.failure->symptom), layout.c_str(),
+                result.failure->sentence.c_str());
+  });
 }
 
 inline void must_pass(gg::Machine& machine, const gg::Launch& launch) {
   std::vector<gg::Shape> all = shapes();
   for (const gg::Shape& shape : gg::shape_set("edges", {})) all.push_back(shape);
-  for (const gg::Shape& shape : all) {
-    const gg::CheckResult result = gg::check_problem(machine, {}, launch, shape, kOptions);
+  for_layouts(all, [&](const gg::Setup& setup, const gg::Shape& shape) {
+    const gg::CheckResult result = gg::check_problem(machine, setup, launch, shape, kOptions);
     EXPECT_FALSE(result.failure) << result.failure->sentence;
     EXPECT_LT(result.worst_ratio, 1);
-  }
+  });
 }
 
 inline std::string name_of(const testing::TestParamInfo<Planted>& info) { return info.param.name; }

@@ -33,8 +33,8 @@ class OnGpu : public testing::Test {
   std::unique_ptr<Machine> host = host_machine(), gpu;
 };
 
-// Odd sizes, empty and long groups; once packed, once each group with sizes and leading dimensions of its
-// own.
+// Odd sizes, empty and long groups; packed, or each group with sizes and leading dimensions of its own;
+// B as [K,N] and as [N,K].
 struct Case {
   Setup setup;
   Shape shape;
@@ -42,12 +42,16 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Formats& formats : {kF32, kF16, kBf16, kMixed}) {
-    Setup packed, scattered;
-    packed.formats = scattered.formats = formats;
-    scattered.own_sizes = true;
-    all.push_back({packed, {{1, 70, 0, 33}, {65}, {37}}});
-    all.push_back({packed, {{130, 2}, {1}, {513}}});
-    all.push_back({scattered, {{5, 64, 0, 129}, {1, 67, 8, 130}, {40, 1, 8, 77}}});
+    for (const BLayout b_layout : {BLayout::kn, BLayout::nk}) {
+      Setup setup;
+      setup.formats = formats;
+      setup.b_layout = b_layout;
+      Shape scattered{{5, 64, 0, 129}, {1, 67, 8, 130}, {40, 1, 8, 77}};
+      scattered.own_sizes = true;
+      all.push_back({setup, {{1, 70, 0, 33}, {65}, {37}}});
+      all.push_back({setup, {{130, 2}, {1}, {513}}});
+      all.push_back({setup, scattered});
+    }
   }
   return all;
 }

@@ -66,12 +66,11 @@ TEST(Memory, WhatRunsOutAfterTheOperandsIsNamedToo) {  // room for A, B and D bu
 }
 
 TEST(Memory, SizesBeyond64BitsAreNoMemoryToo) {
-  for (const Shape& shape : {Shape{std::vector<int>(4096, 1), {1 << 30}, {1 << 22}},  // 2^64 elements of B: 0
-                             Shape{{INT32_MAX - 256}, {INT32_MAX}, {INT32_MAX}}}) {
+  for (Shape shape : {Shape{std::vector<int>(4096, 1), {1 << 30}, {1 << 22}},  // 2^64 elements of B: 0
+                      Shape{{INT32_MAX - 256}, {INT32_MAX}, {INT32_MAX}}}) {
     for (bool own_sizes : {false, true}) {
-      gg::Setup setup;
-      setup.own_sizes = own_sizes;
-      const auto error = testing_gg::error_of([&] { Buffers(*host_machine(), setup, shape); });
+      shape.own_sizes = own_sizes;
+      const auto error = testing_gg::error_of([&] { Buffers(*host_machine(), {}, shape); });
       ASSERT_TRUE(error) << shape.describe();
       EXPECT_EQ(error->code, Exit::no_memory);
     }
