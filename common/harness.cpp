@@ -310,20 +310,23 @@ class Run {
 
   void add_peer(const std::string& peer, const Shape& shape, BufferSets& sets,
                 std::vector<Contestant>& contestants, std::vector<std::string>& versions) {
+    const auto left_out = [&](const std::string& why) {
+      std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.c_str(), shape.describe().c_str(),
+                   why.c_str());
+    };
+    if (const std::string why = unfit(peer, setup_.formats, shape); !why.empty()) return left_out(why);
     try {
       if (!cublas_) cublas_ = std::make_unique<Cublas>();
       std::vector<std::function<void(cudaStream_t)>> launches;
       for (const auto& set : sets) launches.push_back(cublas_->launch(peer, *set, *machine_));
       if (!correct(*sets[0], launches[0])) {
-        std::fprintf(stderr, "%s: its result fails our check on %s, so it is not timed\n", peer.c_str(),
-                     shape.describe().c_str());
-        return;
+        return left_out("its result fails our check, so it is not timed");
       }
       contestants.push_back(
           {peer, [launches](int set, cudaStream_t stream) { launches[size_t(set)](stream); }});
       versions.push_back("cuBLAS " + cublas_->version());
     } catch (const Error& error) {
-      std::fprintf(stderr, "--peer %s left out: %s\n", peer.c_str(), error.what());
+      left_out(error.what());
     }
   }
 
@@ -335,6 +338,8 @@ class Run {
     for (const std::string& idea : options_.off) off += (off.empty() ? "off=" : "+") + idea;
     if (peer.empty() && options_.tile_k) words.push_back(format("tile-k=%d", options_.tile_k));
     if (peer.empty() && !off.empty()) words.push_back(off);
+    const bool other_d = peer.empty() ? options_.other_d : setup_.formats.d != setup_.formats.a;
+    if (other_d) words.push_back(format("d=%s", format_info(setup_.formats.d).name));
     if (!chapter_.b_layouts.empty() && options_.b_layout != chapter_.b_layouts[0])
       words.push_back(format("b=%s", layout_name(options_.b_layout)));
     if (options_.shared_b) words.push_back("shared-b");

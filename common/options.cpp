@@ -135,7 +135,7 @@ std::vector<std::string> b_layout_names(const Chapter& chapter) {
 
 std::vector<std::string> format_names(const std::vector<Formats>& formats) {
   std::vector<std::string> names;
-  for (const Formats& each : formats) names.push_back(each.name());
+  for (const Formats& each : formats) names.push_back(each.name() + " -> " + format_info(each.d).name);
   return names;
 }
 
@@ -172,11 +172,9 @@ Formats choose_formats(const std::string& in, const std::string& out, const std:
   for (const Formats& each : formats) {
     if ((in.empty() || each.name() == in) && (out.empty() || out == format_info(each.d).name)) return each;
   }
-  std::vector<std::string> names;
-  for (const Formats& each : formats) names.push_back(each.name() + " -> " + format_info(each.d).name);
-  throw Error(Exit::bad_input,
-              format("--in-dtype %s%s%s: %s has %s", in.empty() ? "any" : in.c_str(),
-                     out.empty() ? "" : " --d-dtype ", out.c_str(), chapter.id, join(names, ", ").c_str()));
+  throw Error(Exit::bad_input, format("--in-dtype %s%s%s: %s has %s", in.empty() ? "any" : in.c_str(),
+                                      out.empty() ? "" : " --d-dtype ", out.c_str(), chapter.id,
+                                      join(format_names(formats), ", ").c_str()));
 }
 
 const Option* find_option(const std::string& argument, const Chapter& chapter) {
@@ -288,6 +286,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   GG_REQUIRE(options.in_dir.empty() || options.check,
              "--in is checked, not timed: leave out --bench and --tune");
   options.formats = choose_formats(in_dtype, d_dtype, formats, chapter);
+  options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   for (const std::string& peer : options.peers) {
     const std::vector<const char*>& known = peer_names();
     GG_REQUIRE(has(known, peer),

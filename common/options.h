@@ -25,6 +25,7 @@ struct Options {
   std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
   Formats formats;
+  bool other_d = false;  // D is not of the type that A and B give by default
   bool wide_offsets = false, shared_b = false;
   int blocks = 0;
   Tile tile;

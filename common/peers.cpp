@@ -15,10 +15,11 @@
 namespace gg {
 namespace {
 
-constexpr int kOpN = 0;           // CUBLAS_OP_N
-constexpr int kOpT = 1;           // CUBLAS_OP_T
-constexpr int kCompute32F = 68;   // CUBLAS_COMPUTE_32F
-constexpr int kDefaultAlgo = -1;  // CUBLAS_GEMM_DEFAULT
+constexpr int kOpN = 0;            // CUBLAS_OP_N
+constexpr int kOpT = 1;            // CUBLAS_OP_T
+constexpr int kCompute32F = 68;    // CUBLAS_COMPUTE_32F
+constexpr int kNotSupported = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+constexpr int kDefaultAlgo = -1;   // CUBLAS_GEMM_DEFAULT
 constexpr size_t kWorkspaceBytes = size_t(64) << 20;
 
 cudaDataType_t type_of(Format format) {
@@ -31,6 +32,22 @@ const std::vector<const char*>& peer_names() {
   static const std::vector<const char*> names = {"cublas_loop", "cublas_grouped", "cublas_strided",
                                                  "cublas_plain"};
   return names;
+}
+
+std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape) {
+  if (formats.a != formats.b || (formats.d != formats.a && formats.d != Format::f32)) {
+    return "takes one element type for A and B, and that type or f32 for D";
+  }
+  const bool shared = shape.shared_b || shape.groups() == 1;
+  if (peer == "cublas_plain" && (!shared || shape.own_sizes))
+    return "wants one B for all groups (--shared-b)";
+  if (peer != "cublas_strided") return "";
+  for (int g = 0; g < shape.groups(); ++g) {
+    const int m = shape.m[size_t(g)];
+    if (m == 0 || m != shape.m[0] || shape.n_of(g) != shape.n_of(0) || shape.k_of(g) != shape.k_of(0))
+      return "wants equal groups";
+  }
+  return "";
 }
 
 struct Cublas::Library {
@@ -61,6 +78,10 @@ struct Cublas::Library {
     if (!function) throw Error(Exit::no_device, format("cuBLAS lacks %s: version 13 is wanted", name));
   }
   void check(int status, const char* call) const {
+    if (status == kNotSupported) {
+      throw Error(Exit::device_error,
+                  format("%s has no such product: cuBLAS says it is not supported", call));
+    }
     if (status != 0) throw Error(Exit::device_error, format("%s returned cuBLAS status %d", call, status));
   }
 };
@@ -102,14 +123,14 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
                                                  Machine& machine) {
   Library* lib = library_.get();
   const Formats formats = buffers.setup().formats;
-  GG_REQUIRE(formats.a == formats.b && formats.b == formats.d, "%s: takes one element type for A, B and D",
-             peer.c_str());
-  const cudaDataType_t type = type_of(formats.a);
-  const int64_t bytes = format_info(formats.a).bytes;
+  const cudaDataType_t type = type_of(formats.a), d_type = type_of(formats.d);
   const Matrices m = buffers.matrices();
-  const auto at = [bytes](const void* base, int64_t offset) {
-    return const_cast<char*>(static_cast<const char*>(base)) + offset * bytes;
+  const auto at = [](const void* base, Format format, int64_t offset) {
+    return const_cast<char*>(static_cast<const char*>(base)) + offset * format_info(format).bytes;
   };
+  const auto a_of = [=](const Group& g) { return at(m.a, formats.a, g.a.offset); };
+  const auto b_of = [=](const Group& g) { return at(m.b, formats.b, g.b.offset); };
+  const auto d_of = [=](const Group& g) { return at(m.d, formats.d, g.d.offset); };
   std::vector<Group> groups;
   for (const Group& group : buffers.layout().groups) {
     if (group.m > 0) groups.push_back(group);
@@ -121,9 +142,8 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
   static const float one = 1, zero = 0;
   const int op_b = buffers.setup().b_layout == BLayout::nk ? kOpT : kOpN;
   const auto gemm = [=](const Group& g, int rows) {
-    lib->check(lib->gemm(lib->handle, op_b, kOpN, g.n, rows, g.k, &one, at(m.b, g.b.offset), type,
-                         int(g.b.ld), at(m.a, g.a.offset), type, int(g.a.ld), &zero, at(m.d, g.d.offset),
-                         type, int(g.d.ld), kCompute32F, kDefaultAlgo),
+    lib->check(lib->gemm(lib->handle, op_b, kOpN, g.n, rows, g.k, &one, b_of(g), type, int(g.b.ld), a_of(g),
+                         type, int(g.a.ld), &zero, d_of(g), d_type, int(g.d.ld), kCompute32F, kDefaultAlgo),
                "cublasGemmEx");
   };
 
@@ -134,9 +154,6 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     };
   }
   if (peer == "cublas_plain") {
-    const bool shared = buffers.layout().groups.size() == 1 || buffers.problem().b_group_stride() == 0;
-    GG_REQUIRE(shared && !buffers.problem().own_sizes(),
-               "cublas_plain: wants one B for all groups (--shared-b)");
     const int rows = int(buffers.layout().offsets.back());
     const Group first = buffers.layout().groups[0];
     return [=](cudaStream_t stream) {
@@ -146,20 +163,15 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
   }
   if (peer == "cublas_strided") {
     const std::vector<Group> all = buffers.layout().groups;
-    for (const Group& g : all) {
-      GG_REQUIRE(g.m == all[0].m && g.n == all[0].n && g.k == all[0].k && g.m > 0,
-                 "cublas_strided: wants equal groups");
-    }
     const int64_t next = all.size() > 1 ? 1 : 0;
     const Group f = all[0], s = all[size_t(next)];
     return [=](cudaStream_t stream) {
       bind(stream);
-      lib->check(
-          lib->gemm_strided(lib->handle, op_b, kOpN, f.n, f.m, f.k, &one, at(m.b, f.b.offset), type,
-                            int(f.b.ld), s.b.offset - f.b.offset, at(m.a, f.a.offset), type, int(f.a.ld),
-                            s.a.offset - f.a.offset, &zero, at(m.d, f.d.offset), type, int(f.d.ld),
-                            s.d.offset - f.d.offset, int(all.size()), kCompute32F, kDefaultAlgo),
-          "cublasGemmStridedBatchedEx");
+      lib->check(lib->gemm_strided(lib->handle, op_b, kOpN, f.n, f.m, f.k, &one, b_of(f), type, int(f.b.ld),
+                                   s.b.offset - f.b.offset, a_of(f), type, int(f.a.ld),
+                                   s.a.offset - f.a.offset, &zero, d_of(f), d_type, int(f.d.ld),
+                                   s.d.offset - f.d.offset, int(all.size()), kCompute32F, kDefaultAlgo),
+                 "cublasGemmStridedBatchedEx");
     };
   }
   GG_REQUIRE(peer == "cublas_grouped", "%s: no such peer", peer.c_str());
@@ -184,9 +196,9 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     arrays->size.push_back(1);
     arrays->alpha.push_back(1);
     arrays->beta.push_back(0);
-    pointers[i] = at(m.b, g.b.offset);
-    pointers[count + i] = at(m.a, g.a.offset);
-    pointers[2 * count + i] = at(m.d, g.d.offset);
+    pointers[i] = b_of(g);
+    pointers[count + i] = a_of(g);
+    pointers[2 * count + i] = d_of(g);
   }
   arrays->pointers = {machine.allocate(pointers.size() * sizeof(char*), "cuBLAS's pointer arrays"),
                       [&machine](void* memory) { machine.release(memory); }};
@@ -198,7 +210,7 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     lib->check(lib->gemm_grouped(lib->handle, arrays->op_b.data(), arrays->op_a.data(), arrays->m.data(),
                                  arrays->n.data(), arrays->k.data(), arrays->alpha.data(), p, type,
                                  arrays->lda.data(), p + count, type, arrays->ldb.data(), arrays->beta.data(),
-                                 p + 2 * count, type, arrays->ldc.data(), int(count), arrays->size.data(),
+                                 p + 2 * count, d_type, arrays->ldc.data(), int(count), arrays->size.data(),
                                  kCompute32F),
                "cublasGemmGroupedBatchedEx");
   };

@@ -16,6 +16,10 @@ namespace gg {
 
 const std::vector<const char*>& peer_names();
 
+// Why a peer cannot take a problem, as far as sizes and element types tell: the end of a sentence, or
+// nothing.
+std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
+
 class Cublas {
  public:
   // Throws gg::Error (no device) with one sentence on what to install where the library cannot be loaded.
@@ -26,9 +30,8 @@ class Cublas {
 
   std::string version() const;  // "13.0.2"
 
-  // A launch of the named peer on these buffers. Throws gg::Error (bad input) saying why it does not apply to
-  // them: strided wants equal groups, plain a shared B, all of them one element type. Preparation happens
-  // here, not in it.
+  // A launch of the named peer on these buffers, which must not be unfit for it. Preparation happens here,
+  // not in it. The launch throws gg::Error where the library does not have these element types.
   std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine);
 
   // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.

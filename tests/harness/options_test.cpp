@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/peers.h"
 #include "tests/process.h"
 
 namespace gg {
@@ -134,6 +135,48 @@ TEST(OwnSizes, FollowTheLists) {
   std::vector<std::string> left_out;
   const std::vector<Shape> edges = shapes_for({}, chapter, {"edges"}, left_out);
   EXPECT_EQ(std::count_if(edges.begin(), edges.end(), [](const Shape& s) { return s.own_sizes; }), 3);
+}
+
+TEST(Types, AreChosenByInputAndOutput) {
+  const auto chosen = [](const std::vector<std::string>& words) {
+    const Options options = parsed(words);
+    return options.formats.name() + " " + format_info(options.formats.d).name +
+           (options.other_d ? " told" : "");
+  };
+  EXPECT_EQ(chosen({}), "bf16 f32");
+  EXPECT_EQ(chosen({"--in-dtype", "f16"}), "f16 f32");
+  EXPECT_EQ(chosen({"--d-dtype", "bf16"}), "bf16 bf16 told");
+  EXPECT_EQ(chosen({"--d-dtype", "f32", "--in-dtype", "f16"}), "f16 f32");
+  EXPECT_EQ(refusal({"--d-dtype", "f16"}),
+            "--in-dtype any --d-dtype f16: x_uniform has bf16 -> f32, f16 -> f32, bf16 -> bf16");
+  EXPECT_NE(help_text(uniform(), kFormats).find("Element types: bf16 -> f32; f16 -> f32; bf16 -> bf16."),
+            std::string::npos);
+}
+
+TEST(Peers, SayWhatTheyCannotTake) {
+  const Formats bf16 = {Format::bf16, Format::bf16, Format::bf16}, f32 = kFormats[0],
+                f16_out = {Format::bf16, Format::bf16, Format::f16},
+                mixed = {Format::bf16, Format::f16, Format::f32};
+  const Shape equal{{64, 64}, {8}, {16}}, jagged{{64, 65}, {8}, {16}}, empty{{0, 0}, {8}, {16}},
+      other_n{{64, 64}, {8, 16}, {16}}, single{{5}, {8}, {16}};
+  Shape shared = jagged, own = single;
+  shared.shared_b = own.own_sizes = true;
+  for (const char* peer : {"cublas_loop", "cublas_grouped"}) {
+    for (const Shape& shape : {equal, jagged, other_n}) {
+      EXPECT_EQ(unfit(peer, bf16, shape), "");
+      EXPECT_EQ(unfit(peer, f32, shape), "");
+      EXPECT_NE(unfit(peer, f16_out, shape), "");
+      EXPECT_NE(unfit(peer, mixed, shape), "");
+    }
+  }
+  for (const Shape& shape : {jagged, empty, other_n}) {
+    EXPECT_EQ(unfit("cublas_strided", bf16, shape), "wants equal groups");
+  }
+  EXPECT_EQ(unfit("cublas_strided", f32, equal), "");
+  for (const Shape& shape : {equal, own}) {
+    EXPECT_EQ(unfit("cublas_plain", bf16, shape), "wants one B for all groups (--shared-b)");
+  }
+  for (const Shape& shape : {shared, single}) EXPECT_EQ(unfit("cublas_plain", bf16, shape), "");
 }
 
 TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {

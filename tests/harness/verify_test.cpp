@@ -100,6 +100,38 @@ TEST(OtherOffsets, KeepToAStep) {
   EXPECT_EQ(other_offsets({{64}, {8}, {8}}, 64).m, std::vector<int>{0});
 }
 
+// D may have another type than A and B: its own rounding decides, not that of the inputs.
+TEST(OutputTypes, DecideTheRounding) {
+  const Shape shape{{40, 0, 33}, {72}, {256}};
+  for (const Format in : {Format::bf16, Format::f16}) {
+    for (const Format out : {Format::f32, Format::f16, Format::bf16}) {
+      gg::Setup setup;
+      setup.formats = {in, in, out};
+      const auto rounded_first_to = [&](Format middle) {
+        return [=](const Problem& p, cudaStream_t) {
+          for (const Group& group : p.layout().groups) {
+            const Matrices all{p.a<char>() - p.layout().a_start * 2, p.b<char>(), nullptr, p.formats()};
+            std::vector<double> sums(size_t(group.m) * size_t(group.n)), sizes(sums.size());
+            reference_rows(all, group, 0, group.m, sums.data(), sizes.data());
+            for (size_t i = 0; i < sums.size(); ++i) {
+              const double sum = decode(middle, encode(middle, sums[i]));
+              const int64_t element = group.d.offset - p.layout().d_start + int64_t(i);
+              store_code(p.d<char>(), out, element, encode(out, sum));
+            }
+          }
+        };
+      };
+      const auto machine = host_machine();
+      const CheckResult right = check_problem(*machine, setup, rounded_first_to(Format::f32), shape, {});
+      EXPECT_FALSE(right.failure) << right.failure->sentence;
+      const Format cut =
+          out == Format::bf16 ? Format::f16 : Format::bf16;  // not a step finer than the output
+      const CheckResult wrong = check_problem(*machine, setup, rounded_first_to(cut), shape, {});
+      EXPECT_TRUE(wrong.failure) << format_info(in).name << " " << format_info(out).name;
+    }
+  }
+}
+
 // Chapters of equal groups have no other offsets: their second launch finds other data, and the same rows.
 TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
   gg::Setup setup;
