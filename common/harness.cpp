@@ -330,31 +330,12 @@ class Run {
     }
   }
 
-  // What the reader asked for beyond the defaults: rows of figures and tables are told apart by it.
-  // Libraries know of the problem only, not of how a chapter solves it.
-  std::vector<std::string> told(const std::string& peer) const {
-    std::vector<std::string> words;
-    std::string off;
-    for (const std::string& idea : options_.off) off += (off.empty() ? "off=" : "+") + idea;
-    if (peer.empty() && options_.tile_k) words.push_back(format("tile-k=%d", options_.tile_k));
-    if (peer.empty() && !off.empty()) words.push_back(off);
-    const bool other_d = peer.empty() ? options_.other_d : setup_.formats.d != setup_.formats.a;
-    if (other_d) words.push_back(format("d=%s", format_info(setup_.formats.d).name));
-    if (!chapter_.b_layouts.empty() && options_.b_layout != chapter_.b_layouts[0])
-      words.push_back(format("b=%s", layout_name(options_.b_layout)));
-    if (options_.shared_b) words.push_back("shared-b");
-    return words;
-  }
-
   Row row(const Shape& shape, const std::string& peer, const std::string& version) const {
     const auto list = [&](const std::vector<int>& values) {
       return std::to_string(*std::max_element(values.begin(), values.end()));
     };
-    std::string kernel = peer.empty() ? "grouped_gemm" : peer;
-    if (peer.empty() && setup_.tile.m) kernel += format(" %dx%d", setup_.tile.m, setup_.tile.n);
-    for (const std::string& word : told(peer)) kernel += " " + word;
     return {{"chapter", chapter_.id},
-            {"kernel", kernel},
+            {"kernel", kernel_name(chapter_, options_, setup_.tile, peer)},
             {"device", device_.name},
             {"arch", std::to_string(device_.capability)},
             {"cuda", device_.cuda},

@@ -69,7 +69,7 @@ std::vector<std::string> own_options(const Chapter& chapter) {
   std::vector<std::string> names(chapter.options.begin(), chapter.options.end());
   if (!chapter.tile_ks.empty()) names.push_back("tile-k");
   if (!chapter.ideas.empty()) names.push_back("off");
-  if (!chapter.b_layouts.empty()) names.push_back("b-layout");
+  if (chapter.b_layouts.size() > 1) names.push_back("b-layout");
   return names;
 }
 
@@ -317,6 +317,23 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     }
   }
   return options;
+}
+
+std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer) {
+  std::string name = peer.empty() ? "grouped_gemm" : peer;
+  bool other_d = options.other_d;
+  if (peer.empty()) {  // how the chapter solves the problem: a library does not know
+    if (tile.m) name += format(" %dx%d", tile.m, tile.n);
+    if (options.tile_k) name += format(" tile-k=%d", options.tile_k);
+    if (!options.off.empty()) name += " off=" + join(options.off, "+");
+  } else {
+    other_d = options.formats.d != options.formats.a;
+  }
+  if (other_d) name += format(" d=%s", format_info(options.formats.d).name);
+  if (!chapter.b_layouts.empty() && options.b_layout != chapter.b_layouts[0])
+    name += format(" b=%s", layout_name(options.b_layout));
+  if (options.shared_b) name += " shared-b";
+  return name;
 }
 
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) {

@@ -44,6 +44,10 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
 std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats);
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats);
 
+// The kernel column of results: a chapter's grouped_gemm with its tile, or a library's call, and what the
+// reader asked for beyond the defaults, by which figures and tables tell rows apart.
+std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer);
+
 constexpr int kMostGroups = 4096;
 
 // Of these sets, those that the chapter lists.

@@ -198,6 +198,29 @@ TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
   }
 }
 
+TEST(OwnOptions, ALayoutWithoutAChoiceIsNone) {
+  Chapter chapter = jagged();
+  chapter.b_layouts = {BLayout::nk};
+  EXPECT_EQ(parsed({}, chapter).b_layout, BLayout::nk);
+  EXPECT_EQ(refusal({"--b-layout", "nk"}, chapter),
+            "--b-layout: x_jagged has no such option; --help lists them");
+  EXPECT_NE(describe_text(chapter, kFormats).find("\"shape\": \"[G,N,K]\""), std::string::npos);
+}
+
+TEST(KernelName, SaysWhatWasAskedForBeyondTheDefaults) {
+  const auto name = [](const std::vector<std::string>& words, const char* peer = "", Tile tile = {}) {
+    return kernel_name(uniform(), parsed(words), tile, peer);
+  };
+  const std::vector<std::string> all = {"--off", "overlap,multicast", "--tile-k", "16", "--d-dtype",
+                                        "bf16",  "--b-layout",        "kn"};
+  EXPECT_EQ(name({}), "grouped_gemm");
+  EXPECT_EQ(name({}, "", {128, 64}), "grouped_gemm 128x64");
+  EXPECT_EQ(name({"--off", "overlap"}), "grouped_gemm off=overlap");
+  EXPECT_EQ(name(all, "", {128, 64}), "grouped_gemm 128x64 tile-k=16 off=multicast+overlap d=bf16 b=kn");
+  EXPECT_EQ(name(all, "cublas_loop", {128, 64}), "cublas_loop b=kn");
+  EXPECT_EQ(name({}, "cublas_loop"), "cublas_loop d=f32");
+}
+
 TEST(OwnOptions, AreInHelpAndDescription) {
   const std::string help = help_text(uniform(), kFormats), about = describe_text(uniform(), kFormats);
   for (const char* part :
