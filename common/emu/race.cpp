@@ -87,14 +87,25 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
   }
 }
 
-void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+// PTX ISA, "Coherence Order": two writes that race have no order, and nothing else is undefined about them.
+// So what they leave is certain if they write the same bytes: those that memory holds, the first one's.
+bool Races::same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const {
+  for (size_t i = 0; i < 4; ++i) {
+    if (bytes >> i & 1 && block_->shared.bytes[cell * 4 + i] != values[cell * 4 + i - offset]) return false;
+  }
+  return true;
+}
+
+void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
+                  const uint8_t* values) {
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     Write& w = writes_[cell];
     const uint8_t bytes = bytes_of(cell, offset, width);
     if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes &&
-        !(access == Access::strong && w.access == Access::strong)) {
+        !(access == Access::strong && w.access == Access::strong) &&
+        !(values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values))) {
       conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
     }
     if (const Read* reads = reads_[cell / kPage].get()) {

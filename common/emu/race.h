@@ -60,8 +60,9 @@ class Races {
   // meets ordinary writes that no fence has handed on.
   void read(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
             Access access = Access::plain);
+  // Two stores of the same value do not race: `values`, null if not known.
   void write(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
-             Access access = Access::plain);
+             Access access = Access::plain, const uint8_t* values = nullptr);
 
  private:
   struct Write {
@@ -79,6 +80,7 @@ class Races {
   [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
                                   bool wrote, size_t agent, int32_t other) const;
 
+  bool same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const;
   const Warp& warp_of(size_t agent) const;
 
   const Block* block_ = nullptr;  // whose memory it is
