@@ -213,6 +213,20 @@ std::vector<Mistake> order_mistakes() {
                   ", 4, sums;\nst.shared.u32 [%r10], %r0;\n");
   };
   all.push_back({"race_two_writers", FaultKind::race, same_place("%r3"), same_place("%r4"), block});
+  // All warps store to one word, which is no race if they store the same.
+  const auto clear = [](const char* value, const char* type) {
+    return kernel(std::string(".shared .align 4 .b32 sum;\nst.shared.") + type + " [sum], " + value + ";\n" +
+                  "bar.sync 0;\nld.shared." + type + " %r10, [sum];\n");
+  };
+  all.push_back({"race_two_values", FaultKind::race, clear("%r4", "u32"), clear("7", "u32"), block});
+  all.push_back(
+      {"race_two_values_of_a_byte", FaultKind::race, clear("%r4", "u8"), clear("%r1", "u8"), block});
+  const auto read_between = [&](const char* sync) {
+    return kernel(std::string(".shared .align 4 .b32 sum;\nst.shared.u32 [sum], 7;\n") + sync +
+                  "\nld.shared.u32 %r10, [sum];\n");
+  };
+  all.push_back({"race_read_of_a_value_that_all_store", FaultKind::race, read_between("bar.warp.sync -1;"),
+                 read_between(sync.c_str()), block});
   all.push_back({"uninit_register_in_a_branch", FaultKind::uninit_register,
                  kernel("setp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 [%rd2], %r10;\n"),
                  kernel("mov.u32 %r10, 0;\nsetp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 "
@@ -365,6 +379,33 @@ std::vector<Mistake> waiting_mistakes() {
   const Config block = config_of(1, 64);
   all.push_back({"deadlock_nobody_arrives", FaultKind::deadlock, mbarrier(wait),
                  mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + wait), block});
+  const std::string poll = R"(
+    WAIT:
+    mbarrier.test_wait.parity.shared::cta.b64 %p1, [full], 0;
+    @!%p1 bra WAIT;
+    )";
+  all.push_back({"deadlock_polled_barrier", FaultKind::deadlock,
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + poll, "2"),
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + poll, "1"), block});
+  // A word from thread 0 to the other warp. Relaxed arrivals and waits order it only with a fence.
+  const auto handed = [&](const std::string& arrive, const std::string& polled, const std::string& fence) {
+    return mbarrier("@%p0 st.shared.u32 [stage], 5;\n" + arrive + "WAIT:\nmbarrier.try_wait.parity." +
+                    polled + "shared::cta.b64 %p1, [full], 0;\n@!%p1 bra WAIT;\n" + fence +
+                    "ld.shared.u32 %r10, [stage];\n");
+  };
+  const std::string relaxed = "@%p0 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [full];\n",
+                    ordered = "@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n",
+                    fence = "fence.acq_rel.cta;\n";
+  all.push_back({"race_relaxed_arrival", FaultKind::race, handed(relaxed, "", ""),
+                 handed(fence + relaxed, "", ""), block});
+  all.push_back({"race_fence_behind_the_relaxed_arrival", FaultKind::race,
+                 handed(relaxed + "@%p0 " + fence, "", ""), handed("fence.release.cta;\n" + relaxed, "", ""),
+                 block});
+  all.push_back({"race_relaxed_wait", FaultKind::race, handed(ordered, "relaxed.cta.", ""),
+                 handed(ordered, "relaxed.cta.", fence), block});
+  all.push_back({"race_relaxed_wait_and_a_release", FaultKind::race,
+                 handed(ordered, "relaxed.cta.", "fence.release.cta;\n"),
+                 handed(ordered, "relaxed.cta.", "fence.acquire.cta;\n"), block});
   const auto load = [&](const char* bytes, const std::string& then) {
     return mbarrier(std::string("@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], ") + bytes +
                     ";\n@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%rd1], "
@@ -601,6 +642,27 @@ TEST_P(Mistakes, ItsCorrectionIsNot) {
 
 INSTANTIATE_TEST_SUITE_P(Planted, Mistakes, testing::ValuesIn(mistakes()),
                          [](const auto& info) { return info.param.name; });
+
+// Most opcodes have several forms, for integers, floats, copies: the report is of the one that was meant.
+TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"add.rn.u32 %r10, %r0, %r0;", "modifier .rn"},
+      {"add.cold.f32 %f0, %f0, %f0;", "modifier .cold"},
+      {"fma.rn.relu.f32 %f0, %f0, %f0, %f0;", "modifier .relu"},
+      {"mul.lo.u32 %rd3, %r0, %r0;", "register %rd3 has another size than .u32"},
+      {"cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f0;", "modifier .e2m1x2"},
+      {"cp.async.cg.cold.shared.global [%r0], [%rd0], 16;", "modifier .cold"},
+      {"cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r0, "
+       "%r0, %r0}], [%r0];",
+       "modifier .im2col"},
+      {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.cold.f32 [%rd0], [%r0], %r0;",
+       "modifier .cold"},
+  };
+  for (const auto& [statement, reason] : cases) {
+    const std::string report = report_of(kernel(statement), config_of(1, 32), {}, {}, 1);
+    EXPECT_NE(report.find("not supported: " + reason + "\n"), std::string::npos) << report;
+  }
+}
 
 TEST(Faults, EveryKindIsPlanted) {
   std::vector<Mistake> all = mistakes();
