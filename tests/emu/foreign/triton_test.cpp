@@ -296,6 +296,25 @@ TEST(Triton, Softmax) {
   expect_close(run.result<float>("y"), wanted, 1e-5, 0);
 }
 
+// A tile in four blocks: sums go through the shared memory of the neighbours, and all sums are exact.
+TEST(Triton, SumsInACluster) {
+  constexpr int kM = 64, kN = 128;
+  const std::vector<int> x = whole_numbers(kM * kN, 1000, 26);
+  std::vector<float> wanted(kN + kM + 1, 0);
+  for (int row = 0; row < kM; ++row) {
+    const auto begin = x.begin() + row * kN;
+    for (int col = 0; col < kN; ++col) wanted[size_t(col)] += float(begin[col]);
+    wanted[size_t(kN + row)] = float(*std::max_element(begin, begin + kN));
+  }
+  wanted.back() = float(std::accumulate(x.begin(), x.end(), 0));
+  PtxRun run = start("cluster_sums_90a", "cluster_sums", "4", 128);
+  run.in("x", std::vector<float>(x.begin(), x.end())).out("y", std::vector<float>(wanted.size(), NAN));
+  run.arg("x").arg("y");
+  finish(run);
+  run.run_in_every_order();
+  EXPECT_EQ(run.result<float>("y"), wanted);
+}
+
 TEST(Triton, Statistics) {
   constexpr int kRows = 4, kN = 500;
   const std::vector<float> x = real_numbers(kRows * kN, 3.0f, 21);
