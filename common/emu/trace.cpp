@@ -2,8 +2,9 @@
 //
 // An attached kernel's instructions run through `traced`, which notes kind and place before it calls the
 // instruction's own handler: a kernel that is not attached pays nothing. A warp's instructions of one kind
-// become one event; a few others between them belong to it. Each cluster counts for itself, so a trace does
-// not depend on how many threads emulate. Format: "Trace Event Format", events X (complete) and M (names).
+// become one event, a few others between them belong to it; a wait is one of one instruction. Each cluster
+// counts for itself, so a trace does not depend on how many threads emulate. Format: "Trace Event Format",
+// events X (complete) and M (names).
 
 #include "common/emu/trace.h"
 
@@ -71,7 +72,8 @@ struct Track {  // of one warp
       extend(gap, Kind::other, now, in);
       if (gap.instructions > kGap) close(now);
     } else {
-      while (run.instructions > 0 && kind != run.kind) close(now);
+      const auto goes_on = [&] { return kind == run.kind && (kind != Kind::wait || run.first == &in); };
+      while (run.instructions > 0 && !goes_on()) close(now);
       run.instructions += gap.instructions;
       gap = {};
       extend(run, kind, now, in);

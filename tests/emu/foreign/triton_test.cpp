@@ -11,6 +11,7 @@
 
 #include "common/formats.h"
 #include "tests/emu/foreign/ptx_run.h"
+#include "tests/emu/trace_file.h"
 
 namespace {
 
@@ -226,6 +227,21 @@ TEST(Triton, MatmulOfSpecialisedWarps) {
   finish(run);
   run.run_in_every_order();  // warps 0 to 3 write the same word of shared memory, with the same value
   EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+
+  // A trace shows the roles: warps that load by TMA, and warps that wait, multiply and store.
+  ASSERT_EQ(run.run({"--trace", run.path("trace.json")}).code, 0);
+  std::string roles[2];
+  for (const auto& [where, row] : testing_gg::read_trace(run.path("trace.json")).warps) {
+    std::string order;
+    for (const std::string& kind : testing_gg::kinds_of(row)) order += kind[0];
+    const bool loads = order.find('l') != order.npos, multiplies = order.find('m') != order.npos;
+    if (loads) roles[0] += multiplies ? "?" : "l";
+    const bool in_turns = order.find("mm") == order.npos && order[0] == 'w';
+    if (multiplies)
+      roles[1] += in_turns && std::count(order.begin(), order.end(), 'm') == kK / 64 ? "m" : "?";
+  }
+  EXPECT_EQ(roles[0], std::string(4, 'l'));      // one warp of each of four blocks
+  EXPECT_EQ(roles[1], std::string(4 * 4, 'm'));  // four
 }
 
 void expect_close(const std::vector<float>& got, const std::vector<double>& wanted, double relative,
