@@ -456,6 +456,23 @@ std::vector<Mistake> waiting_mistakes() {
   };
   all.push_back({"exit_before_the_neighbour_has_read", FaultKind::exit, peer(""),
                  peer("barrier.cluster.arrive;\nbarrier.cluster.wait;"), config_of(2, 32, 2)});
+  const auto relaxed_peer = [](const std::string& before) {
+    return kernel(R"(
+    .shared .align 4 .u32 cell;
+    st.shared.u32 [cell], %r1;
+    )" + before + R"(
+    barrier.cluster.arrive.relaxed;
+    barrier.cluster.wait;
+    mov.u32 %r10, %cluster_ctarank;
+    xor.b32 %r10, %r10, 1;
+    mov.u32 %r11, cell;
+    mapa.shared::cluster.u32 %r11, %r11, %r10;
+    ld.shared::cluster.u32 %r12, [%r11];
+    barrier.cluster.arrive;
+    barrier.cluster.wait;)");
+  };
+  all.push_back({"race_relaxed_arrival_of_a_cluster", FaultKind::race, relaxed_peer(""),
+                 relaxed_peer("fence.acq_rel.cluster;"), config_of(2, 32, 2)});
   return all;
 }
 

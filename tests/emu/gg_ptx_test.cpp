@@ -406,6 +406,36 @@ END:
 }
 )";
 
+TEST(GgPtx, MultiprocessorsAreTheDevices) {
+  const std::string text = header() + R"(
+.visible .entry which(.param .u64 x)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, %nsmid; mov.u32 %r2, %smid; mov.u32 %r3, %ctaid.x;
+  mul.wide.u32 %rd2, %r3, 8;
+  add.s64 %rd1, %rd1, %rd2;
+  st.global.v2.u32 [%rd1], {%r1, %r2};
+  ret;
+}
+)";
+  for (const auto& [device, count] :
+       {std::pair{"a100", 108u}, std::pair{"h200", 132u}, std::pair{"b200", 148u}}) {
+    const Files files;
+    const std::string file = files.npy("x.npy", std::vector<uint32_t>(2 * 150, 9999));
+    const Outcome outcome = gg_ptx({files.ptx(text), "--like", device, "--buf", "x=out:" + file, "--entry",
+                                    "which", "--grid", "150", "--block", "1", "--arg", "x"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const gg::NpyArray array = gg::read_npy(file);
+    std::vector<uint32_t> values(2 * 150);
+    std::memcpy(values.data(), array.data.data(), array.data.size());
+    for (size_t i = 0; i < values.size(); i += 2) {
+      EXPECT_EQ(values[i], count) << device;
+      EXPECT_LT(values[i + 1], count) << device;
+    }
+  }
+}
+
 TEST(GgPtx, VariablesOfTheModule) {
   const Files files;
   for (const int branch : {0, 1, 2}) {
