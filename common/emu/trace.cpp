@@ -188,7 +188,7 @@ std::shared_ptr<ClusterTrace> Trace::State::begin(const Cluster& cluster) {
   trace->cut = index >= kept;
   if (trace->cut) return trace;
   std::lock_guard lock(mutex);
-  trace->room = std::min(kEventsOfLaunch, kEvents - events) / size_t(kept);
+  trace->room = std::min(kEventsOfLaunch, kEvents - std::min(kEvents, events)) / size_t(kept);
   trace->cut = trace->room == 0;
   for (const auto& block : cluster.blocks) {
     trace->blocks.push_back(block_name(*block));

@@ -530,6 +530,39 @@ TEST(GgPtx, TracesWhatWarpsDo) {
   EXPECT_EQ(text_of(file), first) << "another trace of the same run";
 }
 
+// 60,000 events in one launch and four launches in all are more than a trace keeps.
+TEST(GgPtx, LongTracesAreCutAndSaySo) {
+  const Files files;
+  const std::string file = files.at("trace.json");
+  const std::string text = header() + R"(
+.visible .entry turns(.param .u64 x)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, 0;
+LOOP:
+  ld.global.u32 %r2, [%rd1];
+  bar.sync 0;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 30000;
+  @%p1 bra LOOP;
+  ret;
+}
+)";
+  std::vector<std::string> words = {files.ptx(text), "--trace", file, "--buf", "x=zero:256"};
+  for (int i = 0; i < 5; ++i)
+    words.insert(words.end(), {"--launch", "turns", "--grid", "1", "--block", "32", "--arg", "x"});
+  const Outcome outcome = gg_ptx(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("cut short, for their many events: 5 blocks"), std::string::npos) << outcome.err;
+  const std::string all = text_of(file);
+  size_t events = 0;
+  for (size_t at = 0; (at = all.find("\"ph\":\"X\"", at)) != all.npos; ++at) ++events;
+  EXPECT_GE(events, 200'000u);
+  EXPECT_LT(events, 200'050u);
+  EXPECT_EQ(all.find("\"ph\":\"X\"", all.find("launch 4: turns")), all.npos) << "the others fill the trace";
+}
+
 // What led to a fault is there too.
 TEST(GgPtx, TracesUpToAFault) {
   const Files files;
