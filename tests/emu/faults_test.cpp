@@ -221,6 +221,44 @@ std::vector<Mistake> order_mistakes() {
   all.push_back({"race_two_values", FaultKind::race, clear("%r4", "u32"), clear("7", "u32"), block});
   all.push_back(
       {"race_two_values_of_a_byte", FaultKind::race, clear("%r4", "u8"), clear("%r1", "u8"), block});
+  // Warp 0 stores one thing more, before or behind the other's: what lasts is uncertain then.
+  const auto then = [&](const char* wait, const char* sync_all) {
+    return kernel(std::string(R"(
+    .shared .align 4 .b32 sum;
+    mov.u32 %r20, 0;
+    setp.eq.u32 %p1, %r4, )") +
+                  wait + R"(;
+    SLOW:
+    add.u32 %r20, %r20, 1;
+    setp.lt.and.u32 %p0, %r20, 1000, %p1;
+    @%p0 bra SLOW;
+    st.shared.u32 [sum], 7;
+    )" + sync_all +
+                  R"(
+    mov.u32 %r20, 0;
+    WAIT:
+    add.u32 %r20, %r20, 1;
+    setp.lt.u32 %p0, %r20, 3000;
+    @%p0 bra WAIT;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 st.shared.u32 [sum], 8;
+    )");
+  };
+  all.push_back({"race_another_value_after_the_first_store", FaultKind::race, then("1", ""),
+                 then("1", sync.c_str()), block});
+  all.push_back({"race_another_value_after_the_second_store", FaultKind::race, then("0", ""),
+                 then("0", sync.c_str()), block});
+  const auto read_by_some = [](const char* barrier) {
+    return kernel(std::string(R"(
+    .shared .align 4 .b32 sum;
+    st.shared.u32 [sum], 7;
+    setp.ge.u32 %p0, %r4, 1;
+    )") + barrier +
+                  R"(
+    @%p0 ld.shared.u32 %r10, [sum];)");
+  };
+  all.push_back({"race_read_behind_some_who_store_a_value", FaultKind::race,
+                 read_by_some("@%p0 bar.sync 1, 64;"), read_by_some("bar.sync 1, 96;"), config_of(1, 96)});
   const auto read_between = [&](const char* sync) {
     return kernel(std::string(".shared .align 4 .b32 sum;\nst.shared.u32 [sum], 7;\n") + sync +
                   "\nld.shared.u32 %r10, [sum];\n");
