@@ -25,13 +25,15 @@ constexpr uint32_t kGap = 32;  // so many other instructions inside a run of one
 enum class Kind : uint8_t { other, load, mma, wait, epilogue };
 constexpr const char* kKinds[] = {"other", "load", "mma", "wait", "epilogue"};
 
-// Copies name the destination first.
-bool copies_to_global(const Statement& s) {
+// Copies name the destination first; one between blocks of a cluster has nothing to do with global memory.
+Kind kind_of_copy(const Statement& s) {
+  if (!s.has("global")) return Kind::other;
+  if (s.has("prefetch")) return Kind::load;
   for (const std::string& m : s.modifiers) {
-    if (m == "global") return true;
-    if (m.rfind("shared", 0) == 0) return false;
+    if (m == "global") return Kind::epilogue;
+    if (m.rfind("shared", 0) == 0) break;
   }
-  return false;
+  return Kind::load;
 }
 
 // load: asks global memory for something; epilogue: gives it something; wait: at a barrier or for copies.
@@ -43,12 +45,8 @@ Kind kind_of(const Instr& in) {
   if (s.opcode == "mbarrier") return s.has("test_wait") || s.has("try_wait") ? Kind::wait : Kind::other;
   if (s.opcode == "bar" || s.opcode == "barrier")
     return s.has("arrive") || s.has("warp") ? Kind::other : Kind::wait;
-  if (s.opcode == "nanosleep" || s.opcode == "griddepcontrol") return Kind::wait;
-  if (s.opcode == "cp") {
-    if (s.has("wait_group") || s.has("wait_all")) return Kind::wait;
-    if (s.has("commit_group") || s.has("mbarrier")) return Kind::other;
-    return copies_to_global(s) ? Kind::epilogue : Kind::load;
-  }
+  if (s.opcode == "nanosleep") return Kind::wait;
+  if (s.opcode == "cp") return s.has("wait_group") || s.has("wait_all") ? Kind::wait : kind_of_copy(s);
   if (s.opcode == "ld" || s.opcode == "ldu") return global ? Kind::load : Kind::other;
   if (s.opcode == "st" || s.opcode == "red") return global ? Kind::epilogue : Kind::other;
   return Kind::other;
