@@ -211,9 +211,9 @@ void Trace::State::add(const Event& e, size_t warp, std::map<const Instr*, std::
 // Every block is a process of the file, every warp a thread of it.
 void Trace::State::end(const Launch& launch) {
   std::lock_guard lock(mutex);
-  const auto describe = [&](const char* what, const std::string& key, const std::string& text) {
+  const auto describe = [&](const char* what, size_t warp, const char* key, const std::string& text) {
     body += std::string(",\n{\"ph\":\"M\",\"name\":\"") + what + "\",\"pid\":" + std::to_string(blocks) +
-            ",\"tid\":0,\"args\":{\"" + key + "\":" + json_string(text) + "}}";
+            ",\"tid\":" + std::to_string(warp) + ",\"args\":{\"" + key + "\":" + json_string(text) + "}}";
   };
   const std::string title =
       "launch " + std::to_string(launches++) + ": " + kernel_title(launch.code->function->name) + ", ";
@@ -225,11 +225,12 @@ void Trace::State::end(const Launch& launch) {
       ++blocks;
       --blocks_left_out;
       blocks_cut += cluster->cut;
-      describe("process_name", "name", title + cluster->blocks[b]);
-      describe("process_labels", "labels", "issue order, not time");
+      describe("process_name", 0, "name", title + cluster->blocks[b]);
+      describe("process_labels", 0, "labels", "issue order, not time");
       for (size_t warp = 0; warp < warps; ++warp) {
         Track& track = cluster->tracks[b * warps + warp];
         track.end(cluster->issued, !cluster->cut);
+        describe("thread_name", warp, "name", "warp " + std::to_string(warp));
         for (const Event& event : track.events) add(event, warp, places);
       }
     }
