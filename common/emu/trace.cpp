@@ -148,6 +148,7 @@ struct Trace::State {
 
   std::shared_ptr<ClusterTrace> begin(const Cluster& cluster);
   void end(const Launch& launch);
+  std::string summary() const;
 
  private:
   void add(const Event& event, size_t warp, std::map<const Instr*, std::string>& places);
@@ -188,6 +189,7 @@ std::shared_ptr<ClusterTrace> Trace::State::begin(const Cluster& cluster) {
   std::lock_guard lock(mutex);
   trace->room = std::min(kEventsOfLaunch, kEvents - std::min(kEvents, events)) / size_t(kept);
   trace->cut = trace->room == 0;
+  if (trace->cut) return trace;
   for (const auto& block : cluster.blocks) {
     trace->blocks.push_back(block_name(*block));
     trace->tracks.resize(trace->tracks.size() + block->warps.size());
@@ -256,25 +258,28 @@ Trace::Recording::~Recording() {
   if (trace_) trace_->state_->end(launch_);
 }
 
+std::string Trace::State::summary() const {
+  std::string text = "events: " + std::to_string(events) + ", launches: " + std::to_string(launches) +
+                     ", blocks: " + std::to_string(blocks);
+  if (blocks_left_out > 0) {
+    text += "; left out, as " + std::to_string(kBlocks) + " blocks of a launch are kept and " +
+            std::to_string(kEvents) + " events in all: blocks: " + std::to_string(blocks_left_out);
+  }
+  if (blocks_cut > 0) text += "; cut short, for their many events: blocks: " + std::to_string(blocks_cut);
+  return text;
+}
+
 std::string Trace::json() const {
   std::lock_guard lock(state_->mutex);
   return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"axis\":\"issue order, not time: 1 us stands for one "
-         "instruction of a warp, counted within the block's cluster\"},\n\"traceEvents\":[" +
+         "instruction of a warp, counted within the block's cluster\",\"kept\":" +
+         json_string(state_->summary()) + "},\n\"traceEvents\":[" +
          state_->body.substr(std::min<size_t>(1, state_->body.size())) + "\n]}\n";
 }
 
 std::string Trace::summary() const {
   std::lock_guard lock(state_->mutex);
-  const State& s = *state_;
-  std::string text = "events: " + std::to_string(s.events) + ", launches: " + std::to_string(s.launches) +
-                     ", blocks: " + std::to_string(s.blocks);
-  if (s.blocks_left_out > 0) {
-    text += "; left out: " + std::to_string(s.blocks_left_out) + " blocks, the first " +
-            std::to_string(kBlocks) + " of a launch are kept";
-  }
-  if (s.blocks_cut > 0)
-    text += "; cut short, for their many events: " + std::to_string(s.blocks_cut) + " blocks";
-  return text;
+  return state_->summary();
 }
 
 }  // namespace gg::emu
