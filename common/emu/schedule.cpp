@@ -414,6 +414,7 @@ int runnable(const Warp& w) {
 // What the lanes of a fragment do where nobody can go on.
 Party stuck(Warp& w, const Fragment& f, const Code& code) {
   Party party{&w, &code.instrs[size_t(f.pc)], -1, "", f.mask == w.live ? 0 : f.mask};
+  const int lane = __builtin_ctz(f.mask);  // polled() runs the warp on
   if (f.parked) {
     party.did = "waits here for the other lanes of its warp";
   } else if (f.ready) {
@@ -422,7 +423,7 @@ Party stuck(Warp& w, const Fragment& f, const Code& code) {
   } else if (const Instr* asks = runnable(w) == 1 ? polled(w, code) : nullptr) {
     party.instr = asks;
     party.did = asks->statement->opcode == "mbarrier"
-                    ? "asks here again and again: " + asked_mbarrier(w, __builtin_ctz(f.mask))
+                    ? "asks here again and again: " + asked_mbarrier(w, lane)
                     : "asks here again and again and always gets the same answer";
   } else {
     party.did = "runs without end";
