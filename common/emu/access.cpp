@@ -296,7 +296,8 @@ void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, i
   if (shared.races.on()) shared.races.read(w, in, lane, place.offset, width, access);
 }
 
-void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, int width, Access access) {
+void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, int width, Access access,
+                        const uint8_t* values) {
   SharedMemory& shared = place.block->shared;
   uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_are(state, width, uint8_t(~SharedMemory::kWritten), 0)) {
@@ -307,7 +308,7 @@ void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, 
     }
   }
   for (int i = 0; i < width; ++i) state[i] |= SharedMemory::kWritten;
-  if (shared.races.on()) shared.races.write(w, in, lane, place.offset, width, access);
+  if (shared.races.on()) shared.races.write(w, in, lane, place.offset, width, access, values);
 }
 
 void check_async_read(Warp& w, const Instr& in, int lane, Block& block, size_t offset, size_t bytes) {
@@ -498,7 +499,7 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
   Block* shared = nullptr;
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
-    if (place.block) check_shared_write(w, in, *l, place, width, access);
+    if (place.block) check_shared_write(w, in, *l, place, width, access, data + *l * pitch);
     shared = place.block;
     put_bytes(w, place.bytes, data + *l * pitch, size_t(width));
   }

@@ -33,8 +33,9 @@ std::string shared_text(const Block& block, size_t offset);
 // touch it, no other warp may race for it.
 void check_shared_read(Warp& warp, const Instr& instr, int lane, const Place& place, int width,
                        Access access = Access::plain);
+// `values`: what an ordinary store writes; null if that is not known yet.
 void check_shared_write(Warp& warp, const Instr& instr, int lane, const Place& place, int width,
-                        Access access = Access::plain);
+                        Access access = Access::plain, const uint8_t* values = nullptr);
 // The same for bytes that an asynchronous operation (bulk store, wgmma) will read, asked when it is issued:
 // they must be written, not be arriving, and ordinary writes must have been handed on by fence.proxy.async.
 void check_async_read(Warp& warp, const Instr& instr, int lane, Block& block, size_t offset, size_t bytes);

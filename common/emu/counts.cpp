@@ -70,7 +70,7 @@ bool is_floating(const Statement& s) {
 }
 
 Id family_of(const Statement& s) {
-  static const std::map<std::string_view, Id> by_opcode = {
+  static const auto& by_opcode = *new const std::map<std::string_view, Id>{
       {"cvt", kConvert},
       {"cvta", kConvert},
       {"isspacep", kConvert},
@@ -181,7 +181,8 @@ void print(std::FILE* file, const std::string& title, const Values& v) {
 
 std::string kernel_title(const std::string& mangled) {
   int status = 0;
-  char* text = mangled.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status) : nullptr;
+  char* text =
+      mangled.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status) : nullptr;
   std::string name = status == 0 && text ? text : mangled;
   std::free(text);
   constexpr char kUnnamed[] = "(anonymous namespace)::";

@@ -32,16 +32,17 @@ uint32_t append_slot(Code& code, int bits) {
 
 int slot_bits(const TypeInfo& type) { return type.kind == 'p' ? 8 : type.bits; }
 
+// Never destroyed, like all such tables: a program may end while a thread of it still launches.
 const std::unordered_map<std::string, std::vector<Decode>>& forms() {
-  static const auto table = [] {
-    std::unordered_map<std::string, std::vector<Decode>> t;
+  static const auto& table = *[] {
+    auto* all = new std::unordered_map<std::string, std::vector<Decode>>;
     for (const auto& family :
          {integer_forms(), floating_forms(), half_forms(), convert_forms(), control_forms(), barrier_forms(),
           memory_forms(), atomic_forms(), warp_forms(), mma_forms(), cp_async_forms(), mbarrier_forms(),
           bulk_forms(), wgmma_forms(), fence_forms()}) {
-      for (const Form& form : family) t[form.opcode].push_back(form.decode);
+      for (const Form& form : family) (*all)[form.opcode].push_back(form.decode);
     }
-    return t;
+    return all;
   }();
   return table;
 }
@@ -51,11 +52,12 @@ Next unsupported(Warp& warp, const Instr& in, Mask) {
               "the emulator does not know this form; common/emu/README.md lists what it knows");
 }
 
-// Of several forms, the one that was closest says best what is wrong: it took all but a modifier, then other
-// complaints, then that the form or its type is not there at all.
-int how_close(const std::string& why) {
-  if (why.rfind("modifier ", 0) == 0) return 2;
-  return why.rfind("no ", 0) == 0 || why.rfind("type ", 0) == 0 ? 0 : 1;
+// Of several forms, one that minds a modifier or an operand says best what is wrong, before those that are
+// for other types or want what is not there; of these, the one that took most of the modifiers.
+int how_close(const Decoder& decoder, const std::string& why) {
+  constexpr int kMoreThanModifiers = 1000;
+  const bool meant = why.rfind("no ", 0) != 0 && why.rfind("type ", 0) != 0;
+  return meant * kMoreThanModifiers + 2 * decoder.taken() + (why.rfind("modifier ", 0) == 0);
 }
 
 // The statements of one kernel, calls expanded, one after the other.
@@ -111,10 +113,10 @@ class Expansion {
 
   // Falling off the end of a kernel ends its threads.
   void end(const Function& f) {
-    static const Statement statement = [] {
-      Statement s;
-      s.opcode = "exit";
-      s.text = "exit;  // the end of the kernel";
+    static const auto& statement = *[] {
+      auto* s = new Statement;
+      s->opcode = "exit";
+      s->text = "exit;  // the end of the kernel";
       return s;
     }();
     push(one({&f, 0, 0, {}}, statement), f);
@@ -205,20 +207,20 @@ class Expansion {
 
   Instr one(const Frame& frame, const Statement& s) {
     std::string why = "instruction " + s.opcode;
-    int closest = 0;
+    int closest = -1;
     const auto families = forms().find(s.opcode);
     if (families != forms().end()) {
       for (const Decode decode : families->second) {
+        Decoder decoder(code_, frame, s);
         try {
-          Decoder decoder(code_, frame, s);
           decode(decoder);
           decoder.finish();
           return decoder.instr;
         } catch (const Unsupported& reason) {
-          if (how_close(reason.why) >= closest) {
-            closest = how_close(reason.why);
-            why = reason.why;
-          }
+          const int close = how_close(decoder, reason.why);
+          if (close < closest) continue;
+          closest = close;
+          why = reason.why;
         }
       }
     }
@@ -297,6 +299,7 @@ TypeInfo Decoder::take_type() {
       return type_info(statement_.modifiers[i]);
     }
   }
+  done();  // what is left is no type we know
   throw Unsupported{"a type is missing"};
 }
 
@@ -305,6 +308,8 @@ void Decoder::done() const {
     if (!taken_[i]) throw Unsupported{"modifier ." + statement_.modifiers[i]};
   }
 }
+
+int Decoder::taken() const { return int(std::count(taken_.begin(), taken_.end(), true)); }
 
 const Operand& Decoder::operand(size_t index) const {
   if (index >= statement_.operands.size()) throw Unsupported{"an operand is missing"};

@@ -42,6 +42,7 @@ class Decoder {
   TypeInfo take_type();  // the first type left; Unsupported if none
   bool next_is_type() const;
   void done() const;  // Unsupported if a modifier is left
+  int taken() const;  // how many modifiers were
 
   size_t operands() const { return statement_.operands.size(); }
   const Operand& operand(size_t index) const;
@@ -107,7 +108,7 @@ struct Form {
 };
 // One list per file of isa/. An opcode may stand in several lists, or twice in one (add: integer, float,
 // half): they are tried in turn, each with a fresh Decoder, until one does not throw Unsupported. What is
-// reported if none fits is the reason of the last.
+// reported if none fits is the reason of the one that came closest.
 std::vector<Form>
 integer_forms();  // integer.cpp: arithmetic, logic, shifts, comparison, selection, moves, bit fields
 std::vector<Form> floating_forms();  // floating.cpp: f32 and f64

@@ -47,7 +47,8 @@ constexpr size_t kColumns = 100, kIndent = 10;
 
 std::string demangled(const std::string& name) {
   int status = 0;
-  char* text = name.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status) : nullptr;
+  char* text =
+      name.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status) : nullptr;
   std::string whole = status == 0 && text ? text : name;
   std::free(text);
   const std::string anonymous = "(anonymous namespace)::";
@@ -88,7 +89,8 @@ std::string block_text(const Block& b) {
 
 std::string thread_text(const Warp& w, int lane) {
   const int(&extent)[3] = w.block->grid->launch.block;
-  const int t = w.thread_of(lane), at[3] = {t % extent[0], t / extent[0] % extent[1], t / extent[0] / extent[1]};
+  const int t = w.thread_of(lane),
+            at[3] = {t % extent[0], t / extent[0] % extent[1], t / extent[0] / extent[1]};
   return "lane " + std::to_string(lane) + " (thread " + coordinates(at, extent) + ")";
 }
 
@@ -129,7 +131,8 @@ std::string squeezed(const std::string& text) {
 
 std::string shown_path(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path relative = std::filesystem::relative(path, std::filesystem::current_path(error), error);
+  const std::filesystem::path relative =
+      std::filesystem::relative(path, std::filesystem::current_path(error), error);
   if (!error && !relative.empty() && relative.native().rfind("..", 0) != 0) return relative.string();
   const std::filesystem::path whole(path);
   const std::filesystem::path folder = whole.parent_path().filename();
@@ -201,19 +204,23 @@ std::string other_party(const Warp& from, int lane, const Party& party) {
     who += ": ";
     if (!party.likewise.empty() || __builtin_popcount(party.lanes) > 1) who += "each ";
   }
-  return field("other", wrapped(who + party.did) + (party.instr ? "\n" + std::string(kIndent, ' ') + place_of(*party.instr) : ""));
+  return field("other", wrapped(who + party.did) +
+                            (party.instr ? "\n" + std::string(kIndent, ' ') + place_of(*party.instr) : ""));
 }
 
-std::string report(const char* title, FaultKind kind, const Warp& w, const Instr& in, int lane, const std::string& what,
-                   const std::string& cause, const std::vector<Party>& others) {
+std::string report(const char* title, FaultKind kind, const Warp& w, const Instr& in, int lane,
+                   const std::string& what, const std::string& cause, const std::vector<Party>& others) {
   constexpr size_t kMostOthers = 8;
   const Grid& grid = *w.block->grid;
-  std::string text = std::string(title) + " " + fault_name(kind) + " in " + short_name(grid.launch.code->function->name) + "\n";
+  std::string text = std::string(title) + " " + fault_name(kind) + " in " +
+                     short_name(grid.launch.code->function->name) + "\n";
   text += field("what", wrapped(what));
   text += field("where", place_of(in));
-  text += field("who", block_text(*w.block) + ", warp " + std::to_string(w.index) + (lane < 0 ? "" : ", " + thread_text(w, lane)));
+  text += field("who", block_text(*w.block) + ", warp " + std::to_string(w.index) +
+                           (lane < 0 ? "" : ", " + thread_text(w, lane)));
   for (size_t i = 0; i < std::min(others.size(), kMostOthers); ++i) text += other_party(w, lane, others[i]);
-  if (others.size() > kMostOthers) text += field("other", "and " + std::to_string(others.size() - kMostOthers) + " more");
+  if (others.size() > kMostOthers)
+    text += field("other", "and " + std::to_string(others.size() - kMostOthers) + " more");
   text += field("likely", wrapped(cause));
   text += field("order", std::to_string(grid.order.seed) + (grid.order.skew ? ":skew" : ":fair"));
   text += field("read", std::string("common/emu/README.md#") + fault_name(kind));
@@ -269,7 +276,8 @@ std::string place_of(const Instr& in) {
     // Of a wrapper from another file the line that calls it says more.
     const bool wrapper = at.caller_line > 0 && at.caller_file != at.file;
     const std::string own = source_line(*in.module, at.file, at.line, !wrapper);
-    const std::string caller = at.caller_line > 0 ? source_line(*in.module, at.caller_file, at.caller_line, true) : "";
+    const std::string caller =
+        at.caller_line > 0 ? source_line(*in.module, at.caller_file, at.caller_line, true) : "";
     if (wrapper && !caller.empty()) {
       text = caller + next + "through " + own + next;
     } else if (!own.empty()) {
@@ -279,11 +287,12 @@ std::string place_of(const Instr& in) {
   return text + "PTX line " + std::to_string(in.statement->line) + ": " + squeezed(in.statement->text);
 }
 
-void raise(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what, const std::string& cause,
-           const std::vector<Party>& others) {
-  if (!(warp.block->grid->allowed >> int(kind) & 1)) raise_final(kind, warp, instr, lane, what, cause, others);
+void raise(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+           const std::string& cause, const std::vector<Party>& others) {
+  if (!(warp.block->grid->allowed >> int(kind) & 1))
+    raise_final(kind, warp, instr, lane, what, cause, others);
   static std::mutex mutex;
-  static std::set<std::pair<const Instr*, FaultKind>> seen;
+  static auto& seen = *new std::set<std::pair<const Instr*, FaultKind>>;
   std::lock_guard lock(mutex);
   if (seen.insert({&instr, kind}).second) {
     std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
@@ -296,8 +305,9 @@ void raise_final(FaultKind kind, const Warp& warp, const Instr& instr, int lane,
 }
 
 void raise_launch(const Launch& launch, const std::string& what, const std::string& cause) {
-  throw Fault(FaultKind::launch, std::string("fault launch in ") + short_name(launch.code->function->name) + "\n" + field("what", wrapped(what)) +
-                                     field("likely", wrapped(cause)) + field("read", "common/emu/README.md#launch"));
+  throw Fault(FaultKind::launch, std::string("fault launch in ") + short_name(launch.code->function->name) +
+                                     "\n" + field("what", wrapped(what)) + field("likely", wrapped(cause)) +
+                                     field("read", "common/emu/README.md#launch"));
 }
 
 }  // namespace gg::emu

@@ -133,6 +133,8 @@ struct Warp {
   std::shared_ptr<WgmmaState> wgmma;
   std::shared_ptr<BulkGroups> bulk;
   Clock clock;                   // race.h
+  Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
+  Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
   size_t agent = 0;              // its number in the cluster
   bool cluster_arrived = false;  // at the cluster barrier, of this generation
   uint64_t cluster_generation = 0;
@@ -173,6 +175,8 @@ struct Block {
   int threads = 0;
 };
 
+struct ClusterTrace;  // trace.cpp
+
 // An effect that happens by itself some time after it was asked for: a bulk copy, say. The scheduler calls
 // `complete` once, as soon or as late as the order wants.
 struct Effect {
@@ -200,6 +204,7 @@ struct Cluster {
   // ends of warps.
   uint64_t changes = 0;
   const Allocation* last_buffer = nullptr;  // where its last access of global memory was
+  std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
 };
 
 struct TensorMapChanges;  // isa/tensormap.cpp
@@ -231,6 +236,7 @@ struct Grid {
   GlobalMemory* memory = nullptr;
   uint64_t params_address = 0;  // the parameter block as device memory, for generic addresses
   Order order;
+  int multiprocessors = 0;  // of the device: %nsmid
   bool races = true;
   uint32_t allowed = 0;                           // bits of FaultKind: warn instead of fault
   std::shared_ptr<TensorMapChanges> tensor_maps;  // changed by this launch
@@ -242,6 +248,9 @@ InstrCounts& counts_of(const Instr& instr);
 // barrier.cpp: lanes of the warp have ended. Threads that have ended are waited for no longer.
 void threads_ended(Warp& warp);
 
+// mbarrier.cpp: the barrier that a lane last asked about, and what it lacks, for reports.
+std::string asked_mbarrier(Warp& warp, int lane);
+
 // decode.cpp. An instruction it does not know faults when it is executed. `global_symbols`: device addresses
 // of the module's .global and .const variables.
 std::unique_ptr<Code> decode(const Module& module, const Function& function,
@@ -252,6 +261,7 @@ std::unique_ptr<Code> decode(const Module& module, const Function& function,
 struct RunOptions {
   Order order;
   int workers = 0;
+  int multiprocessors = 132;  // of the device it plays
   bool races = true;
   uint32_t allowed = 0;
 };

@@ -50,6 +50,7 @@ void Races::resize(size_t bytes, size_t agents, const Block& block) {
   write_instrs_.assign(cells, 0);
   reads_.clear();
   reads_.resize((cells + kPage - 1) / kPage);
+  equals_.clear();
 }
 
 // The bytes of a cell that [offset, offset + width) covers, as four bits.
@@ -76,6 +77,8 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
             "issuer waits at",
             {{&warp_of(w.agent), &wrote, -1, "wrote it"}});
     }
+    if (w.bytes & kEquals)
+      check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
     if (access == Access::strong) continue;
     auto& page = reads_[cell / kPage];
     if (!page) page = std::make_unique<Read[]>(kPage * agents_);
@@ -87,16 +90,55 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
   }
 }
 
-void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+// PTX ISA, "Coherence Order": two writes that race have no order, and nothing else is undefined about them.
+// So what they leave is certain if they write the same bytes: those that memory holds, the first one's.
+bool Races::same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const {
+  for (size_t i = 0; i < 4; ++i) {
+    if (bytes >> i & 1 && block_->shared.bytes[cell * 4 + i] != values[cell * 4 + i - offset]) return false;
+  }
+  return true;
+}
+
+// The stores that the last one has raced with, for who has not learnt of them.
+void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, uint8_t bytes, size_t offset,
+                         bool writing, const uint8_t* values) {
+  for (const Equal& e : equals_.at(cell)) {
+    const uint8_t common = e.write.bytes & bytes;
+    if (e.write.agent == agent_of(warp) || warp.clock[e.write.agent] >= e.write.ticks || !common) continue;
+    if (writing && values && same_values(cell, common, offset, values)) continue;
+    conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.instr);
+  }
+}
+
+// Before a store of the warp becomes the last one: keeps those that it races with. kEquals if there are any.
+uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
+  const Write last = writes_[cell];
+  std::vector<Equal>& equals = equals_[cell];
+  std::erase_if(equals, [&](const Equal& e) {
+    return warp.clock[e.write.agent] >= e.write.ticks || (keep_last && e.write.agent == last.agent);
+  });
+  if (keep_last) equals.push_back({last, write_instrs_[cell]});
+  if (!equals.empty()) return kEquals;
+  equals_.erase(cell);
+  return 0;
+}
+
+void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
+                  const uint8_t* values) {
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     Write& w = writes_[cell];
     const uint8_t bytes = bytes_of(cell, offset, width);
+    bool equal = false;
     if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes &&
         !(access == Access::strong && w.access == Access::strong)) {
-      conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
+      equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
+      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
     }
+    uint8_t more = 0;
+    if (w.bytes & kEquals) check_equals(warp, instr, lane, cell, bytes, offset, true, values);
+    if (equal || w.bytes & kEquals) more = keep_equals(warp, cell, equal);
     if (const Read* reads = reads_[cell / kPage].get()) {
       reads += cell % kPage * agents_;
       for (size_t a = 0; a < agents_; ++a) {
@@ -105,7 +147,7 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
       }
     }
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
-    w = {now, uint16_t(self), uint8_t(joins ? w.bytes | bytes : bytes), access};
+    w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
     write_instrs_[cell] = instr.index;
   }
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -60,8 +61,9 @@ class Races {
   // meets ordinary writes that no fence has handed on.
   void read(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
             Access access = Access::plain);
+  // Two stores of the same value do not race: `values`, null if not known.
   void write(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
-             Access access = Access::plain);
+             Access access = Access::plain, const uint8_t* values = nullptr);
 
  private:
   struct Write {
@@ -75,17 +77,27 @@ class Races {
     int32_t instr : 28 = 0;
     uint32_t bytes : 4 = 0;  // of the four, those read in this step
   };
+  static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
+  struct Equal {
+    Write write;
+    int32_t instr = 0;
+  };
   static constexpr size_t kPage = 64;  // cells
   [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
                                   bool wrote, size_t agent, int32_t other) const;
 
+  bool same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const;
+  [[gnu::noinline]] void check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, uint8_t bytes,
+                                      size_t offset, bool writing, const uint8_t* values);
+  [[gnu::noinline]] uint8_t keep_equals(const Warp& warp, size_t cell, bool keep_last);
   const Warp& warp_of(size_t agent) const;
 
   const Block* block_ = nullptr;  // whose memory it is
   size_t agents_ = 0;
   std::vector<Write> writes_;
-  std::vector<int32_t> write_instrs_;           // index into the code, for the report
-  std::vector<std::unique_ptr<Read[]>> reads_;  // by page: [cell][agent]
+  std::vector<int32_t> write_instrs_;            // index into the code, for the report
+  std::vector<std::unique_ptr<Read[]>> reads_;   // by page: [cell][agent]
+  std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one
 };
 
 }  // namespace gg::emu

@@ -61,8 +61,8 @@ uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
   if (n == "%laneid") return uint64_t(lane);
   if (n == "%warpid") return uint64_t(w.index);
   if (n == "%nwarpid") return b.warps.size();
-  if (n == "%smid") return uint64_t(b.linear) % 132;
-  if (n == "%nsmid") return 132;
+  if (n == "%smid") return uint64_t(b.linear % b.grid->multiprocessors);
+  if (n == "%nsmid") return uint64_t(b.grid->multiprocessors);
   if (n == "%lanemask_eq") return 1ull << lane;
   if (n == "%lanemask_lt") return (1ull << lane) - 1;
   if (n == "%lanemask_le") return (2ull << lane) - 1;
@@ -414,6 +414,7 @@ int runnable(const Warp& w) {
 // What the lanes of a fragment do where nobody can go on.
 Party stuck(Warp& w, const Fragment& f, const Code& code) {
   Party party{&w, &code.instrs[size_t(f.pc)], -1, "", f.mask == w.live ? 0 : f.mask};
+  const int lane = __builtin_ctz(f.mask);  // polled() runs the warp on
   if (f.parked) {
     party.did = "waits here for the other lanes of its warp";
   } else if (f.ready) {
@@ -421,7 +422,9 @@ Party stuck(Warp& w, const Fragment& f, const Code& code) {
     party.did = f.waits_for ? f.waits_for() : "waits";
   } else if (const Instr* asks = runnable(w) == 1 ? polled(w, code) : nullptr) {
     party.instr = asks;
-    party.did = "asks here again and again and always gets the same answer";
+    party.did = asks->statement->opcode == "mbarrier"
+                    ? "asks here again and again: " + asked_mbarrier(w, lane)
+                    : "asks here again and again and always gets the same answer";
   } else {
     party.did = "runs without end";
   }
@@ -458,8 +461,8 @@ const char* deadlock_cause(const std::vector<Party>& parties) {
     if (!p.instr) continue;
     const bool waits = p.did.rfind("waits", 0) == 0;
     const Statement& s = *p.instr->statement;
-    runs = runs || !waits;
-    at_mbarrier = at_mbarrier || (waits && s.opcode == "mbarrier");
+    runs = runs || (!waits && s.opcode != "mbarrier");
+    at_mbarrier = at_mbarrier || s.opcode == "mbarrier";
     at_barrier = at_barrier || (waits && (s.opcode == "bar" || s.opcode == "barrier"));
   }
   if (runs)
@@ -855,6 +858,7 @@ void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& op
   grid.launch = launch;
   grid.memory = &memory;
   grid.order = options.order;
+  grid.multiprocessors = options.multiprocessors;
   grid.races = options.races;
   grid.allowed = options.allowed;
   if (!launch.params.empty()) {

@@ -213,6 +213,58 @@ std::vector<Mistake> order_mistakes() {
                   ", 4, sums;\nst.shared.u32 [%r10], %r0;\n");
   };
   all.push_back({"race_two_writers", FaultKind::race, same_place("%r3"), same_place("%r4"), block});
+  // All warps store to one word, which is no race if they store the same.
+  const auto clear = [](const char* value, const char* type) {
+    return kernel(std::string(".shared .align 4 .b32 sum;\nst.shared.") + type + " [sum], " + value + ";\n" +
+                  "bar.sync 0;\nld.shared." + type + " %r10, [sum];\n");
+  };
+  all.push_back({"race_two_values", FaultKind::race, clear("%r4", "u32"), clear("7", "u32"), block});
+  all.push_back(
+      {"race_two_values_of_a_byte", FaultKind::race, clear("%r4", "u8"), clear("%r1", "u8"), block});
+  // Warp 0 stores one thing more, before or behind the other's: what lasts is uncertain then.
+  const auto then = [&](const char* wait, const char* sync_all) {
+    return kernel(std::string(R"(
+    .shared .align 4 .b32 sum;
+    mov.u32 %r20, 0;
+    setp.eq.u32 %p1, %r4, )") +
+                  wait + R"(;
+    SLOW:
+    add.u32 %r20, %r20, 1;
+    setp.lt.and.u32 %p0, %r20, 1000, %p1;
+    @%p0 bra SLOW;
+    st.shared.u32 [sum], 7;
+    )" + sync_all +
+                  R"(
+    mov.u32 %r20, 0;
+    WAIT:
+    add.u32 %r20, %r20, 1;
+    setp.lt.u32 %p0, %r20, 3000;
+    @%p0 bra WAIT;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 st.shared.u32 [sum], 8;
+    )");
+  };
+  all.push_back({"race_another_value_after_the_first_store", FaultKind::race, then("1", ""),
+                 then("1", sync.c_str()), block});
+  all.push_back({"race_another_value_after_the_second_store", FaultKind::race, then("0", ""),
+                 then("0", sync.c_str()), block});
+  const auto read_by_some = [](const char* barrier) {
+    return kernel(std::string(R"(
+    .shared .align 4 .b32 sum;
+    st.shared.u32 [sum], 7;
+    setp.ge.u32 %p0, %r4, 1;
+    )") + barrier +
+                  R"(
+    @%p0 ld.shared.u32 %r10, [sum];)");
+  };
+  all.push_back({"race_read_behind_some_who_store_a_value", FaultKind::race,
+                 read_by_some("@%p0 bar.sync 1, 64;"), read_by_some("bar.sync 1, 96;"), config_of(1, 96)});
+  const auto read_between = [&](const char* sync) {
+    return kernel(std::string(".shared .align 4 .b32 sum;\nst.shared.u32 [sum], 7;\n") + sync +
+                  "\nld.shared.u32 %r10, [sum];\n");
+  };
+  all.push_back({"race_read_of_a_value_that_all_store", FaultKind::race, read_between("bar.warp.sync -1;"),
+                 read_between(sync.c_str()), block});
   all.push_back({"uninit_register_in_a_branch", FaultKind::uninit_register,
                  kernel("setp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 [%rd2], %r10;\n"),
                  kernel("mov.u32 %r10, 0;\nsetp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 "
@@ -365,6 +417,33 @@ std::vector<Mistake> waiting_mistakes() {
   const Config block = config_of(1, 64);
   all.push_back({"deadlock_nobody_arrives", FaultKind::deadlock, mbarrier(wait),
                  mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + wait), block});
+  const std::string poll = R"(
+    WAIT:
+    mbarrier.test_wait.parity.shared::cta.b64 %p1, [full], 0;
+    @!%p1 bra WAIT;
+    )";
+  all.push_back({"deadlock_polled_barrier", FaultKind::deadlock,
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + poll, "2"),
+                 mbarrier("@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n" + poll, "1"), block});
+  // A word from thread 0 to the other warp. Relaxed arrivals and waits order it only with a fence.
+  const auto handed = [&](const std::string& arrive, const std::string& polled, const std::string& fence) {
+    return mbarrier("@%p0 st.shared.u32 [stage], 5;\n" + arrive + "WAIT:\nmbarrier.try_wait.parity." +
+                    polled + "shared::cta.b64 %p1, [full], 0;\n@!%p1 bra WAIT;\n" + fence +
+                    "ld.shared.u32 %r10, [stage];\n");
+  };
+  const std::string relaxed = "@%p0 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [full];\n",
+                    ordered = "@%p0 mbarrier.arrive.shared::cta.b64 _, [full];\n",
+                    fence = "fence.acq_rel.cta;\n";
+  all.push_back({"race_relaxed_arrival", FaultKind::race, handed(relaxed, "", ""),
+                 handed(fence + relaxed, "", ""), block});
+  all.push_back({"race_fence_behind_the_relaxed_arrival", FaultKind::race,
+                 handed(relaxed + "@%p0 " + fence, "", ""), handed("fence.release.cta;\n" + relaxed, "", ""),
+                 block});
+  all.push_back({"race_relaxed_wait", FaultKind::race, handed(ordered, "relaxed.cta.", ""),
+                 handed(ordered, "relaxed.cta.", fence), block});
+  all.push_back({"race_relaxed_wait_and_a_release", FaultKind::race,
+                 handed(ordered, "relaxed.cta.", "fence.release.cta;\n"),
+                 handed(ordered, "relaxed.cta.", "fence.acquire.cta;\n"), block});
   const auto load = [&](const char* bytes, const std::string& then) {
     return mbarrier(std::string("@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], ") + bytes +
                     ";\n@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%rd1], "
@@ -415,6 +494,23 @@ std::vector<Mistake> waiting_mistakes() {
   };
   all.push_back({"exit_before_the_neighbour_has_read", FaultKind::exit, peer(""),
                  peer("barrier.cluster.arrive;\nbarrier.cluster.wait;"), config_of(2, 32, 2)});
+  const auto relaxed_peer = [](const std::string& before) {
+    return kernel(R"(
+    .shared .align 4 .u32 cell;
+    st.shared.u32 [cell], %r1;
+    )" + before + R"(
+    barrier.cluster.arrive.relaxed;
+    barrier.cluster.wait;
+    mov.u32 %r10, %cluster_ctarank;
+    xor.b32 %r10, %r10, 1;
+    mov.u32 %r11, cell;
+    mapa.shared::cluster.u32 %r11, %r11, %r10;
+    ld.shared::cluster.u32 %r12, [%r11];
+    barrier.cluster.arrive;
+    barrier.cluster.wait;)");
+  };
+  all.push_back({"race_relaxed_arrival_of_a_cluster", FaultKind::race, relaxed_peer(""),
+                 relaxed_peer("fence.acq_rel.cluster;"), config_of(2, 32, 2)});
   return all;
 }
 
@@ -601,6 +697,27 @@ TEST_P(Mistakes, ItsCorrectionIsNot) {
 
 INSTANTIATE_TEST_SUITE_P(Planted, Mistakes, testing::ValuesIn(mistakes()),
                          [](const auto& info) { return info.param.name; });
+
+// Most opcodes have several forms, for integers, floats, copies: the report is of the one that was meant.
+TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"add.rn.u32 %r10, %r0, %r0;", "modifier .rn"},
+      {"add.cold.f32 %f0, %f0, %f0;", "modifier .cold"},
+      {"fma.rn.relu.f32 %f0, %f0, %f0, %f0;", "modifier .relu"},
+      {"mul.lo.u32 %rd3, %r0, %r0;", "register %rd3 has another size than .u32"},
+      {"cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f0;", "modifier .e2m1x2"},
+      {"cp.async.cg.cold.shared.global [%r0], [%rd0], 16;", "modifier .cold"},
+      {"cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r0, "
+       "%r0, %r0}], [%r0];",
+       "modifier .im2col"},
+      {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.cold.f32 [%rd0], [%r0], %r0;",
+       "modifier .cold"},
+  };
+  for (const auto& [statement, reason] : cases) {
+    const std::string report = report_of(kernel(statement), config_of(1, 32), {}, {}, 1);
+    EXPECT_NE(report.find("not supported: " + reason + "\n"), std::string::npos) << report;
+  }
+}
 
 TEST(Faults, EveryKindIsPlanted) {
   std::vector<Mistake> all = mistakes();

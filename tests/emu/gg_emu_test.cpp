@@ -4,13 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "../process.h"
+#include "tests/emu/trace_file.h"
+#include "tests/process.h"
 
 namespace {
 
 using testing_gg::Outcome;
 
 const std::string kPrograms = std::string(GG_BINARY_DIR) + "/bin/";
+const std::string kEndsEarly = std::string(GG_BINARY_DIR) + "/tests/ends_early";
 const std::string kRuntimeTest = std::string(GG_BINARY_DIR) + "/tests/runtime_test";
 
 Outcome gg_emu(const std::vector<std::string>& words) {
@@ -40,7 +42,9 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--order", "-1", "x"}, "--order -1"},
       {{"--allow", "race,rain", "x"}, "\"rain\" is no kind of fault"},
       {{"--allow", "", "x"}, "\"\" is no kind of fault"},
-      {{"--trace", "t.json", "x"}, "--trace is not supported"},
+      {{"--trace"}, "--trace wants a value"},
+      {{"--trace", "/no/such/folder/t.json", "x"}, "/no/such/folder/t.json"},
+      {{"--trace", "/dev/null", "x"}, "/dev/null: is there and is no plain file"},
       {{"no-such-program"}, "there is no program no-such-program"},
       {{"/no/such/program"}, "there is no program /no/such/program"},
       {{kPrograms + "gg-emu"}, "does not link libcudart.so.13"},
@@ -91,6 +95,54 @@ TEST(GgEmu, ReportsCounts) {
   EXPECT_TRUE(says(outcome.err, "counts of ")) << outcome.err;
   EXPECT_TRUE(says(outcome.err, "instructions_move")) << outcome.err;
   EXPECT_FALSE(says(outcome.out, "instructions")) << outcome.out;
+}
+
+// Slices are loaded, waited for and multiplied, and the sums are stored behind the last of them.
+TEST(GgEmu, TracesATensorCoreKernel) {
+  const std::string id = "03_tensor_cores";
+  if (!testing_gg::is_built(id)) GTEST_SKIP() << id << " is not in this build";
+  const testing_gg::Folder folder;
+  const std::string file = folder.at("trace.json");
+  const Outcome outcome =
+      gg_emu({"--trace", file, testing_gg::program(id), "--device", "emu", "--set", "smoke"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(says(outcome.err, "trace.json: events: ")) << outcome.err;
+  const testing_gg::TraceFile trace = testing_gg::read_trace(file);
+  ASSERT_FALSE(trace.warps.empty());
+  int multiplying = 0;
+  for (const auto& [where, row] : trace.warps) {
+    EXPECT_TRUE(says(trace.blocks.at(where.first), "chapter::grouped_gemm")) << trace.blocks.at(where.first);
+    std::string order;
+    for (const std::string& kind : testing_gg::kinds_of(row)) order += kind[0];
+    const size_t first = order.find('m');
+    if (first == order.npos) continue;  // a block without rows
+    ++multiplying;
+    EXPECT_LT(order.find('l'), order.find('w')) << order;
+    EXPECT_LT(order.find('w'), first) << order;
+    EXPECT_LT(order.find('w', first), order.rfind('m')) << "no wait between the slices: " << order;
+    EXPECT_GT(order.find('e'), order.rfind('m')) << order;
+    for (const testing_gg::TraceEvent& event : row) {
+      EXPECT_TRUE(event.ended);
+      EXPECT_EQ(event.kind == "mma", says(event.first, "mma.sync")) << event.first;
+    }
+  }
+  EXPECT_GT(multiplying, 0);
+}
+
+// On a device the process ends, and the work with it. Here too, and what is left behind is whole.
+TEST(GgEmu, MainMayReturnWhileAThreadLaunches) {
+  const testing_gg::Folder folder;
+  const std::string file = folder.at("trace.json");
+  for (const char* what : {"one", "many"}) {
+    for (int trial = 0; trial < 8; ++trial) {
+      const Outcome outcome = gg_emu({"--report", "--trace", file, kEndsEarly, what});
+      EXPECT_EQ(outcome.code, 5) << what << "\n" << outcome.err;
+      EXPECT_EQ(outcome.out, "main returns\n");
+      EXPECT_TRUE(says(outcome.err, "counts of small")) << outcome.err;
+      EXPECT_FALSE(says(outcome.err, "slow")) << outcome.err;  // it has not ended
+      EXPECT_GE(testing_gg::read_trace(file).blocks.size(), 1u);
+    }
+  }
 }
 
 TEST(GgEmu, EndsAtAFaultUnlessItIsAllowed) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tests/emu/foreign/ptx_run.h"
+#include "tests/emu/trace_file.h"
 
 namespace {
 
@@ -405,6 +406,36 @@ END:
 }
 )";
 
+TEST(GgPtx, MultiprocessorsAreTheDevices) {
+  const std::string text = header() + R"(
+.visible .entry which(.param .u64 x)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, %nsmid; mov.u32 %r2, %smid; mov.u32 %r3, %ctaid.x;
+  mul.wide.u32 %rd2, %r3, 8;
+  add.s64 %rd1, %rd1, %rd2;
+  st.global.v2.u32 [%rd1], {%r1, %r2};
+  ret;
+}
+)";
+  for (const auto& [device, count] :
+       {std::pair{"a100", 108u}, std::pair{"h200", 132u}, std::pair{"b200", 148u}}) {
+    const Files files;
+    const std::string file = files.npy("x.npy", std::vector<uint32_t>(2 * 150, 9999));
+    const Outcome outcome = gg_ptx({files.ptx(text), "--like", device, "--buf", "x=out:" + file, "--entry",
+                                    "which", "--grid", "150", "--block", "1", "--arg", "x"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const gg::NpyArray array = gg::read_npy(file);
+    std::vector<uint32_t> values(2 * 150);
+    std::memcpy(values.data(), array.data.data(), array.data.size());
+    for (size_t i = 0; i < values.size(); i += 2) {
+      EXPECT_EQ(values[i], count) << device;
+      EXPECT_LT(values[i + 1], count) << device;
+    }
+  }
+}
+
 TEST(GgPtx, VariablesOfTheModule) {
   const Files files;
   for (const int branch : {0, 1, 2}) {
@@ -435,6 +466,118 @@ TEST(GgPtx, ReportsCounts) {
   EXPECT_NE(outcome.err.find("scale"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("global_load_bytes"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("256"), std::string::npos) << outcome.err;
+}
+
+// A load, a barrier, a product, a store, with a few other instructions between.
+const std::string kEachKind = header() + R"(
+.visible .entry each(.param .u64 x)
+{
+  .reg .b32 %r<9>; .reg .f32 %f<5>; .reg .b64 %rd<5>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd1, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd1];
+  add.u32 %r2, %r2, 1;
+  ld.global.u32 %r3, [%rd1];
+  bar.sync 0;
+  mov.f32 %f1, 0f00000000;
+  mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r2, %r3}, {%r2}, {%f1, %f1, %f1, %f1};
+  st.global.f32 [%rd1], %f1;
+  setp.lt.u32 %p1, %r1, 32;
+  @%p1 bar.sync 1, 64;
+  ret;
+}
+)";
+
+Outcome trace_each(const Files& files, const std::string& file, const std::string& grid,
+                   const std::string& block) {
+  return gg_ptx({files.ptx(kEachKind), "--report", "--trace", file, "--buf", "x=zero:256", "--launch", "each",
+                 "--grid", grid, "--block", block, "--arg", "x"});
+}
+
+TEST(GgPtx, TracesWhatWarpsDo) {
+  const Files files;
+  const std::string file = files.at("trace.json");
+  const std::string early = kEachKind.substr(0, kEachKind.find("setp")) + "ret;\n}\n";
+  std::vector<std::string> words = {files.ptx(early), "--report", "--trace", file, "--buf", "x=zero:256"};
+  for (const char* grid : {"3", "20"})
+    words.insert(words.end(), {"--launch", "each", "--grid", grid, "--block", "64", "--arg", "x"});
+  const Outcome outcome = gg_ptx(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("launches: 2, blocks: 19; left out, "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("in all: blocks: 4\n"), std::string::npos) << outcome.err;
+  EXPECT_NE(text_of(file).find("in all: blocks: 4\""), std::string::npos) << "the file says it too";
+  const testing_gg::TraceFile trace = testing_gg::read_trace(file);
+  EXPECT_EQ(trace.blocks.size(), 19u);
+  EXPECT_EQ(trace.blocks.at(1), "launch 0: each, block 0");
+  EXPECT_EQ(trace.blocks.at(19), "launch 1: each, block 15");
+  EXPECT_EQ(trace.warps.size(), 2 * 19u);
+  for (const auto& [where, row] : trace.warps) {
+    EXPECT_EQ(testing_gg::kinds_of(row, true),
+              (std::vector<std::string>{"other", "load", "wait", "other", "mma", "epilogue", "other"}));
+    EXPECT_EQ(row[1].instructions, 3);  // the addition between two loads is theirs
+    EXPECT_NE(row[2].first.find("bar.sync 0"), std::string::npos) << row[2].first;
+  }
+  // Warp 0 comes to the barrier first and waits until warp 1 has come too.
+  EXPECT_GE(trace.warps.at({1, 0})[2].end, trace.warps.at({1, 1})[2].begin);
+  EXPECT_EQ(trace.instructions, 2 * 19 * 12);
+  EXPECT_NE(outcome.err.find("instructions                          " + std::to_string(2 * 23 * 12)),
+            std::string::npos)
+      << outcome.err;
+
+  const std::string first = text_of(file);
+  EXPECT_EQ(gg_ptx(words).code, 0);
+  EXPECT_EQ(text_of(file), first) << "another trace of the same run";
+}
+
+// 60,000 events in one launch and four launches in all are more than a trace keeps.
+TEST(GgPtx, LongTracesAreCutAndSaySo) {
+  const Files files;
+  const std::string file = files.at("trace.json");
+  const std::string text = header() + R"(
+.visible .entry turns(.param .u64 x)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, 0;
+LOOP:
+  ld.global.u32 %r2, [%rd1];
+  bar.sync 0;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 30000;
+  @%p1 bra LOOP;
+  ret;
+}
+)";
+  std::vector<std::string> words = {files.ptx(text), "--trace", file, "--buf", "x=zero:256"};
+  for (int i = 0; i < 5; ++i)
+    words.insert(words.end(), {"--launch", "turns", "--grid", "1", "--block", "32", "--arg", "x"});
+  const Outcome outcome = gg_ptx(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("in all: blocks: 1; cut short, for their many events: blocks: 4\n"),
+            std::string::npos)
+      << outcome.err;
+  const std::string all = text_of(file);
+  size_t events = 0;
+  for (size_t at = 0; (at = all.find("\"ph\":\"X\"", at)) != all.npos; ++at) ++events;
+  EXPECT_GE(events, 200'000u);
+  EXPECT_LT(events, 200'050u);
+  EXPECT_EQ(all.find("launch 4: turns"), all.npos) << "the others fill the trace";
+}
+
+// What led to a fault is there too.
+TEST(GgPtx, TracesUpToAFault) {
+  const Files files;
+  const std::string file = files.at("trace.json");
+  const Outcome outcome = trace_each(files, file, "1", "64");
+  EXPECT_TRUE(reports(outcome, {"deadlock"}));
+  const testing_gg::TraceFile trace = testing_gg::read_trace(file);
+  const testing_gg::TraceEvent &last = trace.warps.at({1, 0}).back(), &other = trace.warps.at({1, 1}).back();
+  EXPECT_EQ(last.kind, "wait");
+  EXPECT_FALSE(last.ended);
+  EXPECT_GE(last.end, other.end);
+  EXPECT_TRUE(other.ended);
 }
 
 TEST(GgPtx, HelpListsOptionsAndFaults) {
@@ -719,6 +862,15 @@ TEST(GgPtx, FilesThatCannotBeWrittenAreCode4) {
   const std::string missing = files.at("no/such/folder/y.npy");
   const Outcome outcome = gg_ptx({files.ptx(kScale), "--buf", "y=out:" + missing + ",f4,64", "--entry",
                                   "nothing", "--grid", "1", "--block", "1"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(one_line_with(outcome.err, missing)) << outcome.err;
+}
+
+TEST(GgPtx, TracesThatCannotBeWrittenAreCode4) {
+  const Files files;
+  const std::string missing = files.at("no/such/folder/t.json");
+  const Outcome outcome =
+      gg_ptx({files.ptx(kScale), "--trace", missing, "--entry", "nothing", "--grid", "1", "--block", "1"});
   EXPECT_EQ(outcome.code, 4);
   EXPECT_TRUE(one_line_with(outcome.err, missing)) << outcome.err;
 }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ class Program {
     std::vector<uint64_t> addresses;
     for (const Buffer& buffer : buffers) {
       addresses.push_back(memory_.allocate(buffer.size()));
-      std::memcpy(memory_.unchecked(addresses.back()), buffer.data(), buffer.size());
+      std::copy(buffer.begin(), buffer.end(), memory_.unchecked(addresses.back()));
     }
     if (config.freed >= 0) memory_.release(addresses[size_t(config.freed)]);
     launch.params = buffer_of(addresses);
@@ -67,7 +68,7 @@ class Program {
     launch.dynamic_shared = config.dynamic_shared;
     gg::emu::run_launch(launch, memory_, config.options, counts);
     for (size_t i = 0; i < buffers.size(); ++i) {
-      std::memcpy(buffers[i].data(), memory_.unchecked(addresses[i]), buffers[i].size());
+      std::copy_n(memory_.unchecked(addresses[i]), buffers[i].size(), buffers[i].begin());
     }
   }
 

@@ -212,7 +212,10 @@ Next cluster_arrive(Warp& w, const Instr& in, Mask) {
   }
   w.cluster_arrived = true;
   w.cluster_generation = c.barrier.generation;
-  if (in.variant) release(w, c.barrier.clock);  // .relaxed publishes nothing
+  if (in.variant)
+    release(w, c.barrier.clock);
+  else
+    c.barrier.clock.join(w.released);  // .relaxed
   ++c.barrier.arrived;
   complete(c);
   return Next::go_on;

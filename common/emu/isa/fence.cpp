@@ -12,11 +12,20 @@ namespace {
 
 Next nothing(Warp&, const Instr&, Mask) { return Next::go_on; }
 
-// membar and fence: the warp publishes what it knows and learns what others published by fences.
-Next fence(Warp& w, const Instr&, Mask) {
+enum : uint8_t { kAcquire = 1, kRelease = 2 };
+
+// membar and fence: the warp learns what others published by fences and what its relaxed waits have seen; it
+// publishes what it knows, through relaxed arrivals that follow too. PTX ISA, "Release and Acquire Patterns".
+Next fence(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
-  acquire(w, c.fences);
-  release(w, c.fences);
+  if (in.variant & kAcquire) {
+    acquire(w, c.fences);
+    acquire(w, w.observed);
+  }
+  if (in.variant & kRelease) {
+    w.released = w.clock;
+    release(w, c.fences);
+  }
   return Next::go_on;
 }
 Next proxy_fence(Warp& w, const Instr&, Mask) {
@@ -28,6 +37,7 @@ void decode_membar(Decoder& d) {
   if (d.take("proxy")) throw Unsupported{"this membar"};
   if (d.take_one({"cta", "gl", "sys"}) < 0) throw Unsupported{"this membar"};
   d.done();
+  d.instr.variant = kAcquire | kRelease;
   d.instr.run = fence;
 }
 void decode_fence(Decoder& d) {
@@ -46,11 +56,14 @@ void decode_fence(Decoder& d) {
     }
     return d.done();
   }
+  d.instr.variant = kAcquire | kRelease;
   if (d.take("mbarrier_init")) {
     if (!d.take("release") || !d.take("cluster")) throw Unsupported{"this fence"};
     return d.done();
   }
-  if (d.take_one({"sc", "acq_rel", "acquire", "release"}) < 0) throw Unsupported{"this fence"};
+  const int order = d.take_one({"sc", "acq_rel", "acquire", "release"});
+  if (order < 0) throw Unsupported{"this fence"};
+  if (order >= 2) d.instr.variant = order == 2 ? kAcquire : kRelease;
   d.take_one({"sync_restrict::shared::cluster", "sync_restrict::shared::cta"});
   if (d.take_one({"cta", "cluster", "gpu", "sys"}) < 0) throw Unsupported{"this fence"};
   d.done();

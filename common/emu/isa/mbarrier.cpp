@@ -161,7 +161,7 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
     }
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
     if (!(in.variant & kRelaxed)) release(w, who.clock);
-    mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? nullptr : &who.clock);
+    mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? &w.released : &who.clock);
   }
   return Next::go_on;
 }
@@ -238,12 +238,12 @@ uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, co
   return b.phase - age;
 }
 
-std::string wait_text(const Block& block, int warp, size_t offset, uint64_t phase) {
+std::string asked_text(const Block& block, int warp, size_t offset, uint64_t phase) {
   const BarrierAt at{const_cast<Block*>(&block), offset};
   const auto found = block.mbarriers->live.find(offset);
-  if (found == block.mbarriers->live.end()) return "waits at " + name_of(at) + ", which was invalidated";
+  if (found == block.mbarriers->live.end()) return name_of(at) + ", which was invalidated";
   const Mbarrier& b = found->second;
-  std::string text = "waits at " + name_of(at) + " for parity " + std::to_string(phase & 1) + ": " + lacks(b);
+  std::string text = name_of(at) + " for parity " + std::to_string(phase & 1) + ": " + lacks(b);
   const uint64_t seen = b.seen[size_t(warp)];
   if (phase > seen) {
     text += "; " + std::to_string(phase) + " phases have ended, this warp has waited for " +
@@ -301,7 +301,7 @@ void suspend(Warp& w, Mask m, const Asked& a, Mbarriers& all) {
   for (Lanes l(m); l; ++l) {
     const std::pair<size_t, uint64_t> one{a.at[*l].offset, a.phase[*l]};
     if (std::find(awaited.begin(), awaited.end(), one) == awaited.end()) awaited.push_back(one);
-    all.waits[size_t(w.thread_of(*l))] = {true, a.phase[*l], all.given_up};
+    all.waits[size_t(w.thread_of(*l))] = {true, a.phase[*l], all.given_up, a.at[*l].offset};
   }
   w.running->ready = [&all, awaited, given_up = all.given_up] {
     return all.given_up != given_up || std::any_of(awaited.begin(), awaited.end(), [&](const auto& one) {
@@ -310,7 +310,7 @@ void suspend(Warp& w, Mask m, const Asked& a, Mbarriers& all) {
            });
   };
   w.running->waits_for = [&w, one = awaited[0]] {
-    return wait_text(*w.block, w.index, one.first, one.second);
+    return "waits at " + asked_text(*w.block, w.index, one.first, one.second);
   };
   give_up_when_stuck(*w.block);
 }
@@ -330,11 +330,14 @@ Next wait(Warp& w, const Instr& in, Mask m) {
   }
   for (Lanes l(m); l; ++l) {
     const bool ended = a.ended >> *l & 1;
-    all.waits[size_t(w.thread_of(*l))].on = false;
+    all.waits[size_t(w.thread_of(*l))] = {false, a.phase[*l], all.given_up, a.at[*l].offset};
     w.at<uint8_t>(in.d)[*l] = ended;
     if (!ended) continue;
     Mbarrier& b = all.live[a.at[*l].offset];
-    if (in.variant2 == 0) acquire(w, b.ended);
+    if (in.variant2 == 0)
+      acquire(w, b.ended);
+    else
+      w.observed.join(b.ended);  // .relaxed
     b.seen[size_t(w.index)] = std::max(b.seen[size_t(w.index)], a.phase[*l] + 1);
   }
   return Next::go_on;
@@ -504,8 +507,8 @@ void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, c
   if (arrivals < 1 || arrivals > b.pending) {
     raise_final(
         FaultKind::mbarrier, *who.warp, *who.instr, who.lane,
-        name_of(at) + " gets " + std::to_string(arrivals) + (arrivals == 1 ? " arrival" : " arrivals") + " where phase " +
-            std::to_string(b.phase) + " lacks " + std::to_string(b.pending) + " of " +
+        name_of(at) + " gets " + std::to_string(arrivals) + (arrivals == 1 ? " arrival" : " arrivals") +
+            " where phase " + std::to_string(b.phase) + " lacks " + std::to_string(b.pending) + " of " +
             std::to_string(b.count),
         arrivals < 1
             ? "an arrival counts at least once"
@@ -518,6 +521,11 @@ void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, c
   b.pending -= arrivals;
   if (clock) b.arriving.join(*clock);
   end_phase_if_complete(*at.block, b);
+}
+
+std::string asked_mbarrier(Warp& w, int lane) {
+  const Mbarriers::Wait& asked = mbarriers_of(*w.block).waits[size_t(w.thread_of(lane))];
+  return asked_text(*w.block, w.index, asked.offset, asked.phase);
 }
 
 std::vector<Form> mbarrier_forms() {

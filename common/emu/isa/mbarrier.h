@@ -32,9 +32,10 @@ struct Mbarrier {
 
 struct Mbarriers {
   std::map<size_t, Mbarrier> live;  // by offset in shared memory
-  struct Wait {                     // of a lane, suspended in try_wait
-    bool on = false;
+  struct Wait {                     // the newest of a lane
+    bool on = false;                // it is suspended, in try_wait
     uint64_t phase = 0, given_up = 0;
+    size_t offset = 0;  // of the barrier
   };
   std::vector<Wait> waits;   // by thread, whole warps
   uint64_t given_up = 0;     // times that all suspended lanes were sent on with false

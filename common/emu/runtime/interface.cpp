@@ -29,7 +29,7 @@ void set_order(uint64_t seed, int skew) {
 void counts(void (*each)(void* context, const char* counter, uint64_t value), void* context) {
   std::vector<Counter> counters;
   api([&](Runtime& rt) {
-    counters = summarise(rt.counts);
+    counters = summarise(rt.counts());
     return cudaSuccess;
   });
   for (const Counter& counter : counters) each(context, counter.name.c_str(), counter.value);
@@ -37,7 +37,7 @@ void counts(void (*each)(void* context, const char* counter, uint64_t value), vo
 
 void reset_counts() {
   api([](Runtime& rt) {
-    rt.counts.clear();
+    rt.set_counts({});
     return cudaSuccess;
   });
 }

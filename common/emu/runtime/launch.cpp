@@ -183,7 +183,10 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
   return runtime.streams.submit(request.stream, cudaGraphNodeTypeKernel, [&runtime, launch] {
     if (!runtime.settings.launches.empty())
       std::ofstream(runtime.settings.launches, std::ios::app) << launch.code->function->name << '\n';
-    run_launch(launch, runtime.memory, runtime.settings.run, &runtime.counts);
+    const Trace::Recording recording(runtime.trace.get(), launch);
+    Counts counts = runtime.counts();
+    run_launch(launch, runtime.memory, runtime.settings.run, &counts);
+    runtime.set_counts(std::move(counts));
     return cudaSuccess;
   });
 }

@@ -149,6 +149,7 @@ cudaError_t Programs::ready(Runtime& runtime, CUkern_st& kernel) {
     return refuse(cudaErrorInvalidDeviceFunction, "the program's PTX has no kernel " + kernel.name);
   }
   kernel.code = decode(*kernel.program->module, *function, kernel.program->symbols);
+  if (runtime.trace) runtime.trace->attach(*kernel.code);
   kernel.function = function;
   const auto registers = kernel.program->registers.find(kernel.name);
   if (registers != kernel.program->registers.end()) kernel.registers = registers->second;

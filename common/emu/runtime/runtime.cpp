@@ -15,17 +15,30 @@
 #include "common/emu/counts.h"
 #include "common/emu/host_memory.h"
 #include "common/emu/runtime/settings.h"
+#include "common/npy.h"
 
 namespace gg::emu {
 namespace {
 
 thread_local std::unique_lock<std::mutex>* held = nullptr;
 
-[[noreturn]] void end_program(const std::string& text) {
+[[noreturn]] void end_program(const std::string& text, int code = 3) {
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
-  _exit(3);
+  _exit(code);
+}
+
+void write_trace(Runtime& runtime) {
+  if (!runtime.trace) return;
+  std::fflush(stdout);
+  try {
+    write_file(runtime.settings.trace, runtime.trace->json());
+    std::fprintf(stderr, "gg-emu: %s: %s\n", runtime.settings.trace.c_str(),
+                 runtime.trace->summary().c_str());
+  } catch (const Error& error) {
+    end_program(std::string("gg-emu: ") + error.what() + "\n", int(error.code));
+  }
 }
 
 size_t page() { return size_t(sysconf(_SC_PAGESIZE)); }
@@ -43,15 +56,32 @@ Runtime& Runtime::get() {
   return *runtime;
 }
 
+// What the program is to leave behind. A launch that still runs in another thread goes on meanwhile, and ends
+// with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
   memory_total_ = total_host_bytes();
   memory_at_start_ = std::min(free_host_bytes(), memory_total_);
+  if (!settings.trace.empty()) {
+    require_writable(settings.trace);
+    trace = std::make_unique<Trace>();
+    std::atexit([] { write_trace(Runtime::get()); });
+  }
   if (settings.report) {
     std::atexit([] {
       std::fflush(stdout);
-      print_report(stderr, Runtime::get().counts);
+      print_report(stderr, Runtime::get().counts());
     });
   }
+}
+
+Counts Runtime::counts() {
+  std::lock_guard lock(counts_mutex_);
+  return counts_;
+}
+
+void Runtime::set_counts(Counts counts) {
+  std::lock_guard lock(counts_mutex_);
+  counts_ = std::move(counts);
 }
 
 const Device& Runtime::device() {
@@ -61,6 +91,7 @@ const Device& Runtime::device() {
                                               : programs.all_fit(90) || !programs.all_fit(100) ? "h200"
                                                                                                : "b200"));
     if (settings.multiprocessors > 0) device_->multiprocessors = settings.multiprocessors;
+    settings.run.multiprocessors = device_->multiprocessors;
   }
   return *device_;
 }
@@ -111,7 +142,7 @@ const HostVisible* Runtime::visible(uint64_t address) const {
 }
 
 cudaError_t refuse(cudaError_t error, const std::string& why) {
-  static std::set<std::string> said;
+  static auto& said = *new std::set<std::string>;  // never destroyed: see Runtime::get
   if (said.insert(why).second) {
     std::fflush(stdout);
     std::fprintf(stderr, "gg-emu: %s\n", why.c_str());
@@ -143,6 +174,7 @@ cudaError_t run_locked(cudaError_t (*body)(void*), void* context) {
   try {
     error = body(context);
   } catch (const Fault& fault) {
+    write_trace(Runtime::get());
     end_program(fault.what());
   } catch (const std::bad_alloc&) {
     error = cudaErrorMemoryAllocation;

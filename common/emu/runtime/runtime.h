@@ -18,6 +18,7 @@
 #include "common/emu/runtime/program.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
+#include "common/emu/trace.h"
 
 namespace gg::emu {
 
@@ -46,8 +47,13 @@ class Runtime {
   GlobalMemory memory;
   Programs programs;
   Streams streams;
-  Counts counts;
-  std::mutex mutex;
+  std::unique_ptr<Trace> trace;  // null: not asked for
+  std::mutex mutex;              // of the calls: one runs at a time, a launch to its end
+
+  // Counts of the launches that have ended. A program may end while one still runs in another thread, so they
+  // have a mutex of their own.
+  Counts counts();
+  void set_counts(Counts counts);
 
  private:
   Runtime();
@@ -55,6 +61,8 @@ class Runtime {
   std::unique_ptr<Device> device_;
   std::map<uint64_t, HostVisible> visible_;
   size_t memory_total_ = 0, memory_at_start_ = 0;
+  Counts counts_;
+  std::mutex counts_mutex_;
 };
 
 // Says that a function, or a use of one, is not supported, once for each sentence; returns

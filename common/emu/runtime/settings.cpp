@@ -61,6 +61,7 @@ Settings read_settings() {
   if (!order.empty()) settings.run.order = parse_order("GG_EMU_ORDER", order);
   if (!allow.empty()) settings.run.allowed = parse_allowed("GG_EMU_ALLOW", allow);
   settings.report = !environment("GG_EMU_REPORT").empty();
+  settings.trace = environment("GG_EMU_TRACE");
   settings.ptx = environment("GG_EMU_PTX");
   settings.launches = environment("GG_EMU_LAUNCHES");
   settings.multiprocessors = std::atoi(environment("GG_EMU_MULTIPROCESSORS").c_str());

@@ -15,6 +15,7 @@ struct Settings {
   std::string like;     // GG_EMU_LIKE=a100|h100|h200|b200; empty: by the program's PTX
   RunOptions run;       // GG_EMU_ORDER=S[:fair|skew], GG_EMU_ALLOW=KIND[,KIND]
   bool report = false;  // GG_EMU_REPORT=1
+  std::string trace;    // GG_EMU_TRACE=FILE; empty: none
   // For tests/mutants. GG_EMU_PTX=FILE: PTX to run in place of the program's own. GG_EMU_LAUNCHES=FILE: gets
   // the names of the kernels launched, a line each. GG_EMU_MULTIPROCESSORS=N: fewer than the device has, so
   // that persistent kernels walk many tiles on a small problem.

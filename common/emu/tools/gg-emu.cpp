@@ -19,6 +19,7 @@
 
 #include "common/emu/faults.h"
 #include "common/emu/runtime/settings.h"
+#include "common/npy.h"
 
 namespace {
 
@@ -39,7 +40,10 @@ void print_help() {
       "  --order S[:fair|skew]       order of warps and of asynchronous effects, default 0:fair\n"
       "  --report                    counts of each kernel on stderr when the program ends\n"
       "  --allow KIND[,KIND]         warn about these faults and go on\n"
-      "  --trace FILE                not there yet\n"
+      "  --trace FILE                what each warp did, for chrome://tracing and Perfetto: load, mma, wait, "
+      "epilogue,\n"
+      "                              other. The axis is issue order, 1 us for each warp instruction, not "
+      "time\n"
       "  --help                      this text\n\n"
       "A fault ends the program with code 3. The kinds:\n");
   for (int i = 0; i < gg::emu::kFaultKinds; ++i) {
@@ -75,7 +79,9 @@ int take_options(int argc, char** argv) {
     } else if (option == "--report") {
       setenv("GG_EMU_REPORT", "1", 1);
     } else if (option == "--trace") {
-      throw UsageError("--trace is not supported yet");
+      const std::string file = value(option);
+      gg::require_writable(file);
+      setenv("GG_EMU_TRACE", std::filesystem::absolute(file).c_str(), 1);
     } else {
       throw UsageError("there is no option " + option + ": gg-emu --help lists them");
     }

@@ -22,6 +22,7 @@
 #include "common/emu/runtime/device.h"
 #include "common/emu/runtime/tensor_map.h"
 #include "common/emu/tools/gg_ptx_command.h"
+#include "common/emu/trace.h"
 #include "common/npy.h"
 
 namespace gg::emu {
@@ -209,11 +210,15 @@ class Launches {
            const Buffers& buffers)
       : command_(command), module_(module), device_(device), memory_(memory), buffers_(buffers) {}
 
-  void prepare(const std::map<std::string, uint64_t>& symbols) {
+  void prepare(const std::map<std::string, uint64_t>& symbols, Trace* trace) {
+    trace_ = trace;
     for (const LaunchSpec& spec : command_.launches) {
       const Function& kernel = find(spec.entry);
       std::unique_ptr<Code>& code = codes_[&kernel];
-      if (!code) code = decode(module_, kernel, symbols);
+      if (!code) {
+        code = decode(module_, kernel, symbols);
+        if (trace) trace->attach(*code);
+      }
       Launch launch;
       launch.code = code.get();
       launch.dynamic_shared = spec.shared_bytes;
@@ -230,7 +235,12 @@ class Launches {
   }
 
   void run(Counts* counts) {
-    for (const Launch& launch : launches_) run_launch(launch, memory_, command_.run, counts);
+    RunOptions options = command_.run;
+    options.multiprocessors = device_.multiprocessors;
+    for (const Launch& launch : launches_) {
+      const Trace::Recording recording(trace_, launch);
+      run_launch(launch, memory_, options, counts);
+    }
   }
 
  private:
@@ -428,11 +438,20 @@ class Launches {
   const Device& device_;
   GlobalMemory& memory_;
   const Buffers& buffers_;
+  Trace* trace_ = nullptr;
   std::map<const Function*, std::unique_ptr<Code>> codes_;
   std::vector<Launch> launches_;
 };
 
+void write_trace(const Command& command, const Trace& trace) {
+  if (command.trace.empty()) return;
+  std::fflush(stdout);
+  write_file(command.trace, trace.json());
+  std::fprintf(stderr, "gg-ptx: %s: %s\n", command.trace.c_str(), trace.summary().c_str());
+}
+
 void run(const Command& command) {
+  if (!command.trace.empty()) require_writable(command.trace);
   const std::unique_ptr<Module> module = read_module(command.file);
   const Device& device = choose_device(command, *module);
   GlobalMemory memory;
@@ -445,11 +464,18 @@ void run(const Command& command) {
     refuse(command.file, error.what());
   }
   Launches launches(command, *module, device, memory, buffers);
-  launches.prepare(symbols);
+  Trace trace;
+  launches.prepare(symbols, command.trace.empty() ? nullptr : &trace);
   Counts counts;
-  launches.run(&counts);
+  try {
+    launches.run(&counts);
+  } catch (const Fault&) {  // what led to it
+    write_trace(command, trace);
+    throw;
+  }
   std::fflush(stdout);
   buffers.write_outputs();
+  write_trace(command, trace);
   if (command.report) print_report(stderr, counts);
 }
 

@@ -298,6 +298,8 @@ class Reader {
   bool global_option(const std::string& o) {
     if (o == "--help") {
       command_.help = true;
+    } else if (o == "--trace") {
+      command_.trace = value(o);
     } else if (o == "--report") {
       command_.report = true;
     } else if (o == "--arch") {
@@ -504,6 +506,8 @@ the machine
   --order S[:fair|skew]         order of warps and of asynchronous effects (default 0:fair)
   --allow KIND[,KIND]           warn about these faults and go on
   --report                      counts of each kernel, on stderr
+  --trace FILE                  what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,
+                                other. The axis is issue order, 1 us for each warp instruction, not time
   --help                        this text
 
 exit codes: 0 done, 2 bad usage or input, 3 a fault (its report is on stderr), 4 a result could not be

@@ -216,6 +216,18 @@ def statistics(x, out, which, n, N: tl.constexpr):
     tl.store(which + row * 3 + 2, tl.xor_sum(v.to(tl.int32, bitcast=True), 0))
 
 
+@build("cluster_sums_90a", 90, "x:*fp32 y:*fp32", {"num_ctas": 4}, M=64, N=128)
+@triton.jit
+def cluster_sums(x, y, M: tl.constexpr, N: tl.constexpr):
+    """Sums of columns, maxima of rows and the sum of all of a tile that lies in four blocks of a cluster."""
+    rows = tl.arange(0, M)
+    cols = tl.arange(0, N)
+    tile = tl.load(x + rows[:, None] * N + cols[None, :])
+    tl.store(y + cols, tl.sum(tile, 0))
+    tl.store(y + N + rows, tl.max(tile, 1))
+    tl.store(y + N + M, tl.sum(tile))
+
+
 @triton.jit
 def linear(a, b, c, d):
     """x -> a x + b, then x -> c x + d."""

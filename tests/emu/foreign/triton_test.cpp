@@ -11,6 +11,7 @@
 
 #include "common/formats.h"
 #include "tests/emu/foreign/ptx_run.h"
+#include "tests/emu/trace_file.h"
 
 namespace {
 
@@ -224,8 +225,23 @@ TEST(Triton, MatmulOfSpecialisedWarps) {
   map_argument(run, "d", "bf16", kM, kN);
   run.arg(whole(kK));
   finish(run);
-  run.run_in_every_order({"--allow", "race"});  // warps 0 to 3 write the same word of shared memory
+  run.run_in_every_order();  // warps 0 to 3 write the same word of shared memory, with the same value
   EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+
+  // A trace shows the roles: warps that load by TMA, and warps that wait, multiply and store.
+  ASSERT_EQ(run.run({"--trace", run.path("trace.json")}).code, 0);
+  std::string roles[2];
+  for (const auto& [where, row] : testing_gg::read_trace(run.path("trace.json")).warps) {
+    std::string order;
+    for (const std::string& kind : testing_gg::kinds_of(row)) order += kind[0];
+    const bool loads = order.find('l') != order.npos, multiplies = order.find('m') != order.npos;
+    if (loads) roles[0] += multiplies ? "?" : "l";
+    const bool in_turns = order.find("mm") == order.npos && order[0] == 'w';
+    if (multiplies)
+      roles[1] += in_turns && std::count(order.begin(), order.end(), 'm') == kK / 64 ? "m" : "?";
+  }
+  EXPECT_EQ(roles[0], std::string(4, 'l'));      // one warp of each of four blocks
+  EXPECT_EQ(roles[1], std::string(4 * 4, 'm'));  // four
 }
 
 void expect_close(const std::vector<float>& got, const std::vector<double>& wanted, double relative,
@@ -294,6 +310,25 @@ TEST(Triton, Softmax) {
     for (int i = 0; i < kN; ++i) wanted.push_back(std::exp(double(x[size_t(row * kN + i)])) / total);
   }
   expect_close(run.result<float>("y"), wanted, 1e-5, 0);
+}
+
+// A tile in four blocks: sums go through the shared memory of the neighbours, and all sums are exact.
+TEST(Triton, SumsInACluster) {
+  constexpr int kM = 64, kN = 128;
+  const std::vector<int> x = whole_numbers(kM * kN, 1000, 26);
+  std::vector<float> wanted(kN + kM + 1, 0);
+  for (int row = 0; row < kM; ++row) {
+    const auto begin = x.begin() + row * kN;
+    for (int col = 0; col < kN; ++col) wanted[size_t(col)] += float(begin[col]);
+    wanted[size_t(kN + row)] = float(*std::max_element(begin, begin + kN));
+  }
+  wanted.back() = float(std::accumulate(x.begin(), x.end(), 0));
+  PtxRun run = start("cluster_sums_90a", "cluster_sums", "4", 128);
+  run.in("x", std::vector<float>(x.begin(), x.end())).out("y", std::vector<float>(wanted.size(), NAN));
+  run.arg("x").arg("y");
+  finish(run);
+  run.run_in_every_order();
+  EXPECT_EQ(run.result<float>("y"), wanted);
 }
 
 TEST(Triton, Statistics) {
@@ -378,7 +413,7 @@ TEST(Triton, Histogram) {
   for (const char* name : {"x", "counts", "sums", "most", "halves"}) run.arg(name);
   run.arg(whole(kN));
   finish(run);
-  run.run_in_every_order({"--allow", "race"});  // all warps clear the bins
+  run.run_in_every_order();  // all warps clear the bins
   std::vector<int32_t> counts(kBins), most(8, -1);
   for (int i = 0; i < kN; ++i) {
     ++counts[size_t(x[size_t(i)])];
