@@ -27,6 +27,10 @@ NONE = "–"
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
+COUNTERS = """instructions instructions_mma instructions_ldmatrix instructions_cp_async instructions_ldst
+    instructions_warp global_load_bytes global_load_sectors global_store_bytes global_store_sectors shared_wavefronts
+    shared_bank_conflicts barrier_waits multiply_adds useful_multiply_adds""".split()
 
 
 def write(path, text):
@@ -163,9 +167,16 @@ def counts_table(data, chapter):
     if chapter.id not in who:
         return "Nothing is counted yet."
     found = [data.counts[each, "smoke", "0:fair"] for each in who]
-    lines = [[f"`{counter}`", *(f"{some.get(counter, 0)}" for some in found)]
-             for counter in found[-1] if any(some.get(counter) for some in found)]
-    return table(["counter", *who], 1, lines) + "\n\nSet `smoke` on the emulator, order 0:fair."
+
+    def used(counter):  # that there are no bank conflicts says something where there is shared memory
+        return any(some.get(counter.replace("bank_conflicts", "wavefronts")) for some in found)
+
+    lines = [[f"`{counter}`", *(f"{some.get(counter, 0):,}" for some in found)]
+             for counter in filter(used, COUNTERS)]
+    wasted = [1 - some["useful_multiply_adds"] / some["multiply_adds"] for some in found]
+    lines.append(["wasted multiply-adds", *(f"{100 * part:.0f} %" for part in wasted)])
+    return table(["counter", *who], 1, lines) + "\n\nSet `smoke` on the emulator, order 0:fair. " \
+        f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
 
 
 def fill(readme, text, mark="table", optional=False):

@@ -47,8 +47,9 @@ def row(chapter, name, m, tflops, **changed):
 
 def counted(chapter, conflicts, name="smoke", order="0:fair"):
     """The lines of a chapter's counts, of 1000 useful FLOP."""
-    counters = dict(instructions=7, global_load_bytes=640, global_store_bytes=128, global_atomic_bytes=0,
-                    shared_bank_conflicts=conflicts, useful_multiply_adds=500)
+    counters = dict(instructions=7, global_load_sectors=20, global_store_sectors=4, global_atomic_sectors=0,
+                    shared_wavefronts=30, shared_bank_conflicts=conflicts, instructions_mma=0,
+                    barrier_waits=0, global_load_bytes=600, multiply_adds=2000, useful_multiply_adds=500)
     return [dict(zip(COUNT_COLUMNS, (chapter, name, order, *each))) for each in counters.items()]
 
 
@@ -169,7 +170,8 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in there.iterdir()), ["01_naive.csv", "02_tiled.csv"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "`shared_bank_conflicts`")[1:], ["3", "5"])
-        self.assertNotIn("global_atomic_bytes", (self.repo / "chapters/02_tiled/README.md").read_text())
+        self.assertEqual(self.cells("chapters/02_tiled/README.md", "wasted")[1:], ["75 %", "75 %"])
+        self.assertNotIn("instructions_mma", (self.repo / "chapters/02_tiled/README.md").read_text())
         save(tour / "01.counts.csv", counted("01_naive", 4), COUNT_COLUMNS)
         self.run_tool(publish, "--run", tour)
         found = {key: some["shared_bank_conflicts"] for key, some in read_counts(there).items()}
@@ -186,7 +188,7 @@ class PlotsTest(unittest.TestCase):
         _, out, _ = self.run_tool(plot, "--data", self.data, "--data", tour, "--out", self.repo / "out")
         self.assertIn("plots: counts: ", out)
         text = (self.repo / "out/counts.svg").read_text()
-        for word in (">768<", ">12<", ">0<", ">counted<", "counted by the emulator in order 0:fair"):
+        for word in (">768<", ">30 (12)<", ">30 (0)<", ">not counted<", "counted by the emulator in order 0:fair"):
             self.assertIn(word, text)
         self.assertNotIn(">77<", text)
 
