@@ -217,7 +217,8 @@ def counts(plt, data):
         return 32 * sum(c[f"global_{way}_sectors"] for way in ("load", "store", "atomic"))
 
     panels = [("global memory: bytes of the 32-byte sectors that warps touch", bytes_moved),
-              ("shared memory: wavefronts (of them, what bank conflicts cost)", lambda c: c["shared_wavefronts"]),
+              ("shared memory: wavefronts (of them, what bank conflicts cost)",
+               lambda c: c["shared_wavefronts"]),
               ("instructions of warps", lambda c: c["instructions"])]
     names = [chapter.id for chapter in data.chapters]
     fig, ax = canvas(plt, "What each chapter asks of the machine",
