@@ -212,28 +212,46 @@ def counts(plt, data):
     found = [results.smoke_counts(data.counts, chapter.id)[1] for chapter in data.chapters]
     if not any(found):
         raise NoData("no chapter was counted on set smoke in order 0:fair")
+
+    def bytes_moved(c):
+        return 32 * sum(c[f"global_{way}_sectors"] for way in ("load", "store", "atomic"))
+
+    panels = [("global memory: bytes of the 32-byte sectors that warps touch", bytes_moved),
+              ("shared memory: wavefronts (of them, what bank conflicts cost)",
+               lambda c: c["shared_wavefronts"]),
+              ("instructions of warps", lambda c: c["instructions"])]
     names = [chapter.id for chapter in data.chapters]
-    fig, above = canvas(plt, "What each chapter asks of memory",
-                        "for 1000 useful FLOP of its smoke set: bytes of global memory",
-                        width=max(8, 3 + 0.72 * len(names)), bottom=76, right=14)
-    box, part = above.get_position(), 0.41
-    below = fig.add_axes([box.x0, box.y0, box.width, part * box.height])
-    above.set_position([box.x0, box.y0 + (1 - part) * box.height, box.width, part * box.height])
-    below.text(0, 1.06, "wavefronts of shared memory that bank conflicts cost", transform=below.transAxes,
-               color=GREY)
-    for ax, counters in [(above, ["global_load_bytes", "global_store_bytes", "global_atomic_bytes"]),
-                         (below, ["shared_bank_conflicts"])]:
-        values = [c and sum(c.get(each, 0) for each in counters) / (c["useful_multiply_adds"] / 500)
-                  for c in found]
-        ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(0, 1.25 * max(value or 0 for value in values) or 1))
-        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names] if ax is below else [])
+    fig, ax = canvas(plt, "What each chapter asks of the machine",
+                     "counts for 1000 useful FLOP of its smoke set; log scales",
+                     width=max(8, 3 + 0.72 * len(names)), bottom=76, right=14)
+    box = ax.get_position()
+    ax.set_axis_off()
+    for place, (told, count) in enumerate(panels):
+        height = box.height / len(panels)
+        low = box.y0 + (len(panels) - 1 - place) * height
+        ax = fig.add_axes([box.x0, low, box.width, 0.62 * height])
+        ax.text(0, 1.08, told, transform=ax.transAxes, color=GREY, va="bottom")
+        values = [c and count(c) / kiloflop(c) for c in found]
+        some = [value for value in values if value] or [1]
+        floor, room = min(some) / 2, (max(some) / min(some)) ** 0.35  # above the bars, for their numbers
+        ax.set(xlim=(-0.5, len(names) - 0.5), yscale="log", ylim=(floor, 2 * max(some) * room))
+        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
+        ax.tick_params(labelbottom=place == len(panels) - 1)
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
         ax.grid(axis="x", visible=False)
-        for x, value in enumerate(values):
-            ax.bar(x, value or 0, width=0.76, color=colour(names[x]))
-            text = "not\ncounted" if value is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-            ax.annotate(text, (x, value or 0), xytext=(0, 2), textcoords="offset points", ha="center",
-                        va="bottom", color=GREY if value is None else DARK)
+        for x, (c, value) in enumerate(zip(found, values)):
+            ax.bar(x, max((value or 0) - floor, 0), bottom=floor, width=0.76, color=colour(names[x]))
+            text = "not counted" if c is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+            if c and place == 1:
+                text += f" ({c['shared_bank_conflicts'] / kiloflop(c):.3g})"
+            ax.annotate(text, (x, value or floor), xytext=(0, 2), textcoords="offset points", ha="center",
+                        va="bottom", color=GREY if c is None else DARK)
     return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
+
+
+def kiloflop(counters):
+    return counters["useful_multiply_adds"] / 500
 
 
 def colour(chapter_id):

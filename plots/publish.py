@@ -5,7 +5,8 @@
   cmake --build build --target publish        # the only thing that changes plots/ and the tables
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
-<!-- /counts -->; the rest of a README is left as it is.
+<!-- /counts -->, what ncu_counts.py found in the emulator's README between <!-- ncu --> and <!-- /ncu -->; the
+rest of a README is left as it is.
 """
 
 import argparse
@@ -20,13 +21,17 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, BadData, best_peer, provenance, read_chapters,  # noqa: E402
-                     read_counts, read_csv, smoke_counts)
+from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, BadData, best_peer, provenance,  # noqa: E402
+                     read_chapters, read_counts, read_csv, smoke_counts)
 
 NONE = "–"
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
+COUNTERS = """instructions instructions_mma instructions_ldmatrix instructions_cp_async instructions_ldst
+    instructions_warp global_load_bytes global_load_sectors global_store_bytes global_store_sectors
+    shared_wavefronts shared_bank_conflicts barrier_waits multiply_adds useful_multiply_adds""".split()
 
 
 def write(path, text):
@@ -166,9 +171,39 @@ def counts_table(data, chapter):
     who, found = [chapter.id], [counted]
     if before:
         who, found = [chapter.previous, *who], [before, *found]
-    lines = [[f"`{counter}`", *(f"{some.get(counter, 0)}" for some in found)]
-             for counter in found[-1] if any(some.get(counter) for some in found)]
-    return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair."
+
+    def used(counter):  # that there are no bank conflicts says something where there is shared memory
+        return any(some.get(counter.replace("bank_conflicts", "wavefronts")) for some in found)
+
+    lines = [[f"`{counter}`", *(f"{some.get(counter, 0):,}" for some in found)]
+             for counter in filter(used, COUNTERS)]
+    wasted = [1 - some["useful_multiply_adds"] / some["multiply_adds"] for some in found]
+    lines.append(["wasted multiply-adds", *(f"{100 * part:.0f} %" for part in wasted)])
+    return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair. " \
+        f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
+
+
+def ncu_table(rows):
+    """Counts of a GPU (plots/ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
+    cells, same = {}, 0
+    for row in rows:
+        emulator, gpu = int(row["emulator"]), int(row["gpu"])
+        same += emulator == gpu
+        problem = f"`{row['set']}`: G={row['groups']}, M={row['m_total']} (≤ {row['m_max']}), " \
+                  f"N={row['n']}, K={row['k']}"
+        cells.setdefault((problem, row["counter"], row["way"]), {})[row["chapter"]] = \
+            "same" if emulator == gpu else f"{100 * gpu / emulator:.4g} %" if emulator else f"{gpu:,} for 0"
+    chapters = sorted({row["chapter"] for row in rows})
+    lines, before = [], ""
+    for (problem, counter, way), found in cells.items():
+        lines.append([problem if problem != before else "", f"`{counter}`", way,
+                      *(found.get(chapter, NONE) for chapter in chapters)])
+        before = problem
+    facts = [" and ".join(sorted({row[column] for row in rows})) for column in ("device", "cuda", "ncu")]
+    where = "{} · CUDA {} · Nsight Compute {}".format(*facts)
+    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {row['commit'][:10]}" for row in rows))
+    return table(["problem", "counter", "on the GPU", *chapters], 3, lines) + \
+        f"\n\n{same} of {len(rows)} are the same. {where} · {when}."
 
 
 def fill(readme, text, mark="table", optional=False):
@@ -195,6 +230,10 @@ def main():
             collect(args.run, plots / "data")
             collect_counts(args.run, plots / "data" / "emulator")
         data = plot.Data([plots / "data"], args.gpu, read_chapters(args.repo))
+        counted = [row for path in sorted((plots / "data").glob("*/ncu.csv"))
+                   for row in read_csv(path, NCU_COLUMNS)]
+        if counted:
+            fill(args.repo / "common" / "emu" / "README.md", ncu_table(counted), "ncu")
         fill(args.repo / "README.md", ladder_table(data))
         for chapter in data.chapters:
             fill(chapter.readme, chapter_table(data, chapter))

@@ -12,6 +12,8 @@ COLUMNS = (
     "power_w,version"
 ).split(",")
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
+NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
+               "date").split(",")  # of plots/ncu_counts.py
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
 
@@ -31,7 +33,7 @@ def read_csv(path, columns=COLUMNS):
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS):
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:

@@ -16,10 +16,11 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
+import ncu_counts  # noqa: E402
 import plot  # noqa: E402
 import publish  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, BadData, newest, read_chapters, read_counts,  # noqa: E402
-                     read_rows)
+from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, BadData, newest, read_chapters,  # noqa: E402
+                     read_counts, read_csv, read_rows)
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
@@ -47,8 +48,9 @@ def row(chapter, name, m, tflops, **changed):
 
 def counted(chapter, conflicts, name="smoke", order="0:fair"):
     """The lines of a chapter's counts, of 1000 useful FLOP."""
-    counters = dict(instructions=7, global_load_bytes=640, global_store_bytes=128, global_atomic_bytes=0,
-                    shared_bank_conflicts=conflicts, useful_multiply_adds=500)
+    counters = dict(instructions=7, global_load_sectors=20, global_store_sectors=4, global_atomic_sectors=0,
+                    shared_wavefronts=30, shared_bank_conflicts=conflicts, instructions_mma=0,
+                    barrier_waits=0, global_load_bytes=600, multiply_adds=2000, useful_multiply_adds=500)
     return [dict(zip(COUNT_COLUMNS, (chapter, name, order, *each))) for each in counters.items()]
 
 
@@ -169,7 +171,8 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in there.iterdir()), ["01_naive.csv", "02_tiled.csv"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "`shared_bank_conflicts`")[1:], ["3", "5"])
-        self.assertNotIn("global_atomic_bytes", (self.repo / "chapters/02_tiled/README.md").read_text())
+        self.assertEqual(self.cells("chapters/02_tiled/README.md", "wasted")[1:], ["75 %", "75 %"])
+        self.assertNotIn("instructions_mma", (self.repo / "chapters/02_tiled/README.md").read_text())
         save(tour / "01.counts.csv", counted("01_naive", 4), COUNT_COLUMNS)
         self.run_tool(publish, "--run", tour)
         found = {key: some["shared_bank_conflicts"] for key, some in read_counts(there).items()}
@@ -186,7 +189,7 @@ class PlotsTest(unittest.TestCase):
         _, out, _ = self.run_tool(plot, "--data", self.data, "--data", tour, "--out", self.repo / "out")
         self.assertIn("plots: counts: ", out)
         text = (self.repo / "out/counts.svg").read_text()
-        for word in (">768<", ">12<", ">0<", ">counted<", "counted by the emulator in order 0:fair"):
+        for word in (">768<", ">30 (12)<", ">30 (0)<", ">not counted<", "counted by the emulator in order"):
             self.assertIn(word, text)
         self.assertNotIn(">77<", text)
 
@@ -253,6 +256,145 @@ class PlotsTest(unittest.TestCase):
         save(self.data / "a.csv", [row("01_naive", "prefill", [8], 3, date="2026-03-01"),
                                    row("01_naive", "prefill", [8], 2)])
         self.assertEqual([r.tflops for r in newest(read_rows(self.data))], [3])
+
+
+# A program that answers as a chapter does: a row of measurements on a GPU, counts on the emulator.
+CHAPTER = """
+import csv, os, sys
+arguments = sys.argv[1:]
+option = "--csv" if "gpu" in arguments else "--counts-csv"
+if "gpu" in arguments and os.environ.get("FAKE") == "no gpu":
+    print("02_tiled: no GPU here"), sys.exit(77)
+if "--check" in arguments:
+    sys.exit(os.environ.get("FAKE") == "wrong")
+with open(arguments[arguments.index(option) + 1], "w", newline="") as file:
+    rows = {"--csv": ROWS, "--counts-csv": COUNTS}[option]
+    writer = csv.DictWriter(file, rows[0])
+    writer.writeheader(), writer.writerows(rows)
+"""
+# A program that answers as Nsight Compute 2025 does: FAKE chooses what is wrong with it.
+NCU = """
+import os, subprocess, sys
+arguments, fake = sys.argv[1:], os.environ.get("FAKE")
+if arguments == ["--version"]:
+    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0 (build 1)")
+elif arguments == ["--query-metrics"]:
+    print("Device NVIDIA H200 (GH100)\\nsmsp__inst_executed    Counter  inst  # of warp instructions executed")
+elif "--import" in arguments:
+    print("==PROF== remark")
+    print(RAW if "raw" in arguments else "" if fake == "no section" else SOURCE)
+else:
+    program = arguments[arguments.index("--metrics") + 2:]
+    code = subprocess.run(program).returncode
+    if fake == "forbidden":
+        print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
+              "Counters on the target device 0."), sys.exit(1)
+    if code:
+        sys.exit(code)
+    if fake == "no ldsm" and "ldsm" in arguments[arguments.index("--metrics") + 1]:
+        print("==ERROR== Failed to find metric smsp__inst_executed_op_ldsm.sum"), sys.exit(1)
+    if fake == "no section" and "--section" in arguments:
+        print("==ERROR== cannot sample"), sys.exit(1)
+    open(arguments[arguments.index("--export") + 1] + ".ncu-rep", "w").close()
+"""
+RAW = """"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Device","CC","smsp__inst_executed.sum",\
+"sm__inst_executed_pipe_tensor_op_hmma.sum","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",\
+"l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum","smsp__inst_executed_op_ldsm.sum"
+"","","","","","","","","inst","inst","sector","sector",""
+"0","12","02_tiled","127.0.0.1","grouped_gemm","1","0","9.0","1,234","8","100","20.000000","n/a"
+"""
+SOURCE = """"Kernel Name","void chapter::grouped_gemm<__nv_bfloat16>(int, int)"
+"#","Address","Source","# Samples","Instructions Executed","Predicated-On Thread Instructions Executed",\
+"L1 Wavefronts Shared","L1 Wavefronts Shared Ideal","L2 Theoretical Sectors Global"
+"0","7f00","LDG.E.128 R4, [R2.64]","3","10","320","0","0","100"
+"1","7f10","@!P0 LDGSTS.E.BYPASS.128 [R3], [R2.64]","0","5","160","20","16","20"
+"2","7f20","HMMA.16816.F32.BF16 R4, R8, R10, R4","1","8","256","0","0","0"
+"3","7f30","@P1 FFMA R1, R2, R3, R1","1","2","40","0","0","0"
+"4","7f40","EXIT ","1","4","128","","",""
+"""
+
+
+class NcuCountsTest(unittest.TestCase):
+    """plots/ncu_counts.py with programs that answer as chapters and ncu do: no GPU is needed."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "bin").mkdir()
+        shape = row("02_tiled", "smoke", [5, 0, 17, 64], 1)
+        counts = [dict(zip(COUNT_COLUMNS, ("02_tiled", "smoke", "0:fair", *each))) for each in
+                  {"instructions": 617, "instructions_mma": 8, "global_load_sectors": 120,
+                   "shared_wavefronts": 16, "shared_bank_conflicts": 0, "multiply_adds": 16424}.items()]
+        for path, text, values in [("bin/02_tiled", CHAPTER, dict(ROWS=[shape], COUNTS=counts)),
+                                   ("ncu", NCU, dict(RAW=RAW, SOURCE=SOURCE))]:
+            given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+            (self.folder / path).write_text(f"#!{sys.executable} -B\n{given}{text}")
+            (self.folder / path).chmod(0o755)
+
+    def compare(self, fake=""):
+        """Exit status, stdout, stderr and the rows by counter and way."""
+        out, err, table = io.StringIO(), io.StringIO(), self.folder / "ncu.csv"
+        command = ["ncu_counts", "02_tiled", "--problem", "--set smoke", "--build", str(self.folder),
+                   "--ncu", str(self.folder / "ncu"), "--out", str(table)]
+        with mock.patch.object(sys, "argv", command), mock.patch.dict("os.environ", FAKE=fake):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                status = ncu_counts.main()
+        rows = read_csv(table, NCU_COLUMNS) if table.exists() else []
+        return status, out.getvalue(), err.getvalue(), {(r["counter"], r["way"]): r for r in rows}
+
+    def test_compares_both_ways_of_counting(self):
+        status, out, err, rows = self.compare()
+        self.assertEqual((status, err), (0, ""))
+        found = {key: (int(r["emulator"]), int(r["gpu"])) for key, r in rows.items()}
+        self.assertEqual({key: value for key, value in found.items() if key[1] == "hardware"},
+                         {("instructions", "hardware"): (617, 1234), ("instructions_mma", "hardware"): (8, 8),
+                          ("global_load_sectors", "hardware"): (120, 120)})
+        for counter, both in {"instructions": (617, 29), "instructions_mma": (8, 8), "shared_wavefronts": (16, 20),
+                              "shared_bank_conflicts": (0, 4), "global_load_sectors": (120, 120),
+                              "multiply_adds": (16424, 8 * 2048 + 40), "instructions_cp_async": (0, 5)}.items():
+            self.assertEqual(found[counter, "instrumented"], both, counter)
+        self.assertIn("PTX on the emulator, SASS on the GPU", out)
+        one = rows["instructions", "hardware"]
+        self.assertEqual((one["m_total"], one["device"], one["ncu"]), ("86", "NVIDIA H200", "2025.3.1.0"))
+
+    def test_what_the_machine_lacks_is_said(self):
+        for fake, why in [("forbidden", "ERR_NVGPUCTRPERM"), ("no gpu", "02_tiled: no GPU here")]:
+            status, _, err, rows = self.compare(fake)
+            self.assertEqual((status, rows), (77, {}))
+            self.assertIn(why, err)
+
+    def test_what_is_wrong_is_not_counted(self):
+        status, _, err, rows = self.compare("wrong")
+        self.assertEqual((status, rows), (1, {}))
+        self.assertIn("it ended with 1", err)
+
+    def test_does_without_what_ncu_or_the_chip_lacks(self):
+        for fake, why, ways in [("no ldsm", "Failed to find metric", {"hardware", "instrumented"}),
+                                ("no section", "cannot sample", {"hardware"})]:
+            status, out, _, rows = self.compare(fake)
+            self.assertEqual(status, 0)
+            self.assertIn(why, out)
+            self.assertEqual({way for _, way in rows}, ways)
+
+    def test_publish_tells_the_agreement(self):
+        self.compare()
+        readme = self.folder / "common" / "emu" / "README.md"
+        readme.parent.mkdir(parents=True)
+        readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
+        (self.folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
+        (self.folder / "plots" / "data" / "h200").mkdir(parents=True)
+        (self.folder / "ncu.csv").rename(self.folder / "plots" / "data" / "h200" / "ncu.csv")
+        command = ["publish", "--repo", str(self.folder)]
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()):
+                publish.main()
+        text = readme.read_text()
+        for line in ("| `smoke`: G=4, M=86 (≤ 64), N=4096, K=7168 | `instructions` | hardware | 200 % |",
+                     "|  | `instructions_mma` | hardware | same |",
+                     "|  | `shared_bank_conflicts` | instrumented | 4 for 0 |",
+                     "NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025.3.1.0 · 2026-01-02 · commit 0123456789."):
+            self.assertIn(line, text)
 
 
 if __name__ == "__main__":
