@@ -94,6 +94,10 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
   // Every element of D is stored once, each of A and B loaded at least once.
   EXPECT_GE(counts[smoke + "global_store_bytes"], 2 * m * n);
   EXPECT_GE(counts[smoke + "global_load_bytes"], 2 * (m + not_empty * n) * k);
+  if (GetParam() == "03_tensor_cores") {  // A for two columns of tiles, B once; two offsets for each thread
+    EXPECT_EQ(counts[smoke + "global_load_bytes"],
+              uint64_t(2 * (2 * 86 * 128 + 3 * 128 * 256) + 8 * 128 * 2 * 4));
+  }
   const size_t rows = counts.size();
 
   const SmallProblem problem = small_problem(GetParam());

@@ -114,7 +114,11 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, &w, &in, *l});
     g.under_way.push_back(c);
   }
+  // A copy's bytes are those that it reads of global memory; writing them costs wavefronts only.
+  InstrCounts& counts = counts_of(in);
+  const uint64_t bytes = counts.bytes;
   count_shared(in, m, written, in.bytes);
+  counts.bytes = bytes;
   if (reads) count_global(in, reads, from, in.bytes);
   return Next::go_on;
 }
