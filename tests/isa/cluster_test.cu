@@ -74,14 +74,14 @@ __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
   for (int round = 0; round < rounds; ++round) {
     gg::ptx::st_shared_cluster(gg::ptx::mapa(gg::ptx::shared_addr(&inbox[rank * kThreads + thread]), 0),
                                number);
-    gg::ptx::mbarrier_arrive(gg::ptx::mapa(full_addr, 0));
+    gg::ptx::mbarrier_arrive_cluster(gg::ptx::mapa(full_addr, 0));
     if (rank == 0 && thread == 0) {
       gg::ptx::mbarrier_wait_parity_cluster(full_addr, round % 2);  // all numbers of the round are there
       uint32_t total = 0;
       for (const uint32_t each : inbox) total += each;
       for (int block = 0; block < kBlocks; ++block) {
         gg::ptx::st_shared_cluster(gg::ptx::mapa(gg::ptx::shared_addr(&sum), block), total);
-        gg::ptx::mbarrier_arrive(gg::ptx::mapa(ready_addr, block));
+        gg::ptx::mbarrier_arrive_cluster(gg::ptx::mapa(ready_addr, block));
       }
     }
     gg::ptx::mbarrier_wait_parity_cluster(ready_addr, round % 2);  // the round's sum is there
