@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Chapter 06a: what it supports and how it is launched.
+
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "06a_tma",
+      .arch = gg::Arch::sm_90a,
+      .title = "tiles arrive by TMA",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "huge"},
+      .previous = "05b_jagged_persistent",
+      .options = {"offsets", "tile", "blocks"},
+      .tiles = {{128, 128}, {128, 64}, {64, 128}, {64, 64}},
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+      argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
+        p.with_offsets([&](const auto* offsets) {
+          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(), p.tile(),
+                          p.blocks(), stream);
+        });
+      });
+}
