@@ -225,18 +225,23 @@ std::string how_to_wait(const std::vector<Party>& owner) {
 }
 
 // Every byte, masked, is the same: eight at a time.
-bool all_are(const uint8_t* bytes, int count, uint8_t mask, uint8_t value) {
+bool all_are(const uint8_t* bytes, size_t count, uint8_t mask, uint8_t value) {
   constexpr uint64_t kEach = 0x0101010101010101u;
-  int i = 0;
+  uint64_t different = 0;
+  size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     uint64_t eight;
     std::memcpy(&eight, bytes + i, 8);
-    if ((eight & (mask * kEach)) != value * kEach) return false;
+    different |= (eight & (mask * kEach)) ^ (value * kEach);
   }
-  for (; i < count; ++i) {
-    if ((bytes[i] & mask) != value) return false;
-  }
-  return true;
+  for (; i < count; ++i) different |= (bytes[i] & mask) ^ value;
+  return different == 0;
+}
+bool all_readable(const SharedMemory& shared, size_t offset, size_t bytes) {
+  return all_are(&shared.shadow[offset], bytes, uint8_t(~SharedMemory::kBeingRead), SharedMemory::kWritten);
+}
+bool all_writable(const SharedMemory& shared, size_t offset, size_t bytes) {
+  return all_are(&shared.shadow[offset], bytes, uint8_t(~SharedMemory::kWritten), 0);
 }
 
 }  // namespace
@@ -285,8 +290,9 @@ Place locate(Warp& w, const Instr& in, int lane, Space space, uint64_t address, 
 
 void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, int width, Access access) {
   SharedMemory& shared = place.block->shared;
+  if (!shared.checked) return;
   const uint8_t* state = shared.shadow.data() + place.offset;
-  if (!all_are(state, width, uint8_t(~SharedMemory::kBeingRead), SharedMemory::kWritten)) {
+  if (!all_readable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
       if ((state[i] & ~SharedMemory::kBeingRead) == SharedMemory::kWritten) continue;
       refuse_read(w, in, lane, *place.block, place.offset + size_t(i));
@@ -299,8 +305,9 @@ void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, i
 void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, int width, Access access,
                         const uint8_t* values) {
   SharedMemory& shared = place.block->shared;
+  if (!shared.checked) return;
   uint8_t* state = shared.shadow.data() + place.offset;
-  if (!all_are(state, width, uint8_t(~SharedMemory::kWritten), 0)) {
+  if (!all_writable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
       if (!(state[i] & ~SharedMemory::kWritten)) continue;
       refuse_write(w, in, lane, *place.block, place.offset + size_t(i));
@@ -316,11 +323,21 @@ void check_async_read(Warp& w, const Instr& in, int lane, Block& block, size_t o
                     Access::async);
 }
 
+bool all_async_readable(const Warp& w, const Instr& in, Block& block, const std::vector<ByteRun>& runs) {
+  SharedMemory& shared = block.shared;
+  if (!shared.checked) return true;
+  for (const ByteRun& run : runs) {
+    if (!all_readable(shared, run.offset, run.bytes)) return false;
+  }
+  return !shared.races.on() || shared.races.read_runs(w, in, runs.data(), runs.size(), Access::async);
+}
+
 void check_async_write(Warp& w, const Instr& in, int lane, Block& block, size_t offset, size_t bytes,
                        Access access) {
   ++w.block->cluster->changes;
   SharedMemory& shared = block.shared;
-  for (size_t i = offset; i < offset + bytes; ++i) {
+  if (!shared.checked) return;
+  for (size_t i = offset; !all_writable(shared, offset, bytes) && i < offset + bytes; ++i) {
     if (shared.shadow[i] & ~SharedMemory::kWritten) {
       refuse_write(w, in, lane, block, i);
       break;
@@ -334,7 +351,13 @@ namespace {
 // How the lanes of an access of shared memory lie to each other. Most accesses of a kernel repeat one of a
 // few patterns and differ only in where they start.
 struct Pattern {
-  uint32_t relative[kLanes];   // to the first lane's address
+  uint32_t relative[kLanes];  // to the first lane's address
+  struct Piece {              // bytes that lanes touch one behind the other
+    int32_t begin = 0;        // relative, too
+    uint32_t bytes = 0;
+  };
+  Piece runs[kLanes];
+  int run_count = 0;
   Mask mask = 0, leaders = 0;  // leaders: the first lane of each address
   uint32_t start = 0;          // modulo 128
   int width = 0;
@@ -364,19 +387,39 @@ void count_wavefronts(Pattern& p, const uint64_t (&address)[kLanes]) {
   }
 }
 
+void find_runs(Pattern& p) {
+  int32_t begins[kLanes];
+  int count = 0;
+  for (Lanes l(p.leaders); l; ++l) begins[count++] = int32_t(p.relative[*l]);
+  std::sort(begins, begins + count);
+  p.run_count = 0;
+  for (int i = 0; i < count; ++i) {
+    Pattern::Piece* last = p.run_count ? &p.runs[p.run_count - 1] : nullptr;
+    if (last && begins[i] <= last->begin + int32_t(last->bytes)) {
+      last->bytes = std::max(last->bytes, uint32_t(begins[i] - last->begin + p.width));
+    } else {
+      p.runs[p.run_count++] = {begins[i], uint32_t(p.width)};
+    }
+  }
+}
+
 const Pattern& pattern_of(const Instr& in, Mask m, const uint64_t (&address)[kLanes], int width) {
   constexpr size_t kKept = 1024;  // patterns, found by a hash: warps differ, but in few ways
   thread_local std::vector<Pattern> patterns(kKept);
   const uint32_t start = uint32_t(address[__builtin_ctz(m)]);
   uint32_t relative[kLanes], sum = uint32_t(in.index) * 37 + start % 128 / 4;
-  for (int l = 0; l < kLanes; ++l) {
-    relative[l] = m >> l & 1 ? uint32_t(address[l]) - start : 0;
-    sum += relative[l] * uint32_t(2 * l + 1);
+  if (m == kAllLanes) {
+    for (int l = 0; l < kLanes; ++l) relative[l] = uint32_t(address[l]) - start;
+  } else {
+    for (int l = 0; l < kLanes; ++l) relative[l] = m >> l & 1 ? uint32_t(address[l]) - start : 0;
   }
+  for (int l = 0; l < kLanes; ++l) sum += relative[l] * uint32_t(2 * l + 1);
   Pattern& p = patterns[(sum ^ sum >> 8 ^ sum >> 16) % kKept];
-  if (p.mask == m && p.width == width && p.start == start % 128 &&
-      std::memcmp(p.relative, relative, sizeof relative) == 0)
-    return p;
+  if (p.mask == m && p.width == width && p.start == start % 128) {
+    uint32_t different = 0;
+    for (int l = 0; l < kLanes; ++l) different |= p.relative[l] ^ relative[l];
+    if (different == 0) return p;
+  }
   std::memcpy(p.relative, relative, sizeof relative);
   p.mask = m;
   p.width = width;
@@ -387,6 +430,7 @@ const Pattern& pattern_of(const Instr& in, Mask m, const uint64_t (&address)[kLa
     for (Lanes k(p.leaders); k && is_new; ++k) is_new = relative[*k] != relative[*l];
     if (is_new) p.leaders |= Mask(1) << *l;
   }
+  find_runs(p);
   count_wavefronts(p, address);
   return p;
 }
@@ -398,19 +442,24 @@ void count_pattern(const Instr& in, const Pattern& p) {
   counts.least_wavefronts += p.least;
 }
 
+// The address of the block's first byte of shared memory.
+uint64_t own_shared(const Warp& w) { return (uint64_t(w.block->rank) << 24) + uint64_t(kSharedStart); }
+
 // All lanes of the mask inside this block's shared memory and aligned: the common case, without a look at
 // each.
 bool all_in_own_shared(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width) {
-  uint64_t low = ~0ull, high = 0, odd = 0;
+  const uint64_t begin = own_shared(w), bytes = w.block->shared.bytes.size(),
+                 some = address[__builtin_ctz(m)];
+  uint64_t beyond = 0, odd = 0;  // their bits above the 31st and below the width's
+  uint32_t last = 0;
   for (int l = 0; l < kLanes; ++l) {
-    const uint64_t at = m >> l & 1 ? address[l] : address[__builtin_ctz(m)];
-    low = std::min(low, at);
-    high = std::max(high, at);
+    const uint64_t at = m >> l & 1 ? address[l] : some, offset = at - begin;
+    beyond |= offset >> 31;
+    last = std::max(last, uint32_t(offset));
     odd |= at;
   }
-  const uint64_t begin = (uint64_t(w.block->rank) << 24) + uint64_t(kSharedStart);
-  return (odd & uint64_t(width - 1)) == 0 && (width & (width - 1)) == 0 && low >= begin &&
-         high + uint64_t(width) <= begin + w.block->shared.bytes.size();
+  return beyond == 0 && (odd & uint64_t(width - 1)) == 0 && (width & (width - 1)) == 0 &&
+         last + uint64_t(width) <= bytes;
 }
 
 // The same for one allocation of global memory: its host address less its device address, or 0.
@@ -429,10 +478,54 @@ bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
 }
 
 // A store that changes nothing lets nobody go on who waits for a change.
-void put_bytes(Warp& w, uint8_t* to, const uint8_t* from, size_t width) {
+template <class Width>
+void put_bytes(Warp& w, uint8_t* to, const uint8_t* from, Width width) {
   if (std::memcmp(to, from, width) == 0) return;
   std::memcpy(to, from, width);
   ++w.block->cluster->changes;
+}
+
+// use(width), as a constant where it is one of the usual: then a copy is an instruction or two.
+template <class Use>
+void with_width(int width, Use use) {
+  if (width == 2) return use(std::integral_constant<size_t, 2>());
+  if (width == 4) return use(std::integral_constant<size_t, 4>());
+  if (width == 8) return use(std::integral_constant<size_t, 8>());
+  if (width == 16) return use(std::integral_constant<size_t, 16>());
+  use(size_t(width));
+}
+
+size_t runs_at(const Pattern& p, size_t start, ByteRun (&runs)[kLanes]) {
+  for (int i = 0; i < p.run_count; ++i) runs[i] = {start + size_t(int64_t(p.runs[i].begin)), p.runs[i].bytes};
+  return size_t(p.run_count);
+}
+
+// An access of the own shared memory, its runs all at once. False: not all is well, and looking at each lane
+// says what.
+bool clean_read(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&address)[kLanes],
+                Access access) {
+  SharedMemory& shared = w.block->shared;
+  if (!shared.checked) return true;
+  ByteRun runs[kLanes];
+  const size_t count = runs_at(p, size_t(address[__builtin_ctz(p.mask)] - own_shared(w)), runs);
+  for (size_t i = 0; i < count; ++i) {
+    if (!all_readable(shared, runs[i].offset, runs[i].bytes)) return false;
+  }
+  return !shared.races.on() || shared.races.read_runs(w, in, runs, count, access);
+}
+bool clean_write(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&address)[kLanes],
+                 Access access) {
+  SharedMemory& shared = w.block->shared;
+  if (!shared.checked) return true;
+  ByteRun runs[kLanes];
+  const size_t count = runs_at(p, size_t(address[__builtin_ctz(p.mask)] - own_shared(w)), runs);
+  for (size_t i = 0; i < count; ++i) {
+    if (!all_writable(shared, runs[i].offset, runs[i].bytes)) return false;
+  }
+  if (shared.races.on() && !shared.races.write_runs(w, in, runs, count, access)) return false;
+  for (size_t i = 0; i < count; ++i)
+    std::fill_n(&shared.shadow[runs[i].offset], runs[i].bytes, uint8_t(SharedMemory::kWritten));
+  return true;
 }
 
 }  // namespace
@@ -462,18 +555,19 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
                  uint8_t* data, int pitch, Access access) {
   if (in.space == Space::shared && all_in_own_shared(w, m, address, width)) {
     const Pattern& pattern = pattern_of(in, m, address, width);
-    count_pattern(in, pattern);
-    Block& block = *w.block;
-    const uint64_t begin = (uint64_t(block.rank) << 24) + uint64_t(kSharedStart);
-    uint8_t* bytes = block.shared.bytes.data() - begin;
-    for (Lanes l(pattern.leaders); l; ++l)
-      check_shared_read(w, in, *l, {nullptr, &block, size_t(address[*l] - begin)}, width, access);
-    for (Lanes l(m); l; ++l) std::memcpy(data + *l * pitch, bytes + address[*l], size_t(width));
-    return;
+    if (clean_read(w, in, pattern, address, access)) {
+      const uint8_t* bytes = w.block->shared.bytes.data() - own_shared(w);
+      with_width(width, [&](auto constant) {
+        for (Lanes l(m); l; ++l) std::memcpy(data + *l * pitch, bytes + address[*l], constant);
+      });
+      return count_pattern(in, pattern);
+    }
   }
   if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
-    for (Lanes l(m); l; ++l)
-      std::memcpy(data + *l * pitch, w.block->grid->memory->unchecked(address[*l]), size_t(width));
+    const GlobalMemory& memory = *w.block->grid->memory;
+    with_width(width, [&](auto constant) {
+      for (Lanes l(m); l; ++l) std::memcpy(data + *l * pitch, memory.unchecked(address[*l]), constant);
+    });
     return count_global(in, m, address, width);
   }
   Block* shared = nullptr;
@@ -491,6 +585,16 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
 
 void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLanes], int width,
                   const uint8_t* data, int pitch, Access access) {
+  if (in.space == Space::shared && all_in_own_shared(w, m, address, width)) {
+    const Pattern& pattern = pattern_of(in, m, address, width);
+    if (clean_write(w, in, pattern, address, access)) {
+      uint8_t* bytes = w.block->shared.bytes.data() - own_shared(w);
+      with_width(width, [&](auto constant) {
+        for (Lanes l(m); l; ++l) put_bytes(w, bytes + address[*l], data + *l * pitch, constant);
+      });
+      return count_pattern(in, pattern);
+    }
+  }
   if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
     for (Lanes l(m); l; ++l)
       put_bytes(w, w.block->grid->memory->unchecked(address[*l]), data + *l * pitch, size_t(width));

@@ -39,6 +39,8 @@ void check_shared_write(Warp& warp, const Instr& instr, int lane, const Place& p
 // The same for bytes that an asynchronous operation (bulk store, wgmma) will read, asked when it is issued:
 // they must be written, not be arriving, and ordinary writes must have been handed on by fence.proxy.async.
 void check_async_read(Warp& warp, const Instr& instr, int lane, Block& block, size_t offset, size_t bytes);
+// Many such runs at once. False: not all is well, check_async_read says what.
+bool all_async_readable(const Warp& warp, const Instr& instr, Block& block, const std::vector<ByteRun>& runs);
 // For bytes that an asynchronous operation will write, asked when it is issued.
 void check_async_write(Warp& warp, const Instr& instr, int lane, Block& block, size_t offset, size_t bytes,
                        Access access = Access::async);

@@ -74,23 +74,25 @@ void SharedMemory::resize(size_t size) {
 
 SharedMemory::Handle SharedMemory::open(const Window& window) {
   const uint8_t bit = window.writes ? kArriving : kBeingRead;
-  for (size_t i = window.begin; i < window.end; ++i) shadow[i] |= bit;
+  uint8_t* const state = shadow.data();  // copies: to a compiler, stores of bytes could change the originals
+  const size_t begin = window.begin, end = window.end;
+  for (size_t i = begin; i < end; ++i) state[i] |= bit;
   return windows_.insert(windows_.end(), window);
 }
 
 void SharedMemory::close(Handle handle) {
   const Window window = *handle;
   windows_.erase(handle);
+  uint8_t* const state = shadow.data();
   if (window.writes) {
-    for (size_t i = window.begin; i < window.end; ++i)
-      shadow[i] = uint8_t((shadow[i] & ~kArriving) | kWritten);
+    for (size_t i = window.begin; i < window.end; ++i) state[i] = uint8_t((state[i] & ~kArriving) | kWritten);
     return;
   }
-  for (size_t i = window.begin; i < window.end; ++i) shadow[i] &= uint8_t(~kBeingRead);
+  for (size_t i = window.begin; i < window.end; ++i) state[i] &= uint8_t(~kBeingRead);
   for (const Window& other : windows_) {  // what others still read stays marked
     if (other.writes) continue;
     for (size_t i = std::max(other.begin, window.begin); i < std::min(other.end, window.end); ++i)
-      shadow[i] |= kBeingRead;
+      state[i] |= kBeingRead;
   }
 }
 

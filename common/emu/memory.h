@@ -99,6 +99,7 @@ class SharedMemory {
   };
   std::vector<uint8_t> bytes, shadow;
   Races races;
+  bool checked = true;  // else accesses neither look at the shadow nor change it
 
   void resize(size_t size);  // all bytes 0xFF, none written
   // A window opens when the operation is issued and closes when its effects are there. Closing one that

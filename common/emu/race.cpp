@@ -5,6 +5,7 @@
 #include "common/emu/race.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "common/emu/access.h"
 
@@ -46,10 +47,10 @@ void Races::resize(size_t bytes, size_t agents, const Block& block) {
   block_ = &block;
   agents_ = agents;
   const size_t cells = agents ? (bytes + 3) / 4 : 0;
-  writes_.assign(cells, {});
-  write_instrs_.assign(cells, 0);
+  writes_ = std::vector<Write>(cells);
+  write_instrs_.resize(cells);  // looked at only where there is a write
   reads_.clear();
-  reads_.resize((cells + kPage - 1) / kPage);
+  reads_.resize((cells + kCells - 1) / kCells);
   equals_.clear();
 }
 
@@ -60,6 +61,8 @@ static uint8_t bytes_of(size_t cell, size_t offset, int width) {
 }
 
 void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+  const ByteRun run = {offset, size_t(width)};
+  if (read_runs(warp, instr, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
@@ -80,13 +83,12 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
     if (w.bytes & kEquals)
       check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
     if (access == Access::strong) continue;
-    auto& page = reads_[cell / kPage];
-    if (!page) page = std::make_unique<Read[]>(kPage * agents_);
-    Read& r = page[cell % kPage * agents_ + self];
-    const uint32_t bytes = bytes_of(cell, offset, width);
-    r.bytes = r.ticks == now ? r.bytes | bytes : bytes;
-    r.ticks = now;
-    r.instr = instr.index;
+    Reads& r = reads_of(cell / kCells, self);
+    const size_t at = cell % kCells;
+    const uint8_t bytes = bytes_of(cell, offset, width);
+    r.bytes[at] = r.ticks[at] == now ? r.bytes[at] | bytes : bytes;
+    r.ticks[at] = r.latest = now;
+    r.instrs[at] = instr.index;
   }
 }
 
@@ -125,6 +127,8 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
 
 void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
                   const uint8_t* values) {
+  const ByteRun run = {offset, size_t(width)};
+  if (write_runs(warp, instr, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
@@ -139,17 +143,112 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
     uint8_t more = 0;
     if (w.bytes & kEquals) check_equals(warp, instr, lane, cell, bytes, offset, true, values);
     if (equal || w.bytes & kEquals) more = keep_equals(warp, cell, equal);
-    if (const Read* reads = reads_[cell / kPage].get()) {
-      reads += cell % kPage * agents_;
+    if (const Reads* reads = reads_[cell / kCells].get()) {
+      const size_t at = cell % kCells;
       for (size_t a = 0; a < agents_; ++a) {
-        if (a != self && warp.clock[a] < reads[a].ticks && reads[a].bytes & bytes)
-          conflict(warp, instr, lane, cell, true, false, a, reads[a].instr);
+        if (a != self && warp.clock[a] < reads[a].ticks[at] && reads[a].bytes[at] & bytes)
+          conflict(warp, instr, lane, cell, true, false, a, reads[a].instrs[at]);
       }
     }
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
     w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
     write_instrs_[cell] = instr.index;
   }
+}
+
+Races::Reads& Races::reads_of(size_t page, size_t agent) {
+  if (!reads_[page]) reads_[page] = std::make_unique<Reads[]>(agents_);
+  return reads_[page][agent];
+}
+
+// Loops over cells are cut into pieces of this length, which compilers make into a few vector instructions.
+constexpr size_t kPiece = 8;
+
+// Whether the warp has learnt of the last writes of these cells. Neighbours are mostly written together, so
+// the last answer (`known`: for a write like this it is yes; 0 is nobody's) holds for most.
+bool Races::knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
+                         uint64_t& known) const {
+  const size_t self = agent_of(warp);
+  for (size_t cell = first; cell < end;) {
+    uint64_t different = 0;
+    for (size_t i = 0; i < kPiece && cell + kPiece <= end; ++i)
+      different |= std::bit_cast<uint64_t>(writes_[cell + i]) ^ known;
+    if (different == 0 && cell + kPiece <= end) {
+      cell += kPiece;
+      continue;
+    }
+    for (const size_t stop = std::min(end, cell + kPiece); cell < stop; ++cell) {
+      const Write w = writes_[cell];
+      if (std::bit_cast<uint64_t>(w) == known) continue;
+      if (w.bytes & kEquals) return false;
+      if (w.agent != self && warp.clock[w.agent] < w.ticks) return false;
+      if (reading && access == Access::async && w.access != Access::async &&
+          warp.clock.fenced(w.agent) < w.ticks)
+        return false;
+      known = std::bit_cast<uint64_t>(w);
+    }
+  }
+  return true;
+}
+
+bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
+  const size_t self = agent_of(warp);
+  while (first < end) {
+    const size_t page = first / kCells, stop = std::min(end, (page + 1) * kCells);
+    const Reads* reads = reads_[page].get();
+    for (size_t a = 0; reads && a < agents_; ++a) {
+      const uint32_t known = warp.clock[a];
+      if (a == self || reads[a].latest <= known) continue;
+      for (size_t cell = first; cell < stop; ++cell) {
+        if (reads[a].ticks[cell % kCells] > known) return false;
+      }
+    }
+    first = stop;
+  }
+  return true;
+}
+
+bool Races::read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
+                      Access access) {
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  uint64_t known = 0;
+  for (const ByteRun* run = runs; run != runs + count; ++run) {
+    if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
+    size_t first = run->offset / 4;
+    const size_t end = first + run->bytes / 4;
+    if (!knows_writes(warp, first, end, access, true, known)) return false;
+    while (first < end) {
+      const size_t page = first / kCells, at = first % kCells, cells = std::min(end - first, kCells - at);
+      Reads& r = reads_of(page, self);
+      r.latest = now;
+      const auto record = [&](size_t begin, auto count) {
+        for (size_t i = 0; i < count; ++i) r.ticks[begin + i] = now;
+        for (size_t i = 0; i < count; ++i) r.instrs[begin + i] = instr.index;
+        for (size_t i = 0; i < count; ++i) r.bytes[begin + i] = 15;
+      };
+      size_t done = 0;
+      for (; done + kPiece <= cells; done += kPiece)
+        record(at + done, std::integral_constant<size_t, kPiece>());
+      record(at + done, cells - done);
+      first += cells;
+    }
+  }
+  return true;
+}
+
+bool Races::write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
+                       Access access) {
+  const size_t self = agent_of(warp);
+  uint64_t known = 0;
+  for (const ByteRun* run = runs; run != runs + count; ++run) {
+    if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
+    const size_t first = run->offset / 4, end = first + run->bytes / 4;
+    if (!knows_writes(warp, first, end, access, false, known) || !knows_reads(warp, first, end)) return false;
+    std::fill(&writes_[first], writes_.data() + end, Write{warp.clock[self], uint16_t(self), 15, access});
+    std::fill(&write_instrs_[first], write_instrs_.data() + end, instr.index);
+  }
+  return true;
 }
 
 const Warp& Races::warp_of(size_t agent) const {

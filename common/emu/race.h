@@ -51,8 +51,12 @@ enum class Access : uint8_t {
   async,   // by the asynchronous proxy
 };
 
-// Who last wrote and who since read every 4 bytes of one block's shared memory. With agents 0 nothing is
-// kept.
+struct ByteRun {  // of bytes of shared memory
+  size_t offset = 0, bytes = 0;
+};
+
+// Who last wrote and who since read every 4 bytes (a cell) of one block's shared memory. With agents 0
+// nothing is kept.
 class Races {
  public:
   void resize(size_t bytes, size_t agents, const Block& block);
@@ -65,6 +69,11 @@ class Races {
   void write(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
              Access access = Access::plain, const uint8_t* values = nullptr);
 
+  // The same for whole cells of which nothing bad is to be said, many at once. False: `read` or `write` will
+  // say what there is, if anything.
+  bool read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count, Access access);
+  bool write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count, Access access);
+
  private:
   struct Write {
     uint32_t ticks = 0;  // 0: nobody
@@ -72,17 +81,22 @@ class Races {
     uint8_t bytes = 0;  // of the four, those of the last write
     Access access = Access::plain;
   };
-  struct Read {
-    uint32_t ticks = 0;
-    int32_t instr : 28 = 0;
-    uint32_t bytes : 4 = 0;  // of the four, those read in this step
+  static constexpr size_t kCells = 64;
+  struct Reads {          // of the cells of a page, by one agent
+    uint32_t latest = 0;  // of the ticks
+    uint32_t ticks[kCells];
+    int32_t instrs[kCells];
+    uint8_t bytes[kCells];  // of the four, those read in this step
   };
   static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
   struct Equal {
     Write write;
     int32_t instr = 0;
   };
-  static constexpr size_t kPage = 64;  // cells
+  Reads& reads_of(size_t page, size_t agent);
+  bool knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
+                    uint64_t& known) const;
+  bool knows_reads(const Warp& warp, size_t first, size_t end) const;
   [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
                                   bool wrote, size_t agent, int32_t other) const;
 
@@ -96,7 +110,7 @@ class Races {
   size_t agents_ = 0;
   std::vector<Write> writes_;
   std::vector<int32_t> write_instrs_;            // index into the code, for the report
-  std::vector<std::unique_ptr<Read[]>> reads_;   // by page: [cell][agent]
+  std::vector<std::unique_ptr<Reads[]>> reads_;  // [page][agent], pages that somebody has read
   std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one
 };
 
