@@ -125,11 +125,10 @@ struct Product {
 
 class ManySums : public testing::TestWithParam<Product> {};
 
-TEST_P(ManySums, AreTheBitsOfOneByOne) {
-  const Product& p = GetParam();
+void expect_one_by_one(const Product& p, const gg::emu::ManySums& many) {
   const Narrow a_format = gg::emu::narrow(p.a), b_format = gg::emu::narrow(p.b);
   const Cut cut = {a_format.mantissa_bits + b_format.mantissa_bits, p.fraction_bits, p.kept_bits, p.to_half};
-  constexpr int kRows = 16, kColumns = 24;
+  constexpr int kRows = 16, kColumns = 56, kPitch = 64;  // whole vectors and parts of one
   Random random(7);
   Factors a, b;
   int finite = 0;
@@ -141,14 +140,16 @@ TEST_P(ManySums, AreTheBitsOfOneByOne) {
       for (int l = 0; l < kRows; ++l) a.code(l, k) = random.code(a_format, data);
       for (int l = 0; l < kColumns; ++l) b.code(l, k) = random.code(b_format, data);
     }
-    float c[kRows][kColumns], d[kRows][kColumns];
+    float c[kRows][kPitch], d[kRows][kPitch];
     for (auto& row : c) {
       for (float& each : row) each = random.accumulator(data, p.to_half);
     }
     std::memcpy(d, c, sizeof c);
-    a.decode(a_format);
-    b.decode(b_format);
-    fused_sums(a, b, &d[0][0], kColumns, cut);
+    a.format = a_format;
+    b.format = b_format;
+    many.decode(a);
+    many.decode(b);
+    many.sums(a, b, &d[0][0], kPitch, cut);
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kColumns; ++column) {
         Term a_terms[32], b_terms[32];
@@ -165,6 +166,44 @@ TEST_P(ManySums, AreTheBitsOfOneByOne) {
     }
   }
   EXPECT_GE(finite, 200 * kRows * kColumns / 4);
+}
+
+TEST_P(ManySums, AreTheBitsOfOneByOne) { expect_one_by_one(GetParam(), gg::emu::kManySumsAvx2); }
+TEST_P(ManySums, AreTheBitsOfOneByOneOnLaterCpus) {
+  if (!gg::emu::has_avx512()) return;  // nothing of it is ever used here
+  expect_one_by_one(GetParam(), gg::emu::kManySumsAvx512);
+}
+
+// A row of zeros, and factors that meet none: the accumulator stays as it is.
+TEST(FusedSums, KnowSumsWithoutProducts) {
+  for (const gg::emu::ManySums* many : {&gg::emu::kManySumsAvx2, &gg::emu::kManySumsAvx512}) {
+    if (many == &gg::emu::kManySumsAvx512 && !gg::emu::has_avx512()) continue;
+    Factors a, b;
+    a.resize(8, 16);
+    b.resize(8, 16);
+    for (int k = 0; k < 16; ++k) {
+      for (int l = 0; l < 8; ++l) {
+        a.code(l, k) = l == 1 && k < 8 ? 0x3F80 : 0;   // row 1: ones in the first half
+        b.code(l, k) = l != 2 && k >= 8 ? 0xC000 : 0;  // columns but 2: -2 in the second
+      }
+    }
+    a.format = b.format = gg::emu::narrow("bf16");
+    many->decode(a);
+    many->decode(b);
+    float sums[8][Factors::kSide];
+    for (auto& row : sums) {
+      for (int column = 0; column < 8; ++column) row[column] = std::ldexp(3.0f, -10 * column);
+    }
+    sums[1][3] = -0.0f;
+    many->sums(a, b, &sums[0][0], Factors::kSide, {14, 25, 24, false});
+    for (int row = 0; row < 8; ++row) {
+      for (int column = 0; column < 8; ++column) {
+        const float expected = row == 1 && column == 3 ? 0.0f : std::ldexp(3.0f, -10 * column);
+        EXPECT_EQ(std::bit_cast<uint32_t>(sums[row][column]), std::bit_cast<uint32_t>(expected))
+            << "row " << row << " column " << column;
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

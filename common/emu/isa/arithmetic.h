@@ -49,34 +49,52 @@ float mma_sync_sum(const Narrow& format, const Term* a, const Term* b, int k, fl
 // The factors of many sums: `lines` rows of A, or columns of B, `k` deep. Put the codes in, then decode.
 class Factors {
  public:
-  static constexpr int kMaxK = 32;
+  static constexpr int kMaxK = 32, kSide = 32;
 
-  void resize(int lines, int k);  // lines: a multiple of 8
+  void resize(int lines, int k);
   int lines() const { return lines_; }
   int k() const { return k_; }
-  uint32_t& code(int line, int k) { return codes_[at(line, k)]; }
-  uint32_t code(int line, int k) const { return codes_[at(line, k)]; }
-  const Narrow& format() const { return format_; }
+  uint32_t& code(int line, int k) { return slices(line)[k].codes[line % kSide]; }
+  uint32_t code(int line, int k) const { return slices(line)[k].codes[line % kSide]; }
   void decode(const Narrow& format);
 
- private:
-  friend class Tile;
-  static constexpr int kBlock = 8;
-  // Eight lines are side by side, then comes the next k of theirs.
-  size_t at(int line, int k) const { return size_t(line / kBlock * k_ + k) * kBlock + size_t(line % kBlock); }
+  // What decoding gives, see fused_sums.h. One k of 32 lines:
+  struct alignas(64) Slice {
+    uint32_t codes[kSide];
+    float values[kSide];  // relative to 2^top of the line
+    int8_t below[kSide];  // exponent, relative to the top
+  };
+  Slice* slices(int line) { return &slices_[size_t(line / kSide * k_)]; }  // for all k, from 0 on
+  const Slice* slices(int line) const { return &slices_[size_t(line / kSide * k_)]; }
+  Narrow format;
+  std::vector<int32_t> tops,
+      specials;  // of a line: the largest exponent; 1 if there is an infinity, 2 a NaN
 
+ private:
   int lines_ = 0, k_ = 0;
-  Narrow format_;
-  std::vector<uint32_t> codes_;
-  std::vector<float> values_;       // relative to 2^top of the line; 0 if too small to matter beside it
-  std::vector<int32_t> exponents_;  // of the format; far below all others for a zero
-  std::vector<int32_t> tops_;       // of a line: the largest exponent
-  std::vector<int32_t> specials_;   // of a line: whether there is an infinity or a NaN
+  std::vector<Slice> slices_;
 };
 
 // sums[row][column] = fused_sum of row `row` of A, column `column` of B and sums[row][column], for all lines
-// of both; a row of sums is `pitch` floats.
+// of both; a row of sums is `pitch` floats, a multiple of kSide, and what is behind the last column is of no
+// meaning. Vectors run along columns: where B is short, A and B may change places.
 void fused_sums(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut);
+
+// The same code compiled for two kinds of CPUs; the one above chooses.
+struct ManySums {
+  void (*decode)(Factors& factors);
+  void (*sums)(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut);
+};
+extern const ManySums kManySumsAvx2, kManySumsAvx512;
+bool has_avx512();
+
+// Limits that the one sum and the many share. The largest exponent of a sum is never less than kZeroExponent:
+// that of a term that is zero, and without one the accumulator's is larger. WGMMA's value, which the mma.sync
+// data do not tell from others.
+constexpr int kZeroExponent = -133;
+constexpr int kNoExponent = -20000;  // of a factor that is zero: below that of any product
+constexpr float kLargestHalf = 65504;
+constexpr int kLeastHalfExponent = -14;  // of an f16 accumulator that is subnormal
 
 // The same for what mma.sync computes. `step`: which of the Factors a k belongs to, 0 or 1, and its place
 // there; the second ones are empty but for 8-bit types.

@@ -199,30 +199,30 @@ Next mma(Warp& w, const Instr& in, Mask m) {
   const MmaForm& form = *static_cast<const MmaForm*>(in.extra);
   thread_local Factors a[2], b[2];
   unpack(w, form, a, b);
-  float sums[16][8];
-  for (int i = 0; i < 2; ++i) {  // rows g, rows g + 8
+  alignas(64) float sums[8][Factors::kSide];  // transposed: A's 16 rows make the longer vectors
+  for (int i = 0; i < 2; ++i) {               // rows g, rows g + 8
     for (int lane = 0; lane < kLanes; ++lane) {
-      float* to = &sums[lane / 4 + 8 * i][2 * (lane % 4)];
+      const int row = lane / 4 + 8 * i, column = 2 * (lane % 4);
       if (form.half) {
         const uint32_t pair = w.at<uint32_t>(form.c_slots[i])[lane];
-        to[0] = half_to_float(uint16_t(pair));
-        to[1] = half_to_float(uint16_t(pair >> 16));
+        sums[column][row] = half_to_float(uint16_t(pair));
+        sums[column + 1][row] = half_to_float(uint16_t(pair >> 16));
       } else {
-        to[0] = w.at<float>(form.c_slots[2 * i])[lane];
-        to[1] = w.at<float>(form.c_slots[2 * i + 1])[lane];
+        sums[column][row] = w.at<float>(form.c_slots[2 * i])[lane];
+        sums[column + 1][row] = w.at<float>(form.c_slots[2 * i + 1])[lane];
       }
     }
   }
-  mma_sync_sums(a, b, &sums[0][0], 8, form.half);
+  mma_sync_sums(b, a, &sums[0][0], Factors::kSide, form.half);
   for (int i = 0; i < 2; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      const float* from = &sums[lane / 4 + 8 * i][2 * (lane % 4)];
+      const int row = lane / 4 + 8 * i, column = 2 * (lane % 4);
       if (form.half) {
         w.at<uint32_t>(form.d_slots[i])[lane] =
-            uint32_t(float_to_half(from[1])) << 16 | float_to_half(from[0]);
+            uint32_t(float_to_half(sums[column + 1][row])) << 16 | float_to_half(sums[column][row]);
       } else {
-        w.at<float>(form.d_slots[2 * i])[lane] = from[0];
-        w.at<float>(form.d_slots[2 * i + 1])[lane] = from[1];
+        w.at<float>(form.d_slots[2 * i])[lane] = sums[column][row];
+        w.at<float>(form.d_slots[2 * i + 1])[lane] = sums[column + 1][row];
       }
     }
   }

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <map>
+#include <tuple>
 
 #include "common/emu/access.h"
 #include "common/emu/isa/arithmetic.h"
@@ -80,6 +82,12 @@ struct Operation {
   bool operator==(const Operation& other) const = default;
 };
 
+struct Footprint {              // what an operand reads
+  std::vector<uint64_t> units;  // of shared memory, a bit each
+  std::vector<ByteRun> runs;    // of bytes
+  std::string problem;          // with the descriptor
+};
+
 struct Group {  // between two commits
   std::vector<Operation> operations[kWarps];
   std::vector<uint64_t> units;    // of shared memory that they read, a bit each
@@ -104,6 +112,9 @@ struct WgmmaState {
   std::deque<Group> groups;      // the first is number `first`
   uint64_t first = 0, done = 0;  // `done` groups have their sums
   std::vector<uint64_t> commits_at_wait;
+  // By descriptor, shape (lines, k, bytes, line-major) and first line: a kernel uses the same few again and
+  // again.
+  std::map<std::tuple<uint64_t, int, int, int, bool, int, int>, Footprint> footprints;
 
   Group& group(uint64_t number) {
     while (number - first >= groups.size()) groups.emplace_back();
@@ -155,10 +166,10 @@ void gather_as(const OperandLayout& layout, const OperandShape& shape, int first
   layout.units(first, count, [&](uint32_t address, int line, int k) {
     T unit[kElements];
     std::memcpy(unit, shared + address, kUnitBytes);
-    for (int i = 0; i < kElements; ++i) {
-      uint32_t& code = shape.line_major ? to.code(line - first + i, k) : to.code(line - first, k + i);
-      code = unit[i] ^ sign;
-    }
+    Factors::Slice* slices = to.slices(line - first) + k;
+    const int l = (line - first) % Factors::kSide;
+    for (int i = 0; i < kElements; ++i)
+      (shape.line_major ? slices->codes[l + i] : slices[i].codes[l]) = unit[i] ^ sign;
   });
 }
 
@@ -190,12 +201,25 @@ void gather_registers(Warp& w, const WgmmaForm& form, Factors& to) {
 
 // ---- the sums ----
 
+// Of the sums: floats from one row to the next.
+int pitch_of(const WgmmaForm& form) {
+  return (form.n + Factors::kSide - 1) / Factors::kSide * Factors::kSide;
+}
+
 // Of D a lane's registers come in pairs of f32, or are pairs of f16: two neighbours of a row. With g = lane /
 // 4 and t = lane % 4, pair number i is columns 8 * (i / 2) + 2t and the next of row g, for odd i of row g
 // + 8. This is where pair i of lane 4g starts.
 float* pairs_at(float* sums, const WgmmaForm& form, int pair, int g) {
-  return sums + (g + pair % 2 * 8) * form.n + pair / 2 * 8;
+  return sums + (g + pair % 2 * 8) * pitch_of(form) + pair / 2 * 8;
 }
+
+using Four [[gnu::vector_size(16)]] = float;  // lanes 4g to 4g + 3
+Four four_at(const float* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
+}
+void put_four(float* to, Four four) { std::memcpy(to, &four, sizeof four); }
 
 void read_accumulators(Warp& w, const WgmmaForm& form, float* sums) {
   for (int pair = 0; pair < form.n / 4; ++pair) {
@@ -205,10 +229,12 @@ void read_accumulators(Warp& w, const WgmmaForm& form, float* sums) {
     const float* second = form.cut.to_half ? nullptr : w.at<float>(form.d_slots[at + 1]);
     for (int g = 0; g < 8; ++g) {
       float* to = pairs_at(sums, form, pair, g);
-      for (int t = 0; t < 4; ++t) {
-        const int lane = 4 * g + t;
-        to[2 * t] = second ? first[lane] : half_to_float(halves[2 * lane]);
-        to[2 * t + 1] = second ? second[lane] : half_to_float(halves[2 * lane + 1]);
+      if (form.cut.to_half) {
+        for (int i = 0; i < 8; ++i) to[i] = half_to_float(halves[8 * g + i]);
+      } else {
+        const Four x = four_at(first + 4 * g), y = four_at(second + 4 * g);
+        put_four(to, __builtin_shufflevector(x, y, 0, 4, 1, 5));
+        put_four(to + 4, __builtin_shufflevector(x, y, 2, 6, 3, 7));
       }
     }
   }
@@ -222,15 +248,12 @@ void write_accumulators(Warp& w, const WgmmaForm& form, float* sums) {
     float* second = form.cut.to_half ? nullptr : w.at<float>(form.d_slots[at + 1]);
     for (int g = 0; g < 8; ++g) {
       const float* from = pairs_at(sums, form, pair, g);
-      for (int t = 0; t < 4; ++t) {
-        const int lane = 4 * g + t;
-        if (second) {
-          first[lane] = from[2 * t];
-          second[lane] = from[2 * t + 1];
-        } else {
-          halves[2 * lane] = float_to_half(from[2 * t]);
-          halves[2 * lane + 1] = float_to_half(from[2 * t + 1]);
-        }
+      if (form.cut.to_half) {
+        for (int i = 0; i < 8; ++i) halves[8 * g + i] = float_to_half(from[i]);
+      } else {
+        const Four x = four_at(from), y = four_at(from + 4);
+        put_four(first + 4 * g, __builtin_shufflevector(x, y, 0, 2, 4, 6));
+        put_four(second + 4 * g, __builtin_shufflevector(x, y, 1, 3, 5, 7));
       }
     }
   }
@@ -252,9 +275,13 @@ void multiply(WgmmaState& state, const Operation& operation, int first_part, int
       gather(operation.a, form.a_shape, part * kRows, kRows, shared, form.negate_a, a);
     }
     a.decode(form.a);
-    sums.assign(size_t(kRows * form.n), 0.0f);
-    if (operation.accumulates) read_accumulators(w, form, sums.data());
-    fused_sums(a, b, sums.data(), form.n, form.cut);
+    sums.resize(size_t(kRows * pitch_of(form)));
+    if (operation.accumulates) {
+      read_accumulators(w, form, sums.data());
+    } else {
+      std::fill(sums.begin(), sums.end(), 0.0f);
+    }
+    fused_sums(a, b, sums.data(), pitch_of(form), form.cut);
     write_accumulators(w, form, sums.data());
   }
 }
@@ -335,32 +362,6 @@ void check_registers(Warp& w, WgmmaState& state, const Instr& in, bool accumulat
   }
 }
 
-// What [first, first + count) lines of an operand read: inside shared memory, written, handed on to the
-// asynchronous proxy. Adds the units to `seen`.
-void check_operand(Warp& w, const Instr& in, const char* name, uint64_t descriptor, const OperandShape& shape,
-                   int first, int count, std::vector<uint64_t>& seen) {
-  const OperandLayout layout(descriptor, shape);
-  if (!layout.problem().empty()) {
-    raise(FaultKind::descriptor, w, in, -1,
-          std::string("the descriptor of ") + name + ", " + hex(descriptor) + ", " + layout.problem(),
-          "start address, leading and stride byte offsets and base offset are in units, and at bits, of "
-          "their own");
-  }
-  const size_t bytes = w.block->shared.bytes.size();
-  layout.units(first, count, [&](uint32_t address, int line, int k) {
-    const int64_t at = int64_t(address) - kSharedStart;
-    if (at < 0 || size_t(at) + kUnitBytes > bytes) {
-      raise_final(FaultKind::bounds, w, in, -1,
-                  std::string(name) + (name[0] == 'A' ? ", row " : ", column ") + std::to_string(line) +
-                      ", k " + std::to_string(k) + " is at shared address " + hex(address) +
-                      "; the block has " + std::to_string(bytes) + " bytes from " +
-                      hex(uint64_t(kSharedStart)),
-                  "a wrong start address or byte offset in the descriptor " + hex(descriptor));
-    }
-    seen[size_t(at) / kUnitBytes / 64] |= 1ull << (size_t(at) / kUnitBytes % 64);
-  });
-}
-
 // The first unit from `at` on that is set, or is not.
 size_t next_unit(const std::vector<uint64_t>& units, size_t at, bool set) {
   for (; at < units.size() * 64; at = (at / 64 + 1) * 64) {
@@ -380,29 +381,70 @@ void for_runs(const std::vector<uint64_t>& units, Use use) {
   }
 }
 
-std::vector<uint64_t> no_units(const Block& block) {
-  return std::vector<uint64_t>(block.shared.bytes.size() / kUnitBytes / 64 + 1);
+void unite(std::vector<uint64_t>& all, const std::vector<uint64_t>& more) {
+  if (all.size() < more.size()) all.resize(more.size());
+  for (size_t i = 0; i < more.size(); ++i) all[i] |= more[i];
 }
 
-// Each warp answers for its rows of A and for all of B. What the whole warpgroup reads goes to the group,
-// once.
+// What [first, first + count) lines of an operand read. It must be inside shared memory.
+const Footprint& footprint_of(Warp& w, WgmmaState& state, const Instr& in, const char* name,
+                              uint64_t descriptor, const OperandShape& shape, int first, int count) {
+  Footprint& footprint =
+      state.footprints[{descriptor, shape.lines, shape.k, shape.bytes, shape.line_major, first, count}];
+  const bool known = !footprint.units.empty();
+  if (known && footprint.problem.empty()) return footprint;
+  const OperandLayout layout(descriptor, shape);
+  footprint.problem = layout.problem();
+  if (!footprint.problem.empty()) {
+    raise(FaultKind::descriptor, w, in, -1,
+          std::string("the descriptor of ") + name + ", " + hex(descriptor) + ", " + footprint.problem,
+          "start address, leading and stride byte offsets and base offset are in units, and at bits, of "
+          "their own");
+  }
+  if (known) return footprint;
+  const size_t bytes = w.block->shared.bytes.size();
+  std::vector<uint64_t> seen(bytes / kUnitBytes / 64 + 1);
+  layout.units(first, count, [&](uint32_t address, int line, int k) {
+    const int64_t at = int64_t(address) - kSharedStart;
+    if (at < 0 || size_t(at) + kUnitBytes > bytes) {
+      raise_final(FaultKind::bounds, w, in, -1,
+                  std::string(name) + (name[0] == 'A' ? ", row " : ", column ") + std::to_string(line) +
+                      ", k " + std::to_string(k) + " is at shared address " + hex(address) +
+                      "; the block has " + std::to_string(bytes) + " bytes from " +
+                      hex(uint64_t(kSharedStart)),
+                  "a wrong start address or byte offset in the descriptor " + hex(descriptor));
+    }
+    seen[size_t(at) / kUnitBytes / 64] |= 1ull << (size_t(at) / kUnitBytes % 64);
+  });
+  for_runs(seen, [&](size_t offset, size_t length) { footprint.runs.push_back({offset, length}); });
+  footprint.units = std::move(seen);
+  return footprint;
+}
+
+// Each warp answers for its rows of A and for all of B: written, and handed on to the asynchronous proxy.
+// What the whole warpgroup reads goes to the group, once.
 void check_operands(Warp& w, WgmmaState& state, Group& group, const Operation& operation) {
   const Instr& in = *operation.instr;
   const WgmmaForm& form = form_of(in);
   const int part = part_of(w);
-  std::vector<uint64_t> own = no_units(*w.block);
-  check_operand(w, in, "B", operation.b, form.b_shape, 0, form.n, own);
-  if (!form.a_in_registers) check_operand(w, in, "A", operation.a, form.a_shape, part * kRows, kRows, own);
-  for_runs(own, [&](size_t offset, size_t bytes) { check_async_read(w, in, 0, *w.block, offset, bytes); });
+  const Footprint& b = footprint_of(w, state, in, "B", operation.b, form.b_shape, 0, form.n);
+  const auto a_of = [&](int first, int count) -> const Footprint& {
+    return footprint_of(w, state, in, "A", operation.a, form.a_shape, first, count);
+  };
+  const bool a_in_memory = !form.a_in_registers;
+  std::vector<uint64_t> own = b.units;
+  if (a_in_memory) unite(own, a_of(part * kRows, kRows).units);
+  if (!all_async_readable(w, in, *w.block, b.runs) ||
+      (a_in_memory && !all_async_readable(w, in, *w.block, a_of(part * kRows, kRows).runs)))
+    for_runs(own, [&](size_t offset, size_t bytes) { check_async_read(w, in, 0, *w.block, offset, bytes); });
   const size_t number = group.operations[part].size();
   const bool first = std::none_of(state.of, state.of + kWarps, [&](const WgmmaState::Of& each) {
     return each.warp != &w && group.operations[part_of(*each.warp)].size() > number;
   });
   if (!first) return;
-  if (!form.a_in_registers) check_operand(w, in, "A", operation.a, form.a_shape, 0, kWarps * kRows, own);
-  if (group.units.empty()) group.units.resize(own.size());
+  if (a_in_memory) unite(own, a_of(0, kWarps * kRows).units);
   group.reader = &in;
-  for (size_t i = 0; i < own.size(); ++i) group.units[i] |= own[i];
+  unite(group.units, own);
 }
 
 // ---- instructions ----

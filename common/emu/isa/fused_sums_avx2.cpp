@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+//
+// Fused sums for CPUs with AVX2: vectors of 8 numbers.
+
+namespace gg::emu {
+constexpr int kLanes = 8;
+}
+
+#include "common/emu/isa/fused_sums.h"
+
+namespace gg::emu {
+
+const ManySums kManySumsAvx2 = {decode_lines, all_sums};
+
+}  // namespace gg::emu

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+//
+// Fused sums for CPUs with AVX-512: vectors of 16 numbers.
+
+namespace gg::emu {
+constexpr int kLanes = 16;
+}
+
+#include "common/emu/isa/fused_sums.h"
+
+namespace gg::emu {
+
+const ManySums kManySumsAvx512 = {decode_lines, all_sums};
+
+}  // namespace gg::emu
