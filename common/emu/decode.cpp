@@ -547,7 +547,9 @@ static std::unique_ptr<Code> expand(const Module& module, const Function& functi
 std::unique_ptr<Code> decode(const Module& module, const Function& function,
                              const std::map<std::string, uint64_t>& global_symbols) {
   const std::unique_ptr<Code> first = expand(module, function, global_symbols, {});
-  return expand(module, function, global_symbols, share_registers(*first));
+  std::unique_ptr<Code> code = expand(module, function, global_symbols, share_registers(*first));
+  find_straight(*code);
+  return code;
 }
 
 }  // namespace gg::emu

@@ -116,6 +116,29 @@ struct Stretch {
 
 }  // namespace
 
+void find_straight(Code& code) {
+  if (code.instrs.empty()) return;
+  const size_t count = code.registers.size(), words = (count + 63) / 64;
+  std::vector<BasicBlock> blocks = blocks_of(code);
+  if (blocks.size() * count > kMostBits || !flow(code, blocks, words)) return;
+  // What is live at the start may be read before it is written.
+  const Set& doubtful = blocks[0].in;
+  Set asked = doubtful;
+  const auto some = [](const int32_t* list, const Set& set) {
+    for (; *list >= 0; ++list) {
+      if (has(set, *list)) return true;
+    }
+    return false;
+  };
+  for (Instr& in : code.instrs) {
+    in.asks = in.own_checks || some(in.reads, doubtful);
+    for (const int32_t* r = in.reads; in.asks && *r >= 0; ++r) add(asked, *r);
+    for (const int32_t* r = in.writes; in.own_checks && *r >= 0; ++r) add(asked, *r);
+    in.straight = in.guard == 0 && !in.converged && !in.asks;
+  }
+  for (Instr& in : code.instrs) in.records = some(in.writes, asked);
+}
+
 std::vector<int> share_registers(const Code& code) {
   const size_t count = code.registers.size(), words = (count + 63) / 64;
   std::vector<int> place(count);

@@ -43,31 +43,34 @@ enum class Next : uint8_t {
 };
 using Handler = Next (*)(Warp&, const Instr&, Mask);
 
-struct Instr {
+struct Instr {  // what every execution asks for comes first, in a line or two of the cache
   Handler run = nullptr;
-  uint32_t d = 0, d2 = 0;        // destinations: offsets in the warp's register file, 0 for none
-  uint32_t s[4] = {0, 0, 0, 0};  // sources, likewise: immediates and special registers live there too
-  uint32_t guard = 0;            // predicate; 0: none
-  int32_t guard_register = -1;
-  bool guard_negated = false;
-  bool converged = false;   // .aligned or .sync: all live lanes, or those of `members`, come together
-  bool own_checks = false;  // its handler looks for registers unwritten or under way itself
+  uint32_t d = 0, d2 = 0;             // destinations: offsets in the warp's register file, 0 for none
+  uint32_t s[4] = {0, 0, 0, 0};       // sources, likewise: immediates and special registers live there too
+  int64_t offset = 0;                 // of an address; or an immediate
   uint8_t variant = 0, variant2 = 0;  // what the family wants to remember
   uint16_t count = 1;                 // elements of a vector
   uint16_t bytes = 0;                 // of one element in memory
-  uint32_t members = 0;               // slot of a membermask; 0: all live lanes
-  int32_t target = 0;                 // of a branch: index of an instruction
-  int64_t offset = 0;                 // of an address; or an immediate
   Space space = Space::none;
-  uint8_t address_bits = 64;       // of the base register in s[3], see access.h
-  bool any_rank = false;           // .shared::cluster: may reach other blocks of the cluster
-  const uint32_t* list = nullptr;  // slots of long operand lists
+  uint8_t address_bits = 64;  // of the base register in s[3], see access.h
+  bool any_rank = false;      // .shared::cluster: may reach other blocks of the cluster
+  bool converged = false;     // .aligned or .sync: all live lanes, or those of `members`, come together
+  bool own_checks = false;    // its handler looks for registers unwritten or under way itself
+  bool straight = false;      // nothing to ask before it is executed: see find_straight()
+  bool asks = true;           // some register that it reads may be unwritten
+  bool records = true;        // what it writes is remembered, as some instruction asks whether it is written
+  int32_t index = 0;          // in the code
+  uint32_t guard = 0;         // predicate; 0: none
+  int32_t guard_register = -1;
+  bool guard_negated = false;
+  uint32_t members = 0;                               // slot of a membermask; 0: all live lanes
+  int32_t target = 0;                                 // of a branch: index of an instruction
+  const uint32_t* list = nullptr;                     // slots of long operand lists
   const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
   const void* extra = nullptr;                        // what a family needs beyond this
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's
   const Module* module = nullptr;
-  int32_t index = 0;  // in the code
 };
 
 // A kernel ready to run: instructions, and the layout of a warp's register file.
@@ -237,7 +240,7 @@ struct Grid {
   uint64_t params_address = 0;  // the parameter block as device memory, for generic addresses
   Order order;
   int multiprocessors = 0;  // of the device: %nsmid
-  bool races = true;
+  bool races = true, checks = true;
   uint32_t allowed = 0;                           // bits of FaultKind: warn instead of fault
   std::shared_ptr<TensorMapChanges> tensor_maps;  // changed by this launch
 };
@@ -263,6 +266,9 @@ struct RunOptions {
   int workers = 0;
   int multiprocessors = 132;  // of the device it plays
   bool races = true;
+  // False: what only looks for bugs in shared memory is left out, races too. Addresses are checked all the
+  // same.
+  bool checks = true;
   uint32_t allowed = 0;
 };
 void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& options, Counts* counts);

@@ -88,14 +88,16 @@ void start_warp(Warp& w, const Code& code) {
   for (int l = 0; l < kLanes; ++l) w.live |= Mask(w.thread_of(l) < w.block->threads) << l;
   w.fragments = {Fragment{w.live, 0, false, {}, 0, {}}};
   for (const Code::Special& s : code.specials) {
+    const bool differs = s.name == "%tid" || s.name.starts_with("%lane");  // from lane to lane
+    uint64_t value = special_value(w, 0, s);
     for (int l = 0; l < kLanes; ++l) {
-      const uint64_t value = special_value(w, l, s);
+      if (differs) value = special_value(w, l, s);
       std::memcpy(w.at<uint8_t>(s.slot) + size_t(l) * size_t(s.bits) / 8, &value, size_t(s.bits) / 8);
     }
   }
 }
 
-std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index, bool races) {
+std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
   const Launch& launch = grid.launch;
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid;
@@ -119,7 +121,8 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index, bool races) {
     const int warps = (block->threads + kLanes - 1) / kLanes;
     const size_t bytes = size_t(launch.code->shared_bytes + launch.dynamic_shared);
     block->shared.resize(bytes);
-    block->shared.races.resize(bytes, races ? size_t(warps) * size_t(blocks) : 0, *block);
+    block->shared.checked = grid.checks;
+    block->shared.races.resize(bytes, grid.races ? size_t(warps) * size_t(blocks) : 0, *block);
     block->live_warps = warps;
     for (int i = 0; i < warps; ++i) {
       auto warp = std::make_unique<Warp>();
@@ -220,10 +223,12 @@ void leave(Warp& w, Mask m) {
   threads_ended(w);
 }
 
+void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
+
 // Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
 // it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
-  for (const int32_t* r = in.reads; *r >= 0 && !in.own_checks; ++r) {
+  for (const int32_t* r = in.reads; *r >= 0 && in.asks && !in.own_checks; ++r) {
     if (const Mask missing = m & ~w.written[size_t(*r)]) unwritten(w, in, *r, missing);
   }
   if (!w.in_flight.empty() && !in.own_checks) check_in_flight(w, in, m);
@@ -233,7 +238,11 @@ void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
     }
   }
   w.running = &f;
-  const Next next = in.run(w, in, m);
+  move_on(w, f, in, m, in.run(w, in, m));
+}
+
+// What follows from an instruction that the lanes m have executed.
+void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
   if (next == Next::wait || next == Next::retry) f.waits_at = in.index;
   InstrCounts& counts = current_counts[in.index];
   if (next == Next::retry) {
@@ -242,7 +251,7 @@ void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
     ++counts.warps;
     counts.lanes += uint64_t(__builtin_popcount(m));
     if (next == Next::wait) ++counts.waits;
-    for (const int32_t* r = in.writes; *r >= 0; ++r) w.written[size_t(*r)] |= m;
+    for (const int32_t* r = in.writes; *r >= 0 && in.records; ++r) w.written[size_t(*r)] |= m;
   }
   const Mask others = f.mask & ~m;
   switch (next) {
@@ -361,6 +370,31 @@ bool execute_converged(Warp& w, Fragment& fragment, const Instr& in, Mask m) {
   return true;
 }
 
+// Up to `most` instructions of a warp whose lanes are all at one place, as long as there is nothing to ask
+// before one; how many it did. Most instructions of most kernels are executed here.
+int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
+  const Mask m = f.mask;
+  const uint64_t lanes = uint64_t(__builtin_popcount(m));
+  w.running = &f;
+  for (int done = 0; done < most; ++done) {
+    const Instr& in = code.instrs[size_t(f.pc)];
+    if (!in.straight) return done;
+    const Next next = in.run(w, in, m);
+    if (next != Next::go_on) {
+      move_on(w, f, in, m, next);  // f may be gone
+      return done + 1;
+    }
+    if (in.records) {
+      for (const int32_t* r = in.writes; *r >= 0; ++r) w.written[size_t(*r)] |= m;
+    }
+    InstrCounts& counts = current_counts[in.index];
+    ++counts.warps;
+    counts.lanes += lanes;
+    ++f.pc;
+  }
+  return most;
+}
+
 // Up to `turn` instructions of a warp; how many it did.
 int run_warp(Warp& w, const Code& code, int turn) {
   int done = 0;
@@ -368,10 +402,14 @@ int run_warp(Warp& w, const Code& code, int turn) {
     Fragment* f = choose(w);
     if (!f) break;
     const Instr& in = code.instrs[size_t(f->pc)];
+    if (in.straight && w.fragments.size() == 1 && w.in_flight.empty() && w.touched.empty()) {
+      done += run_straight(w, *f, code, turn - done);
+      continue;
+    }
     Mask m = f->mask;
     if (in.guard) {
-      if (const Mask missing = m & ~w.written[size_t(in.guard_register)])
-        unwritten(w, in, in.guard_register, missing);
+      const Mask missing = m & ~w.written[size_t(in.guard_register)];
+      if (missing && in.asks) unwritten(w, in, in.guard_register, missing);
       const Mask p = predicate_mask(w, in.guard);
       m &= in.guard_negated ? ~p : p;
     }
@@ -703,7 +741,7 @@ class Run {
     Waiting now;
     while (next(row, since_start, now)) {
       try {
-        if (!now.cluster) now.cluster = start_cluster(grid_, now.index, options_.races);
+        if (!now.cluster) now.cluster = start_cluster(grid_, now.index);
         if (!turn(now)) row.push_back(std::move(now));
       } catch (const Fault& fault) {
         end(now, &fault);
@@ -859,7 +897,8 @@ void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& op
   grid.memory = &memory;
   grid.order = options.order;
   grid.multiprocessors = options.multiprocessors;
-  grid.races = options.races;
+  grid.checks = options.checks;
+  grid.races = options.races && options.checks;
   grid.allowed = options.allowed;
   if (!launch.params.empty()) {
     grid.params_address = memory.allocate(launch.params.size());
