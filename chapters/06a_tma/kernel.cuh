@@ -51,11 +51,11 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   const int warp = thread / 32, lane = thread % 32, tiles_n = (n + BN - 1) / BN;
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // [barriers]
   extern __shared__ __align__(1024) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
+  // [barriers]
   __shared__ uint64_t full[2][STAGES];  // of each team: the slice in this stage has landed, 1 phase each
   const uint32_t full_addr = gg::ptx::shared_addr(full[team]);
   if (thread == 0) {
@@ -219,9 +219,6 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                      ? tile.n == 128 ? grouped_gemm<T, Offset, 128, 128> : grouped_gemm<T, Offset, 128, 64>
                  : tile.n == 128 ? grouped_gemm<T, Offset, 64, 128>
                                  : grouped_gemm<T, Offset, 64, 64>;
-  // [maps]
-  // B as three dimensions, so that what lies behind K is zeros and not the next group's rows: 0 times NaN is
-  // NaN.
   const int64_t element = sizeof(T), wide_n = n, wide_k = k;
   const CUtensorMap a_map = gg::make_tensor_map({.type = MAP_TYPE<T>,
                                                  .data = a,
@@ -229,6 +226,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                                                  .stride_bytes = {wide_k * element},
                                                  .box = {BK, tile.m},
                                                  .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  // [maps]
+  // Three dimensions: behind K are zeros, not the next group's rows, which may hold NaN.
   const CUtensorMap b_map =
       gg::make_tensor_map({.type = MAP_TYPE<T>,
                            .data = b,
