@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
       .previous = "06a_tma",
-      .tile_ks = {64, 16},
+      .tile_ks = {16, 64},
   };
   return gg::run<gg::Operands<bf16, bf16, float>, gg::Operands<f16, f16, float>, gg::Same<bf16>,
                  gg::Same<f16>>(
