@@ -72,6 +72,37 @@ __device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMa
       : "memory");
 }
 
+// How the L2 is to keep what a load brings, once it is full: what is read once goes first.
+// createpolicy. Who: any thread. The policy as loads below take it.
+__device__ inline uint64_t evict_first_policy() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline uint64_t evict_last_policy() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
+  return policy;
+}
+
+// The loads above with such a policy.
+__device__ inline void tma_load_2d(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
+                                   uint32_t bar_addr, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3}], [%4], %5;" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(bar_addr), "l"(policy)
+      : "memory");
+}
+__device__ inline void tma_load_3d(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
+                                   uint32_t bar_addr, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr), "l"(policy)
+      : "memory");
+}
+
 // cp.async.bulk: a run of bytes, global to the shared memory of this block. Addresses and size are multiples
 // of 16.
 __device__ inline void bulk_load(uint32_t dst_addr, const void* src, int bytes, uint32_t bar_addr) {

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07b: everything that pays.
+//
+// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], or [G,K,N]:
+//     D[row, col] = sum over k of A[row, k] * B[g][col, k]
+// New here: the tensor cores compute D transposed. Columns of D are their 64 rows, always whole; tokens, of
+// which a group has any number, are their N, which comes in steps. What else pays is in schedule.cuh,
+// store.cuh and below, and can be switched off: --off.
+
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/ptx/warpgroup.cuh"
+#include "common/ptx/wgmma.cuh"
+#include "common/types.cuh"
+#include "schedule.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+using gg::ptx::Major;
+
+constexpr int BK = 64;  // depth of a slice: 128 bytes of each row, the most that TMA swizzles
+
+struct Problem {
+  const void* offsets;  // int32_t, or int64_t if wide_offsets
+  bool wide_offsets;
+  int groups, n, k;
+  Ideas ideas;
+};
+
+// CONSUMERS warpgroups of 64 columns of D each; tiles of up to BM rows; STAGES slices of A and B in shared
+// memory; CLUSTER blocks side by side in N load each slice of A once, for all.
+template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_>
+struct Config {
+  static constexpr int CONSUMERS = CONSUMERS_, BM = BM_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int BN = 64 * CONSUMERS, THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a warpgroup
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
+  // 128 sums per thread want more registers than 384 threads can all have: the producers give theirs away.
+  static constexpr bool UNEVEN = CONSUMERS == 2 && BM > 128;
+};
+
+// A has a map for each height of a tile: a block's part of a slice is one box, one instruction.
+template <int BM>
+struct Maps {
+  CUtensorMap a[BM / STEP], b, d;
+};
+
+template <int STAGES>
+struct Ring {
+  int stage = 0, phase = 0;
+  __device__ void next() { advance(1); }
+  __device__ void advance(int slices) {
+    phase ^= (stage + slices) / STAGES % 2;
+    stage = (stage + slices) % STAGES;
+  }
+};
+
+template <class T, class D, class C, Major B_MAJOR>
+__global__ void __launch_bounds__(C::THREADS, 1)
+    grouped_gemm(const __grid_constant__ Maps<C::BM> maps, D* d, const __grid_constant__ Problem problem) {
+  constexpr int BM = C::BM, BN = C::BN, STAGES = C::STAGES, CLUSTER = C::CLUSTER, CONSUMERS = C::CONSUMERS;
+  const Ideas& ideas = problem.ideas;
+  const int warpgroup = int(threadIdx.x) / 128, warp = int(threadIdx.x) / 32;
+  const int rank = CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
+  const int workers = int(gridDim.x) / CLUSTER, worker = int(blockIdx.x) / CLUSTER;
+  const int n = problem.n, k_tiles = (problem.k + BK - 1) / BK;
+
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const uint32_t a_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));        // [STAGES][BM][BK], swizzled
+  const uint32_t b_addr = a_addr + STAGES * C::A_BYTES;                       // [STAGES][BN][BK], swizzled
+  unsigned char* const stores = shared + STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64]
+  __shared__ uint64_t full[STAGES], empty[STAGES];
+  __shared__ Tile headers[STAGES];  // of the tile whose first slice is in this stage
+  const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(full));
+  const uint32_t empty_addr = gg::ptx::keep(gg::ptx::shared_addr(empty));
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      gg::ptx::mbarrier_init(full_addr + stage * 8, 2);  // who loads A, who loads B
+      gg::ptx::mbarrier_init(empty_addr + stage * 8, CLUSTER * CONSUMERS);
+    }
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
+    gg::ptx::prefetch_tensormap(&maps.b);
+    gg::ptx::prefetch_tensormap(&maps.d);
+  }
+  if constexpr (CLUSTER > 1) {
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();
+  } else {
+    __syncthreads();
+  }
+  // All of this overlaps the end of the kernel before; nothing of memory was looked at.
+  gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();
+
+  Ring<STAGES> ring;
+  if (warpgroup == CONSUMERS) {
+    if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
+    // [producers]
+    // One warp asks for A, one for B: an elected lane each, which takes 100 clocks for a slice.
+    if (warp % 4 < 2) {
+      const bool loads_a = warp % 4 == 0;
+      const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
+      const bool a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
+      const uint64_t evict_first = gg::ptx::evict_first_policy();
+      Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
+      Tile tile;
+      for (int index = worker; schedule.find(index, tile); index += workers) {
+        if (tile.rows > 0) {
+          tile.col0 = (tile.col0 * CLUSTER + rank) * BN;
+          if (gg::ptx::elect()) {
+            const int height = ideas.narrow ? padded_rows(tile.rows) : BM, box_rows = height / CLUSTER;
+            const int row0 = tile.row0 + rank * box_rows, bytes = loads_a ? height * ROW_BYTES : C::B_BYTES;
+            const CUtensorMap* a_map = &maps.a[height / STEP - 1];
+            auto load = [&](int stage, int k_tile) {
+              const uint32_t bar = full_addr + stage * 8, b_dst = b_addr + stage * C::B_BYTES;
+              const uint32_t a_dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
+              const int k0 = k_tile * BK;
+              if (loads_a && k_tile == 0) headers[stage] = tile;
+              gg::ptx::mbarrier_arrive_expect_tx(bar, bytes);
+              if (loads_a) {
+                if constexpr (CLUSTER > 1) {
+                  gg::ptx::tma_load_2d_multicast(a_dst, a_map, k0, row0, bar, (1 << CLUSTER) - 1);
+                } else if (a_once) {
+                  gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar, evict_first);
+                } else {
+                  gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar);
+                }
+              } else if constexpr (B_MAJOR == Major::k) {
+                gg::ptx::tma_load_3d(b_dst, &maps.b, k0, tile.col0, tile.group, bar);
+              } else {
+#pragma unroll
+                for (int col = 0; col < BN; col += 64) {
+                  gg::ptx::tma_load_3d(b_dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group,
+                                       bar);
+                }
+              }
+            };
+            Ring<STAGES> at = ring;
+            int k_tile = 0;
+            if (index == worker) {  // all stages are free
+#pragma unroll
+              for (int stage = 0; stage < STAGES; ++stage) {
+                if (stage < k_tiles) load(stage, stage);
+              }
+              k_tile = min(STAGES, k_tiles);
+              at.advance(k_tile);
+            }
+#pragma unroll 1
+            for (; k_tile < k_tiles; ++k_tile, at.next()) {
+              // empty[stage]: all consumers of the cluster have read it
+              gg::ptx::mbarrier_wait_parity(empty_addr + at.stage * 8, at.phase ^ 1);
+              load(at.stage, k_tile);
+            }
+          }
+          __syncwarp();
+          ring.advance(k_tiles);
+        }
+        if (index == worker) schedule.plan_tail(workers);
+      }
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
+        if (loads_a) headers[ring.stage] = Tile{};  // there is no further tile
+        gg::ptx::mbarrier_arrive(full_addr + ring.stage * 8);
+      }
+    }
+    // [/producers]
+  } else {
+    if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_inc<224>();
+    const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+    const auto a_desc0 = gg::ptx::wgmma_desc(a_addr, layout);
+    const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
+    Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup);
+
+    auto release = [&](int stage) {  // in all blocks whose loads write it
+      const int thread = int(threadIdx.x) % 128;
+      if (thread < CLUSTER) {
+        const uint32_t bar = empty_addr + stage * 8;
+        if constexpr (CLUSTER > 1) {
+          gg::ptx::mbarrier_arrive(gg::ptx::mapa(bar, thread));
+        } else {
+          gg::ptx::mbarrier_arrive(bar);
+        }
+      }
+    };
+    auto next_tile = [&] {
+      gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
+      return headers[ring.stage];
+    };
+    Tile next = next_tile();
+    while (next.group >= 0) {
+      const Tile tile = next;
+      float acc[BM / 2];
+      // [multiply]
+      auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+        auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);
+        int last = 0;
+#pragma unroll 1
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+          gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // both tiles have landed
+          const auto a_desc = gg::ptx::wgmma_advance(a_desc0, ring.stage * C::A_BYTES);
+          const auto b_desc = gg::ptx::wgmma_advance(b_desc0, ring.stage * C::B_BYTES);
+          gg::ptx::wgmma_fence(sums);
+#pragma unroll
+          for (int kk = 0; kk < BK; kk += 16) {
+            constexpr int B_STEP = B_MAJOR == Major::k ? 16 * 2 : 16 * ROW_BYTES;
+            gg::ptx::wgmma<T, T, B_MAJOR, Major::k>(sums, gg::ptx::wgmma_advance(b_desc, kk / 16 * B_STEP),
+                                                    gg::ptx::wgmma_advance(a_desc, kk * 2),
+                                                    k_tile > 0 || kk > 0);
+          }
+          gg::ptx::wgmma_commit_group();
+          if (k_tile == 0) store.rest();  // of the tile before, while the tensor cores work on this one
+          if (k_tile > 0) {
+            gg::ptx::wgmma_wait_group<1>();  // the slice before was read
+            release(last);
+          }
+          last = ring.stage;
+        }
+        next = next_tile();  // while the last products are made
+        gg::ptx::wgmma_wait_group<0>(sums);
+        release(last);
+      };
+      // [/multiply]
+      // [narrow]
+      const int width = ideas.narrow ? padded_rows(tile.rows) : BM;  // as many as were loaded
+      if (BM >= 256 && width > 192) {
+        multiply(std::integral_constant<int, std::min(BM, 256)>());
+      } else if (BM >= 192 && width > 128) {
+        multiply(std::integral_constant<int, std::min(BM, 192)>());
+      } else if (BM >= 128 && width > 96) {
+        multiply(std::integral_constant<int, std::min(BM, 128)>());
+      } else if (BM >= 96 && width > 64) {
+        multiply(std::integral_constant<int, std::min(BM, 96)>());
+      } else if (BM >= 64 && width > 32) {
+        multiply(std::integral_constant<int, std::min(BM, 64)>());
+      } else {
+        multiply(std::integral_constant<int, 32>());
+      }
+      // [/narrow]
+      store.first(acc, tile, tile.col0 + warpgroup * 64);
+      if (!ideas.overlap) store.rest();
+    }
+    store.rest();
+    store.finish();
+  }
+  if constexpr (CLUSTER > 1) {  // no block ends while another still writes into it
+    __syncwarp();
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();
+  }
+}
+
+}  // namespace chapter

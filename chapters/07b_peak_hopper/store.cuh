@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07b: how a warpgroup's sums, 64 columns of a tile of D, get to memory. The tensor cores made them
+// transposed: a thread has two neighbours of a column. stmatrix turns 8x8 of them on the way to shared
+// memory, TMA copies boxes of 32 rows from there, and rows that are no whole box go by hand: a box would
+// reach into the next group's rows.
+
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "common/ptx/barrier.cuh"
+#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/stmatrix.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/types.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+constexpr int ROW_BYTES = 128;  // of every swizzled box in shared memory
+constexpr int CHUNK = 32;       // rows of a box of D
+constexpr int HALF = 128;       // rows that a warpgroup's part of shared memory holds
+
+template <class D>
+__device__ uint32_t pack(float low, float high) {
+  uint32_t both;
+  if constexpr (std::is_same_v<D, bf16>) {
+    const auto pair = __floats2bfloat162_rn(low, high);
+    memcpy(&both, &pair, 4);
+  } else {
+    const auto pair = __floats2half2_rn(low, high);
+    memcpy(&both, &pair, 4);
+  }
+  return both;
+}
+
+// For a whole warpgroup. D 16 bits wide.
+template <class D, int BM>
+class Store {
+ public:
+  // `shared`: HALF rows of 128 bytes, or BM if that is less, at a multiple of 1024. `barrier`: of its own.
+  __device__ Store(const CUtensorMap* d_map, D* d, int n, unsigned char* shared, int barrier)
+      : d_map_(d_map),
+        d_(d),
+        n_(n),
+        shared_(shared),
+        addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))),
+        barrier_(barrier) {}
+
+  // [store]
+  // Up to 128 rows leave at once. The rest of a taller tile waits in registers, packed in half as many, until
+  // the next tile's products are under way.
+  __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
+    make_room();
+#pragma unroll
+    for (int chunk = 0; chunk < BM / CHUNK; ++chunk) {
+      if (chunk * CHUNK >= tile.rows) break;
+      uint32_t reg[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) reg[i] = pack<D>(acc[chunk * 16 + i * 2], acc[chunk * 16 + i * 2 + 1]);
+      if (chunk < HALF / CHUNK) {
+        put(chunk, reg);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) packed_[(chunk - HALF / CHUNK) * 8 + i] = reg[i];
+      }
+    }
+    send(tile.row0, min(tile.rows, HALF), col0);
+    row0_ = tile.row0 + HALF, rows_ = tile.rows - HALF, col0_ = col0;
+  }
+  __device__ void rest() {
+    if constexpr (BM > HALF) {
+      if (rows_ <= 0) return;
+      make_room();
+#pragma unroll
+      for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
+        if (chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
+      }
+      send(row0_, rows_, col0_);
+      rows_ = 0;
+    }
+  }
+  // [/store]
+
+  __device__ void finish() {  // shared memory must be there until it has been read
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
+  }
+
+ private:
+  __device__ static int thread() { return int(threadIdx.x) % 128; }
+  __device__ static int lane() { return int(threadIdx.x) % 32; }
+  __device__ static int warp() { return thread() / 32; }
+
+  __device__ void make_room() {
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
+    gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
+  }
+
+  // 32 rows of this warp's 16 columns, as wgmma left them: registers 0-3 are rows 0-15, 8 rows by 8 columns
+  // each, 4-7 rows 16-31.
+  __device__ void put(int chunk, const uint32_t (&reg)[8]) {
+    const int row = lane() / 16 * 8 + lane() % 8, unit = warp() * 2 + lane() / 8 % 2;
+    const uint32_t row_addr = addr_ + (chunk * CHUNK + row) * ROW_BYTES + (unit ^ row % 8) * 16;
+    gg::ptx::stmatrix_x4_trans(row_addr, {reg[0], reg[1], reg[2], reg[3]});
+    gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
+  }
+
+  // [send]
+  __device__ void send(int row0, int rows, int col0) {
+    const int boxes = rows / CHUNK;
+    gg::ptx::fence_proxy_async();
+    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
+    if (thread() == 0) {
+#pragma unroll 1
+      for (int box = 0; box < boxes; ++box) {
+        gg::ptx::tma_store_2d(d_map_, col0, row0 + box * CHUNK, addr_ + box * CHUNK * ROW_BYTES);
+      }
+      gg::ptx::bulk_commit_group();
+    }
+    const int unit = thread() % 8;  // 16 bytes of a row
+#pragma unroll 1
+    for (int row = boxes * CHUNK + thread() / 8; row < rows; row += 16) {
+      if (col0 + unit * 8 < n_) {
+        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0 + unit * 8) =
+            *reinterpret_cast<const uint4*>(shared_ + row * ROW_BYTES + (unit ^ row % 8) * 16);
+      }
+    }
+  }
+  // [/send]
+
+  const CUtensorMap* d_map_;
+  D* d_;
+  int n_;
+  const unsigned char* shared_;
+  uint32_t addr_;
+  int barrier_;
+  uint32_t packed_[BM > HALF ? (BM - HALF) / 4 : 1];  // two rows of a column in a register
+  int row0_ = 0, rows_ = 0, col0_ = 0;
+};
+
+// D of 32 bits: eight neighbours of a row are 32 bytes, a whole sector, so threads store their sums as they
+// are.
+template <int BM>
+class Store<float, BM> {
+ public:
+  __device__ Store(const CUtensorMap*, float* d, int n, unsigned char*, int) : d_(d), n_(n) {}
+
+  __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
+    const int lane = int(threadIdx.x) % 32, col = col0 + int(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int i = 0; i < BM / 2; ++i) {
+      const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, c = col + i / 2 % 2 * 8;
+      if (row < tile.rows && c < n_) d_[int64_t(tile.row0 + row) * n_ + c] = acc[i];
+    }
+  }
+  __device__ void rest() {}
+  __device__ void finish() {}
+
+ private:
+  float* d_;
+  int n_;
+};
+
+}  // namespace chapter
