@@ -106,8 +106,8 @@ def attempts(program):
     problems = [["--set", "smoke_uniform" if equal else "smoke"],
                 ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
     if "narrow" in described["ideas"]:  # code of its own for each height of a tile
-        long = ["--m", "5,70,32", "--n", "136", "--k", "648"]
-        problems[1:] = [long, ["--tile", "32x128", *long]]  # the second with smoke's tile
+        rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
+        problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     orders, also = ("0:fair", "2:skew"), []
     if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
