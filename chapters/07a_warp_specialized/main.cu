@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Chapter 07a: what it supports and how it is launched.
-
 #include "common/harness.cuh"
 #include "kernel.cuh"
 
@@ -15,7 +14,7 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "peers"},
       .previous = "06a_tma",
       .options = {"offsets", "tile", "blocks", "print-schedule"},
-      .tiles = {{128, 128}, {128, 256}, {128, 64}, {64, 256}, {64, 128}, {64, 64}},
+      .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
       .b_layouts = {gg::BLayout::nk},
       .own_sizes = gg::OwnSizes::when_listed,
       .print_schedule = chapter::print_schedule<gg::Shape>,
