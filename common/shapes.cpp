@@ -154,7 +154,7 @@ const std::vector<ShapeSetInfo>& shape_sets() {
   return sets;
 }
 
-bool is_mixed(const std::string& set) { return set == "peers"; }
+bool is_mixed(const std::string& set) { return set == "step" || set == "peers"; }
 
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits) {
   std::vector<Shape> shapes;

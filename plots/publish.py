@@ -29,9 +29,10 @@ SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  #
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
-COUNTERS = """instructions instructions_mma instructions_ldmatrix instructions_cp_async instructions_ldst
-    instructions_warp global_load_bytes global_load_sectors global_store_bytes global_store_sectors
-    shared_wavefronts shared_bank_conflicts barrier_waits multiply_adds useful_multiply_adds""".split()
+COUNTERS = """instructions instructions_mma instructions_wgmma instructions_ldmatrix instructions_cp_async
+    instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
+    global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
+    barrier_waits multiply_adds useful_multiply_adds""".split()
 
 
 def write(path, text):

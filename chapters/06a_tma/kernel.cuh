@@ -29,8 +29,8 @@ constexpr int WARPS_M = 2, WARPS_N = 2;
 constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most that TMA swizzles
 
 // [swizzle]
-// Byte offset of element c of row r in a box with rows of 128 bytes, as TMA's 128-byte swizzle lays it out
-// where the box starts at a multiple of 1024: chapter 03's swizzle, done by hardware.
+// Byte offset of element c of row r in a box with rows of 128 bytes, as TMA's 128-byte swizzle lays it out:
+// chapter 03's, done by hardware. It takes r % 8 from bits of the address: boxes start at multiples of 1024.
 __device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
 // [/swizzle]
 
@@ -51,12 +51,12 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   const int warp = thread / 32, lane = thread % 32, tiles_n = (n + BN - 1) / BN;
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // [barriers]
   extern __shared__ __align__(1024) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
-  __shared__ uint64_t full[2][STAGES];  // of each team: the slice in this stage has landed
+  // [barriers]
+  __shared__ uint64_t full[2][STAGES];  // of each team: the slice in this stage has landed, 1 phase each
   const uint32_t full_addr = gg::ptx::shared_addr(full[team]);
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) gg::ptx::mbarrier_init(full_addr + stage * 8, 1);
@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     // [/tile]
 
     // [load]
-    // One thread asks for a slice. What lies outside K or N becomes zeros. Rows behind the group's belong to
-    // the next one: they are read, and only rows of D that nobody stores depend on them.
+    // One thread asks for a slice. What lies outside K or N becomes zeros, which count as bytes too. Rows
+    // behind the group's belong to the next one: they are read, but rows of D that need them are not stored.
     auto load = [&](int k_tile) {
       const int stage = (first + k_tile) % STAGES, k0 = k_tile * BK;
       const uint32_t bar_addr = full_addr + stage * 8, b_addr = b_tile_addr + stage * B_STAGE_BYTES;
@@ -148,18 +148,17 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     // [/fragments]
 
     // [compute]
-    auto wait = [&](int k_tile) {
-      const int slice = first + k_tile;
-      gg::ptx::mbarrier_wait_parity(full_addr + slice % STAGES * 8, slice / STAGES % 2);
+    auto wait = [&](int k_tile) {  // a stage's slices are the phases of its barrier: 0, 1, 2 ..
+      const int slice = first + k_tile, phase = slice / STAGES;
+      gg::ptx::mbarrier_wait_parity(full_addr + slice % STAGES * 8, phase % 2);
     };
     auto compute = [&](int k_tile) {
 #pragma unroll
       for (int kk = 0; kk < BK; kk += 16) {
         if (kk + 16 < BK) {
           load_fragments(k_tile, kk + 16);
-        } else if (k_tile + 1 <
-                   k_tiles) {  // the last fragments of this slice are in registers: on to the next
-          wait(k_tile + 1);    // both tiles of slice k_tile + 1 have landed
+        } else if (k_tile + 1 < k_tiles) {  // this slice's last fragments are in registers: on to the next
+          wait(k_tile + 1);                 // both tiles of slice k_tile + 1 have landed
           gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads slice k_tile any more
           load_fragments(k_tile + 1, 0);
           if (thread == 0 && k_tile + STAGES < k_tiles) load(k_tile + STAGES);
@@ -177,6 +176,7 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     // [/compute]
 
     if (thread == 0) {
+#pragma unroll 1  // one copy of load, which is long: it happens once for a tile
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
     }
     wait(0);  // both tiles of slice 0 have landed
@@ -219,9 +219,6 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                      ? tile.n == 128 ? grouped_gemm<T, Offset, 128, 128> : grouped_gemm<T, Offset, 128, 64>
                  : tile.n == 128 ? grouped_gemm<T, Offset, 64, 128>
                                  : grouped_gemm<T, Offset, 64, 64>;
-  // [maps]
-  // B as three dimensions, so that what lies behind K is zeros and not the next group's rows: 0 times NaN is
-  // NaN.
   const int64_t element = sizeof(T), wide_n = n, wide_k = k;
   const CUtensorMap a_map = gg::make_tensor_map({.type = MAP_TYPE<T>,
                                                  .data = a,
@@ -229,6 +226,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                                                  .stride_bytes = {wide_k * element},
                                                  .box = {BK, tile.m},
                                                  .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  // [maps]
+  // Three dimensions: behind K are zeros, not the next group's rows, which may hold NaN.
   const CUtensorMap b_map =
       gg::make_tensor_map({.type = MAP_TYPE<T>,
                            .data = b,

@@ -12,11 +12,11 @@
 
 #include "common/check.h"
 #include "common/ptx/cvt.cuh"
-#include "common/ptx/elect.cuh"
 #include "common/ptx/ldmatrix.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/tensormap.cuh"
 #include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
 #include "common/ptx/warpgroup.cuh"
 #include "common/ptx/wgmma.cuh"
 #include "common/tensor_map.h"
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(THREADS, 1)
       const int k_tiles = (group.k + BK - 1) / BK;
       group.d = static_cast<T*>(group.d) + int64_t(r) * group.ldd + col0;
       group.row0 += r, group.rows -= r, group.n -= col0;  // as seen from the tile's corner
-      if (gg::ptx::elect_sync()) {
+      if (gg::ptx::elect()) {
         const Maps& maps = own_maps ? schedule.maps[g] : packed;
         if (own_maps) gg::ptx::fence_tensormap_acquire(&maps.a), gg::ptx::fence_tensormap_acquire(&maps.b);
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     // [consume]
     const int my_row = BM == 128 ? warpgroup * 64 : 0, my_col = BM == 128 ? 0 : warpgroup * WN;
     auto release = [&](int slice) {  // this warp does not read it any more
-      if (gg::ptx::elect_sync()) gg::ptx::mbarrier_arrive(empty_addr + slice % STAGES * 8);
+      if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(empty_addr + slice % STAGES * 8);
     };
     for (int t = int(blockIdx.x); t < tiles; t += int(gridDim.x)) {
       wait(full_addr, slice, 0);  // the tile's first slice has landed, and the header before it

@@ -299,12 +299,15 @@ TEST_F(Async, MisusedBarriersAreFaults) {
                    "parity 2"));
   EXPECT_TRUE(says(fault(FaultKind::alignment, "@%p0 mbarrier.init.shared::cta.b64 [bars+4], 1;\n"),
                    "multiple of 8"));
-  const std::string unordered =
-      fault(FaultKind::race,
-            "@%p0 mbarrier.init.shared::cta.b64 [bars], 1;\n@%p1 bra "
-            "END;\nmbarrier.test_wait.parity.shared::cta.b64 %p2, [bars], 0;\nEND:\n",
-            {1, 64, 1});
-  EXPECT_TRUE(says(unordered, "no barrier stands between its initialisation"));
+  for (const std::string fence :
+       {"", "@%p0 fence.mbarrier_init.release.cluster;\n"}) {  // orders nothing alone
+    const std::string unordered =
+        fault(FaultKind::race,
+              "@%p0 mbarrier.init.shared::cta.b64 [bars], 1;\n" + fence +
+                  "@%p1 bra END;\nmbarrier.test_wait.parity.shared::cta.b64 %p2, [bars], 0;\nEND:\n",
+              {1, 64, 1});
+    EXPECT_TRUE(says(unordered, "no barrier stands between its initialisation"));
+  }
 }
 
 TEST_F(Async, DroppedThreadsAreNotWaitedFor) {

@@ -85,6 +85,11 @@ TEST(Sets, OfAMixedOneWhatDoesNotFitIsLeftOutAloud) {
   said.clear();
   EXPECT_EQ(shapes_for({}, jagged(), {"peers"}, said).size(), 10u);
   EXPECT_TRUE(said.empty());
+
+  Chapter steps = uniform();
+  steps.sets.push_back("step");
+  EXPECT_EQ(shapes_for({}, steps, {"step"}, said).front().m, std::vector<int>(8, 64));
+  EXPECT_EQ(said.size(), 6u);  // 1, 2 .. 32 rows
 }
 
 TEST(Sets, OthersMustFitAndBeListed) {

@@ -4,9 +4,11 @@
 // pairs of integers that stop at zero, a fused product that gives 0 where a factor lies outside its tensor,
 // and elect.
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/formats.h"
+#include "common/ptx/warp.cuh"
 #include "probe.cuh"
 
 namespace probe {
@@ -35,6 +37,9 @@ __global__ void hopper(const float* numbers, const uint32_t* words, uint32_t mem
                : "=r"(r[6]), "=r"(r[7])
                : "r"(members));
 }
+
+// Who of all lanes is chosen.
+__global__ void chosen(uint32_t* out) { out[threadIdx.x] = gg::ptx::elect(); }
 // [/probe]
 
 class AluHopper : public Probe {
@@ -111,6 +116,16 @@ TEST_F(AluHopper, Computes) {
     for (size_t k = 0; k < 8; ++k)
       EXPECT_EQ(got[8 * t + k], want[k])
           << "thread " << t << " result " << k << " of " << x << ", " << std::hex << v;
+  }
+}
+
+TEST_F(AluHopper, ElectsOneLaneOfEachWarp) {
+  const Array<uint32_t> out(std::vector<uint32_t>(kThreads, 7777));
+  chosen<<<1, kThreads>>>(out.get());
+  const std::vector<uint32_t> got = out.read();
+  for (size_t first = 0; first < kThreads; first += 32) {
+    EXPECT_EQ(std::count(got.begin() + int(first), got.begin() + int(first) + 32, 1u), 1);
+    EXPECT_EQ(std::count(got.begin() + int(first), got.begin() + int(first) + 32, 0u), 31);
   }
 }
 

@@ -26,6 +26,7 @@ struct Place {  // of a box: where in shared memory, and the coordinates of its 
 };
 
 // [probe]
+// [load]
 // Loads a box and shows all of shared memory. Block b takes place b.
 __global__ void load(const __grid_constant__ CUtensorMap map, const Place* places, int dims, int box_bytes,
                      uint32_t* out) {
@@ -51,6 +52,7 @@ __global__ void load(const __grid_constant__ CUtensorMap map, const Place* place
   gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // the box has landed
   for (int i = int(threadIdx.x); i < kWords; i += kThreads) out[blockIdx.x * kWords + i] = words[i];
 }
+// [/load]
 
 // Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place.
 __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool adds, const uint32_t* in) {

@@ -49,6 +49,7 @@ __device__ int place_of(int i, int columns) {
 }
 
 // [probe]
+// [multiply]
 template <class A, class B, Major A_MAJOR, Major B_MAJOR, int REGISTERS>
 __global__ void __launch_bounds__(kThreads) multiply(const uint4* images, float* c, Plan plan) {
   const uint32_t image = copy_images(images, plan.image_bytes);
@@ -65,6 +66,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const uint4* images, float*
   gg::ptx::wgmma_wait_group<0>(d);
   for (int i = 0; i < REGISTERS; ++i) c[place_of(i, 2 * REGISTERS)] = d[i];
 }
+// [/multiply]
 
 // The same with A in registers: a word has 4 bytes of k, row-major, as the host packed them.
 template <class A, class B, Major A_MAJOR, Major B_MAJOR, int REGISTERS>

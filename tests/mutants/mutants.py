@@ -5,11 +5,14 @@
   tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
-`--check --set smoke`, on a device with one multiprocessor, so that persistent blocks have several tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives must stand in
-harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
+`--check` of its smoke set, then of a problem whose K goes several times round a ring of stages, then both in an order
+that lets warps run far ahead; on a device with one multiprocessor, so that persistent blocks have several tiles. It is
+found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in harmless.txt
+with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -92,35 +95,53 @@ def mutants(ptx, name):
             yield kind, line, text, ptx[:start] + new + ptx[match.end() :]
 
 
+def attempts(program):
+    """What a mutant is to survive, as arguments: the quickest first."""
+    described = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    equal = json.loads(described.stdout)["limits"]["equal_groups"]
+    smoke = ["--set", "smoke_uniform" if equal else "smoke"]
+    long = ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]
+    return [words + ["--order", order] for order in ("0:fair", "2:skew") for words in (smoke, long)]
+
+
 def run(program, environment, arguments):
     try:
-        return subprocess.run([program, "--device", "emu", "--check", "--set", "smoke", *arguments], env={**os.environ, "GG_EMU_MULTIPROCESSORS": "1", **environment},
+        return subprocess.run([program, "--device", "emu", "--check", *arguments], env={**os.environ, "GG_EMU_MULTIPROCESSORS": "1", **environment},
                               capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return None
 
 
-def kernels_of(program, arguments):
-    """The kernels that the smoke set launches, by the names they have in PTX."""
-    with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
-        clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
-        if clean is None or clean.returncode != 0:
-            sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
-        return sorted({line for line in names.read().split("\n") if line})
+def kernels_of(program):
+    """The kernels that a mutant's runs launch, by the names they have in PTX."""
+    found = set()
+    for arguments in attempts(program):
+        with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
+            clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
+            if clean is None or clean.returncode != 0:
+                sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
+            found |= {line for line in names.read().split("\n") if line}
+    return sorted(found)
 
 
-def tried(program, mutant, arguments):
+def tried(program, mutant):
     kind, line, text, ptx = mutant
+    outcome = "survives"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
-        result = run(program, {"GG_EMU_PTX": file.name}, arguments)
-    if result is None:
-        return "hangs"
-    if result.returncode == FAULT:
-        found = re.search(r"fault ([\w-]+)", result.stderr)
-        return f"fault {found.group(1)}" if found else "fault without a report"
-    return {0: "survives", CHECK_FAILED: "check fails"}.get(result.returncode, f"exit {result.returncode}")
+        for arguments in attempts(program):
+            result = run(program, {"GG_EMU_PTX": file.name}, arguments)
+            if result is None:
+                outcome = "hangs"
+            elif result.returncode == FAULT:
+                found = re.search(r"fault ([\w-]+)", result.stderr)
+                outcome = f"fault {found.group(1)}" if found else "fault without a report"
+            else:
+                outcome = {0: "survives", CHECK_FAILED: "check fails"}.get(result.returncode, f"exit {result.returncode}")
+            if outcome != "survives":
+                break
+    return outcome
 
 
 def harmless():
@@ -145,13 +166,13 @@ def main():
     programs = sorted(p for p in (options.build / "bin").iterdir() if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
     work = []
     for program in programs:
-        for name in kernels_of(program, []):
+        for name in kernels_of(program):
             ptx = next((text for text in modules(program) if kernel_text(text, name)), None)
             work += [(program, mutant) for mutant in mutants(ptx, name)]
     if options.tenth:
         work = work[::10]
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = pool.map(lambda job: "listed" if options.list else tried(job[0], job[1], []), work)
+        outcomes = pool.map(lambda job: "listed" if options.list else tried(*job), work)
         for (program, (kind, line, text, _)), outcome in zip(work, outcomes):
             key = program.name, kind, text
             if outcome == "survives" and key in reasons:

@@ -478,10 +478,9 @@ BarrierAt use_mbarrier(Warp& w, const Instr& in, int lane, const AddressOperand&
 void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   const Mbarrier& b = find({&w, &in, lane, {}}, at);
   const size_t by = agent_of(*b.initialised.warp);
-  const Cluster& c = *w.block->cluster;
-  // A relaxed cluster barrier behind fence.mbarrier_init orders as well: what fences published counts.
-  if (c.grid->races && &w != b.initialised.warp && w.clock[by] < b.initialised_at &&
-      c.fences[by] < b.initialised_at) {
+  // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only a relaxed
+  // one.
+  if (w.block->cluster->grid->races && &w != b.initialised.warp && w.clock[by] < b.initialised_at) {
     raise(FaultKind::race, w, in, lane,
           name_of(at) + " is used here, and no barrier stands between its initialisation and this use",
           "after mbarrier.init: fence.mbarrier_init, then a barrier, before others use it", {b.initialised});

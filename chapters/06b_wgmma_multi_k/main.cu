@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Chapter 06b: what it supports and how it is launched.
+
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "06b_wgmma_multi_k",
+      .arch = gg::Arch::sm_90a,
+      .title = "WGMMA, four steps per tile",
+      .k_multiple = 16,
+      .n_multiple = 8,
+      .m_multiple = 64,
+      .multiple_reason = "one WGMMA computes 64 rows and multiples of 8 columns, 16 steps of k at a time",
+      .equal_groups = true,
+      .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
+      .previous = "06a_tma",
+      .tile_ks = {16, 64},
+  };
+  return gg::run<gg::Operands<bf16, bf16, float>, gg::Operands<f16, f16, float>, gg::Same<bf16>,
+                 gg::Same<f16>>(
+      argc, argv, info,
+      []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.groups(), p.layout().groups[0].m, p.n(), p.k(),
+                        p.tile_k(), stream);
+      });
+}

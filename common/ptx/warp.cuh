@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// One lane of a warp is chosen. PTX ISA, "Parallel synchronization and communication instructions:
+// elect.sync"; probe: tests/isa/alu_hopper_test.cu. Needs sm_90.
+
+#pragma once
+
+#include <cstdint>
+
+namespace gg::ptx {
+
+// Who: a whole warp.
+// Does: true in one lane, always the same one. The compiler knows that no other lane goes on: TMA takes its
+//   operands from registers that a warp has once, and behind `lane == 0` each such instruction becomes a loop
+//   over the lanes that might differ.
+__device__ inline bool elect() {
+  uint32_t elected;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
+  return elected != 0;
+}
+
+// Nothing for the machine: the value as one that the compiler can't trace, so it keeps it in a register.
+// Worth it for what it would make again at each use from special registers, shared addresses and block
+// indices.
+template <class Integer>
+__device__ inline Integer keep(Integer value) {
+  static_assert(sizeof(Integer) == 4);
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+}  // namespace gg::ptx
