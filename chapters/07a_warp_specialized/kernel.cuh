@@ -108,11 +108,11 @@ __global__ void __launch_bounds__(THREADS, 1)
   constexpr int WN = BM == 128 ? BN : BN / 2;  // columns of a warpgroup's part of the tile, which has 64 rows
   const int thread = int(threadIdx.x), warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const uint32_t a_tile_addr = gg::ptx::opaque(gg::ptx::shared_addr(shared));  // [STAGES][BM][BK], swizzled
-  const uint32_t b_tile_addr = a_tile_addr + STAGES * A_BYTES;                 // [STAGES][BN][BK], swizzled
+  const uint32_t a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));  // [STAGES][BM][BK], swizzled
+  const uint32_t b_tile_addr = a_tile_addr + STAGES * A_BYTES;               // [STAGES][BN][BK], swizzled
   __shared__ Group headers[STAGES];      // of the tile whose first slice is in this stage
   __shared__ uint64_t bars[2 * STAGES];  // full: the slice has landed; empty: all warps are done with it
-  const uint32_t full_addr = gg::ptx::opaque(gg::ptx::shared_addr(bars)), empty_addr = full_addr + STAGES * 8;
+  const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars)), empty_addr = full_addr + STAGES * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(full_addr + stage * 8, 1);

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "peers"},
-      .previous = "06a_tma",
+      .previous = "06b_wgmma_multi_k",
       .options = {"offsets", "tile", "blocks", "print-schedule"},
       .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
       .b_layouts = {gg::BLayout::nk},

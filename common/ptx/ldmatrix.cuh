@@ -14,13 +14,6 @@ __device__ inline uint32_t shared_addr(const void* object) {
   return uint32_t(__cvta_generic_to_shared(object));
 }
 
-// Nothing for the machine: the compiler no longer knows where an address comes from, so it keeps it in a
-// register and does not compute it again at every use.
-__device__ inline uint32_t opaque(uint32_t addr) {
-  asm("" : "+r"(addr));
-  return addr;
-}
-
 // Who: a whole warp.
 // Does: reads four 8x8 matrices. Lane l gives the address of row l % 8 of matrix l / 8: 16 bytes, at a
 //   multiple of 16. In lane l, reg[i] becomes two neighbours of row l / 4 of matrix i: elements 2 * (l % 4)
