@@ -60,6 +60,8 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     __shared__ Maps of_warp[PLANNERS / 32];
     const int g = (int(blockIdx.x) - 1) * threads / 32 + warp;
     if (g >= groups) return;
+    GG_DEVICE_ASSERT(sizes[3 * g + 1] % 8 == 0 && sizes[3 * g + 2] % 8 == 0 &&
+                     leading_dims[3 * g + 2] % 8 == 0);
     const uint32_t a_addr = gg::ptx::shared_addr(&of_warp[warp].a), b_addr = a_addr + sizeof(CUtensorMap);
     if (lane < 2) {
       const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
@@ -75,7 +77,6 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     // [/maps]
     return;
   }
-  // [plan]
   // A thread describes its group; then all add up their tiles, those of 1, 2, 4 .. groups at a time.
   __shared__ int ends[PLANNERS];
   for (int batch = 0, before = 0; batch < groups; batch += threads) {
@@ -96,7 +97,6 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     before += ends[threads - 1];
     __syncthreads();  // everybody knows where the next batch begins
   }
-  // [/plan]
 }
 
 // One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
@@ -128,7 +128,6 @@ __global__ void __launch_bounds__(THREADS, 1)
   int slice = 0, tiles = schedule.first[groups];  // slice: of this block, counted through all its tiles
   if (warpgroup == CONSUMERS) {
     gg::ptx::setmaxnreg_dec<40>();
-    // [produce]
     int batch = 0;  // first group looked at
     for (int tile = int(blockIdx.x); warp == 0 && tile < tiles; tile += int(gridDim.x)) {
       unsigned after;  // which of 32 groups end after this tile: each lane looks at one
@@ -139,6 +138,7 @@ __global__ void __launch_bounds__(THREADS, 1)
       const int k_tiles = (group.k + BK - 1) / BK;
       group.d = static_cast<T*>(group.d) + int64_t(r) * group.ldd + col0;
       group.row0 += r, group.rows -= r, group.n -= col0;  // as seen from the tile's corner
+      // [produce]
       if (gg::ptx::elect()) {
         const Maps& maps = own_maps ? schedule.maps[g] : packed;
         if (own_maps) gg::ptx::fence_tensormap_acquire(&maps.a), gg::ptx::fence_tensormap_acquire(&maps.b);
@@ -152,12 +152,11 @@ __global__ void __launch_bounds__(THREADS, 1)
           gg::ptx::tma_load_3d(b_tile_addr + stage * B_BYTES, &maps.b, k0, col0, own_maps ? 0 : g, bar_addr);
         }
       }
+      // [/produce]
       slice += k_tiles;
     }
-    // [/produce]
   } else {
     gg::ptx::setmaxnreg_inc<232>();
-    // [consume]
     const int my_row = BM == 128 ? warpgroup * 64 : 0, my_col = BM == 128 ? 0 : warpgroup * WN;
     auto release = [&](int slice) {  // this warp does not read it any more
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(empty_addr + slice % STAGES * 8);
@@ -167,6 +166,7 @@ __global__ void __launch_bounds__(THREADS, 1)
       const Group tile = headers[slice % STAGES];
       const int first = slice, end = first + (tile.k + BK - 1) / BK;
       float acc[WN / 2];
+      // [consume]
       for (; slice < end; ++slice) {
         const int stage = slice % STAGES;
         wait(full_addr, slice, 0);  // both parts of the slice have landed
@@ -180,8 +180,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                             slice > first || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        if (slice > first)
-          gg::ptx::wgmma_wait_group<1>(), release(slice - 1);  // multiplied; this one goes on
+        if (slice > first) gg::ptx::wgmma_wait_group<1>(), release(slice - 1);  // while this one goes on
       }
       gg::ptx::wgmma_wait_group<0>(acc);  // all slices are multiplied
       release(end - 1);
