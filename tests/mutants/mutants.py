@@ -5,8 +5,8 @@
   tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
-`--check` of its smoke set, then of a problem whose K goes several times round a ring of stages, then both in an order
-that lets warps run far ahead; on a device with one multiprocessor, so that persistent blocks have several tiles. It is
+`--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of stages,
+groups of their own sizes, very many groups), then all of them in an order that lets warps run far ahead; on a device with one multiprocessor, so that persistent blocks have several tiles. It is
 found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in harmless.txt
 with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
 """
@@ -98,10 +98,16 @@ def mutants(ptx, name):
 def attempts(program):
     """What a mutant is to survive, as arguments: the quickest first."""
     described = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    equal = json.loads(described.stdout)["limits"]["equal_groups"]
+    limits, tensors = (json.loads(described.stdout)[key] for key in ("limits", "tensors"))
+    equal = limits["equal_groups"]
     smoke = ["--set", "smoke_uniform" if equal else "smoke"]
     long = ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]
-    return [words + ["--order", order] for order in ("0:fair", "2:skew") for words in (smoke, long)]
+    problems = [smoke, long]
+    if any(tensor["name"] == "a_00000 ..." for tensor in tensors):  # groups of their own sizes
+        problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
+    if program.name >= "07":  # a block makes the schedule, of more groups than it has threads
+        problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
+    return [words + ["--order", order] for order in ("0:fair", "2:skew") for words in problems]
 
 
 def run(program, environment, arguments):
