@@ -51,7 +51,8 @@ class Run {
     for (const std::string& idea : options.off) setup_.ideas_off[idea] = true;
     setup_.wide_offsets = options.wide_offsets;
     setup_.blocks = options.blocks;
-    setup_.tile = options.tile.m || chapter.tiles.empty() ? options.tile : chapter.tiles[0];
+    const bool has_default = !chapter.tiles.empty() && !chapter.chooses_tile;
+    setup_.tile = options.tile.m || !has_default ? options.tile : chapter.tiles[0];
   }
 
   Exit run() {

@@ -33,6 +33,7 @@ struct Chapter {
   const char* previous = "";             // for the table and the step plot
   std::vector<const char*> options{};    // of its own, by name, as --help lists them
   std::vector<Tile> tiles{};             // legal values of --tile; the first is the default
+  bool chooses_tile = false;             // without --tile the chapter chooses, and Problem::tile() is 0x0
   std::vector<int> tile_ks{};            // legal values of --tile-k
   std::vector<Idea> ideas{};             // what --off takes
   std::vector<BLayout> b_layouts{};      // legal values of --b-layout; the first is the default, none: kn

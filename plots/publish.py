@@ -5,8 +5,9 @@
   cmake --build build --target publish        # the only thing that changes plots/ and the tables
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
-<!-- /counts -->, what ncu_counts.py found in the emulator's README between <!-- ncu --> and <!-- /ncu -->; the
-rest of a README is left as it is.
+<!-- /counts -->, what ncu_counts.py found in the emulator's README between <!-- ncu --> and <!-- /ncu -->, what
+switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the set peers between
+<!-- peers --> and <!-- /peers -->; the rest of a README is left as it is.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, BadData, best_peer, provenance,  # noqa: E402
+from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, best_peer, provenance,  # noqa: E402
                      read_chapters, read_counts, read_csv, smoke_counts)
 
 NONE = "–"
@@ -184,6 +185,90 @@ def counts_table(data, chapter):
         f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
 
 
+def problems_of(rows):
+    """The rows of each problem as peer, variant and warmth have them, in the order in which they were run."""
+    found = {}
+    for row in rows:
+        found.setdefault((row.set, row.shape), {})[row.peer, row.variant, row.warm] = row
+    return found
+
+
+def title_of(problem):
+    groups, m_total, m_max, n, k = problem[1]
+    rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
+    return f"G={groups} {rows} N={n} K={k}"
+
+
+def percent(number):
+    return f"{100 * number:+.1f} %".replace("-", "−")
+
+
+def ideas_table(data, chapter):
+    """Warm times on the sets peers and prefill with everything, and with one idea switched off (--off)."""
+    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill")
+            and row.format == "bf16" and not row.peer and row.warm and row.timed]
+    ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
+    lines, shown = [], []
+    for problem, found in problems_of(rows).items():
+        ours, without = found.get(("", "", True)), [found.get(("", f"off={idea}", True)) for idea in ideas]
+        if ours and any(without):
+            shown += [ours, *filter(None, without)]
+            lines.append([title_of(problem), value(ours, "us_median"),
+                          *(f"{value(row, 'us_median')} ({percent(row.us_median / ours.us_median - 1)})"
+                            if row else NONE for row in without)])
+    if not lines:
+        return "Nothing is measured yet."
+    head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
+    return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea.\n" \
+        f"{provenance(sorted(shown, key=lambda row: row.date))}."
+
+
+def peers_table(data, chapter, references):
+    """Ours and the fastest library on the set peers, warm. A library that was not run on a problem may have a
+    figure of another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
+    mine = [row for row in data.rows if row.chapter == chapter.id and row.set == "peers"
+            and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
+    rates = [row.roof_tflops for row in mine if row.roof_kind == "matrix" and row.roof_tflops]
+    lines, shown = [], []
+    for problem, found in problems_of(mine).items():
+        ours = found.get(("", "", True))
+        if not ours:
+            continue
+
+        def best(warm):
+            return min((row for (peer, _, when), row in found.items() if peer and when == warm),
+                       key=lambda row: row.us_median, default=None)
+
+        shape = [str(number) for number in problem[1]]
+        absent = [(float(r["us_median"]) * float(r["cublas_8192_tflops"]) / rates[-1], r["peer"])
+                  for r in references if rates and r["device"] == data.device
+                  and [r[column] for column in "groups m_total m_max n k".split()] == shape
+                  and not any(row.peer == r["peer"] for row in found.values())]
+        fastest, cold = best(True), found.get(("", "", False))
+        shown += [ours] + ([fastest] if fastest else [])
+
+        def ratio(us, row):
+            return f"{us / row.us_median:.2f}" if us and row else NONE
+
+        scaled = min(absent, default=None)
+        lines.append([
+            title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
+            value(fastest, "us_median"), f"{fastest.peer} ({fastest.version})".replace(" ()", "") if fastest else NONE,
+            ratio(fastest and fastest.us_median, ours), ratio(cold and best(False) and best(False).us_median, cold),
+            f"{ratio(scaled[0], ours)} scaled: {scaled[1]}" if scaled else "",
+            " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
+                                   ours.power_w and f"{ours.power_w:.0f} W"])) or NONE])
+    if not lines:
+        return "Nothing is measured yet."
+    head = ["problem", "ours, µs", "TFLOP/s", "best library, µs", "by", "ratio", "ratio cold",
+            "not run here", "clock, power"]
+    text = table(head, 1, lines) + "\n\nRatio: the library's time over ours, warm; more than 1 is a row won."
+    if any(line[7] for line in lines):
+        text += "\nScaled: a library's time of another day, times what cuBLAS made of 8192³ on that day, over " \
+            f"{rates[-1]:.0f} TFLOP/s in this run."
+    return f"{text}\n{provenance(sorted(shown, key=lambda row: row.date))}."
+
+
 def ncu_table(rows):
     """Counts of a GPU (plots/ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
     cells, same = {}, 0
@@ -236,8 +321,12 @@ def main():
         if counted:
             fill(args.repo / "common" / "emu" / "README.md", ncu_table(counted), "ncu")
         fill(args.repo / "README.md", ladder_table(data))
+        references = [row for path in sorted((plots / "data").glob("*/reference.csv"))
+                      for row in read_csv(path, REFERENCE_COLUMNS)]
         for chapter in data.chapters:
             fill(chapter.readme, chapter_table(data, chapter))
+            fill(chapter.readme, ideas_table(data, chapter), "ideas", optional=True)
+            fill(chapter.readme, peers_table(data, chapter, references), "peers", optional=True)
             fill(chapter.readme, counts_table(data, chapter), "counts", optional=True)
         return 0 if plot.draw(data, plots / "figures") else 1
     except BadData as error:

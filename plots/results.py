@@ -14,6 +14,8 @@ COLUMNS = (
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of plots/ncu_counts.py
+# plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
+REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
 
@@ -33,7 +35,7 @@ def read_csv(path, columns=COLUMNS):
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS):
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
@@ -129,5 +131,7 @@ def read_chapters(repo):
         chapters.append(SimpleNamespace(
             id=main.parent.name, title=field("title"), arch=field("arch", r"gg::Arch::(\w+)"),
             previous=field("previous"), kernel=main.parent / "kernel.cuh", readme=main.parent / "README.md",
-            tile=re.sub(r",\s*", "x", field("tiles", r"\{\s*\{\s*(\d+,\s*\d+)"))))  # the first is the default
+            # The first is the default, unless the chapter chooses for each problem.
+            tile="" if field("chooses_tile", "(true)") else
+            re.sub(r",\s*", "x", field("tiles", r"\{\s*\{\s*(\d+,\s*\d+)"))))
     return chapters

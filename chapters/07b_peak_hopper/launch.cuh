@@ -136,4 +136,13 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   best(a, b, d, rows, problem, multiprocessors, stream);
 }
 
+template <class T, class D>
+void launch(const gg::Problem& p, cudaStream_t stream) {
+  p.with_offsets([&](const auto* offsets) {
+    const auto call = p.b_layout() == gg::BLayout::nk ? launch<Major::k, T, D> : launch<Major::mn, T, D>;
+    call(p.a<T>(), p.b<T>(), p.d<D>(), p.rows(), p.layout().offsets.back(),
+         {offsets, sizeof(*offsets) == 8, p.groups(), p.n(), p.k(), ideas_of(p)}, p.tile(), stream);
+  });
+}
+
 }  // namespace chapter

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
       .previous = "07a_warp_specialized",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}},
+      .chooses_tile = true,
       .ideas = chapter::IDEAS,
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},
   };
@@ -23,13 +24,6 @@ int main(int argc, char** argv) {
                  gg::Operands<f16, f16, float>>(
       argc, argv, info,
       []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
-        p.with_offsets([&](const auto* offsets) {
-          const bool nk = p.b_layout() == gg::BLayout::nk;
-          auto* launch =
-              nk ? chapter::launch<gg::ptx::Major::k, T, D> : chapter::launch<gg::ptx::Major::mn, T, D>;
-          launch(p.a<T>(), p.b<T>(), p.d<D>(), p.rows(), p.layout().offsets.back(),
-                 {offsets, sizeof(*offsets) == 8, p.groups(), p.n(), p.k(), chapter::ideas_of(p)}, p.tile(),
-                 stream);
-        });
+        chapter::launch<T, D>(p, stream);
       });
 }

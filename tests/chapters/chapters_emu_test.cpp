@@ -77,6 +77,16 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   }
 }
 
+// The other tests run the tile that comes first, or what the chapter chooses for their small problems.
+TEST_P(ChapterOnEmulator, PassesSmokeWithEachChoice) {
+  const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
+  for (const Words& choice : choices_of(GetParam())) {
+    const Outcome outcome =
+        run_chapter(GetParam(), with({"--device", "emu", "--check", "--set", smoke}, choice));
+    EXPECT_EQ(outcome.code, 0) << choice[0] << " " << choice[1] << "\n" << outcome.out << outcome.err;
+  }
+}
+
 TEST_P(ChapterOnEmulator, WritesWholeFilesThatItReadsBackAndWritesAgain) {
   expect_whole_files(GetParam(), "emu");
 }

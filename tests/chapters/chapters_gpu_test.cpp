@@ -12,22 +12,12 @@
 namespace testing_gg {
 namespace {
 
-// The words that choose each format of a chapter, and those that choose each value of its own options.
+// The words that choose each format of a chapter.
 std::vector<Words> formats_of(const std::string& id) {
   const Words in = described(id, "\"in\": \"([^\"]*)\""),
               d = described(id, "\"in\": [^}]*\"d\": \"([^\"]*)\"");
   std::vector<Words> all;
   for (size_t i = 0; i < in.size(); ++i) all.push_back({"--in-dtype", in[i], "--d-dtype", d[i]});
-  return all;
-}
-std::vector<Words> choices_of(const std::string& id) {
-  std::vector<Words> all;
-  for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
-                                    {"--tile-k", "tile_ks"},
-                                    {"--off", "ideas"},
-                                    {"--b-layout", "b_layouts"}}) {
-    for (const std::string& value : listed(id, key)) all.push_back({option, value});
-  }
   return all;
 }
 

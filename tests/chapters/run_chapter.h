@@ -44,6 +44,17 @@ inline Words listed(const std::string& id, const std::string& key) {
   }
   return names;
 }
+// The words that choose each value of a chapter's own options.
+inline std::vector<Words> choices_of(const std::string& id) {
+  std::vector<Words> all;
+  for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
+                                    {"--tile-k", "tile_ks"},
+                                    {"--off", "ideas"},
+                                    {"--b-layout", "b_layouts"}}) {
+    for (const std::string& value : listed(id, key)) all.push_back({option, value});
+  }
+  return all;
+}
 inline bool wants_equal_groups(const std::string& id) {
   return !described(id, "(\"equal_groups\": true)").empty();
 }

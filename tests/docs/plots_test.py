@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "plots"))
 import ncu_counts  # noqa: E402
 import plot  # noqa: E402
 import publish  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, BadData, newest, read_chapters,  # noqa: E402
+from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, newest, read_chapters,  # noqa: E402
                      read_counts, read_csv, read_rows)
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
@@ -193,6 +193,47 @@ class PlotsTest(unittest.TestCase):
             self.assertIn(word, text)
         self.assertNotIn(">77<", text)
 
+    def test_ideas_and_libraries_of_a_chapter(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.write("<!-- ideas -->\n<!-- /ideas -->\n<!-- peers -->\n<!-- /peers -->\n")
+        self.run_tool(publish)
+        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 3)
+
+        def timed(m, us, **changed):
+            return row("03_tensor_cores", "peers", m, 100, us_median=us, **dict(warm=1) | changed)
+
+        one, two = [512] * 8, [900, 100]
+        save(self.data / "all.csv", [
+            timed(one, 10, roof_tflops=600, roof_kind="matrix", power_w=650.4, clock_after_mhz=1500),
+            timed(one, 11, kernel="grouped_gemm off=tail"), timed(one, 9.9, kernel="grouped_gemm off=pdl"),
+            timed(one, 99, kernel="grouped_gemm off=pdl b=kn"), timed(one, 77, kernel="grouped_gemm 64x64"),
+            timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
+            timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
+            timed(two, 20), timed(two, 30, kernel="grouped_gemm off=tail")])
+        reference = dict(device="NVIDIA H200", m_total=1000, m_max=900, n=4096, k=7168, groups=2, peer="other",
+                         us_median=15, cublas_8192_tflops=800, date="2026-11")
+        save(self.data / "reference.csv", [reference, reference | dict(peer="slow", us_median=99),
+                                           reference | dict(peer="far", us_median=1, device="NVIDIA A100"),
+                                           reference | dict(peer="cublas_loop", us_median=1, m_max=512, groups=8,
+                                                            m_total=4096)], REFERENCE_COLUMNS)
+        self.run_tool(publish)
+        self.assertEqual(self.cells(path, "µs warm"),
+                         ["µs warm", "all ideas", "without `tail`", "without `pdl`"])
+        text = (self.repo / path).read_text()
+        for line in ("| G=8 M=512 N=4096 K=7168 | 10.0 | 11.0 (+10.0 %) | 9.90 (−1.0 %) |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 30.0 (+50.0 %) | – |",
+                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.05 | 2.00 |  | "
+                     "1500 MHz 650 W |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | – | – | – | – | 1.00 scaled: other | – |",
+                     "over 600 TFLOP/s in this run."):
+            self.assertIn(line, text)
+
+    def test_a_chapter_that_chooses_its_tile_has_no_default(self):
+        main = self.repo / "chapters/02_tiled/main.cu"
+        main.write_text(main.read_text().replace(".previous", ".chooses_tile = true,\n  .previous"))
+        self.assertEqual([c.tile for c in read_chapters(self.repo)], ["128x64", "", "128x64"])
+
     def test_bad_files_are_refused_in_one_sentence(self):
         self.data.mkdir(parents=True)
         header = ",".join(COLUMNS)
@@ -215,7 +256,8 @@ class PlotsTest(unittest.TestCase):
             self.assertTrue(chapter.title and re.fullmatch(r"sm_\d+a?", chapter.arch), chapter)
             known = [c.id for c in chapters if c.id < chapter.id]
             self.assertIn(chapter.previous, known if before else [""], chapter)
-            self.assertEqual(bool(chapter.tile), ".tiles" in (chapter.kernel.parent / "main.cu").read_text())
+            main = (chapter.kernel.parent / "main.cu").read_text()
+            self.assertEqual(bool(chapter.tile), ".tiles" in main and ".chooses_tile" not in main)
 
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
     def test_figures_are_the_same_bytes_each_time(self):

@@ -91,26 +91,36 @@ __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
   cluster_sync();
 }
 
-// Each of two blocks loads one half of a box, for both.
-__global__ void __cluster_dims__(2) multicast(const __grid_constant__ CUtensorMap map, uint32_t* out) {
+// [multicast]
+// Each of two blocks loads one half of a box, for both; box after box into the same place.
+__global__ void __cluster_dims__(2)
+    multicast(const __grid_constant__ CUtensorMap map, int boxes, uint32_t* out) {
   __shared__ __align__(1024) uint32_t box[2][4][32];
-  __shared__ uint64_t bar;
+  __shared__ uint64_t full, empty;
   const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
-  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  const uint32_t full_addr = gg::ptx::shared_addr(&full), empty_addr = gg::ptx::shared_addr(&empty);
   if (thread == 0) {
-    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::mbarrier_init(full_addr, 1);
+    gg::ptx::mbarrier_init(empty_addr, 2 * kThreads);
     gg::ptx::fence_mbarrier_init();
-    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof box));
   }
-  cluster_sync();  // both barriers wait for both halves
-  if (thread == 0) {
-    gg::ptx::tma_load_2d_multicast(gg::ptx::shared_addr(box[rank]), &map, int(blockIdx.x / 2) * 32, rank * 4,
-                                   bar_addr, 0b11);
+  cluster_sync();  // the barriers of both blocks are there
+  for (int i = 0; i < boxes; ++i) {
+    if (thread == 0) {
+      gg::ptx::mbarrier_wait_parity(empty_addr, i % 2 ^ 1);  // all threads of both blocks have read the box
+      gg::ptx::mbarrier_arrive_expect_tx(full_addr, int(sizeof box));  // both halves, whoever asks for them
+      gg::ptx::tma_load_2d_multicast(gg::ptx::shared_addr(box[rank]), &map, int(blockIdx.x / 2) * 32,
+                                     i * 8 + rank * 4, full_addr, 0b11);
+    }
+    gg::ptx::mbarrier_wait_parity(full_addr, i % 2);  // both halves have landed here
+    for (int at = thread; at < 256; at += kThreads) {
+      out[(blockIdx.x * boxes + i) * 256 + at] = (&box[0][0][0])[at];
+    }
+    for (int block = 0; block < 2; ++block) gg::ptx::mbarrier_arrive(gg::ptx::mapa(empty_addr, block));
   }
-  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // both halves have landed here
-  for (int i = thread; i < 256; i += kThreads) out[blockIdx.x * 256 + i] = (&box[0][0][0])[i];
-  cluster_sync();
+  cluster_sync();  // nobody arrives at a block that has ended
 }
+// [/multicast]
 // [/probe]
 
 // Runs of bytes from the own to the next block's shared memory, and sums there.
@@ -218,21 +228,21 @@ TEST_F(ClusterOf4, BulkCopiesReachOtherBlocks) {
 class ClusterOf2 : public HopperProbe {};
 
 TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
-  constexpr int kColumns = 96, kRows = 8;
+  constexpr int kColumns = 96, kBoxes = 5, kRows = kBoxes * 8;
   std::vector<uint32_t> in(kColumns * kRows);
   for (size_t i = 0; i < in.size(); ++i) in[i] = uint32_t(i * 2654435761u);
-  const Array<uint32_t> tensor(in), out(std::vector<uint32_t>(6 * 256));
+  const Array<uint32_t> tensor(in), out(std::vector<uint32_t>(6 * kRows * 32));
   const CUtensorMap map = gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
                                                .data = tensor.get(),
                                                .dims = {kColumns, kRows},
                                                .stride_bytes = {kColumns * 4},
                                                .box = {32, 4}});
-  multicast<<<6, kThreads>>>(map, out.get());
+  multicast<<<6, kThreads>>>(map, kBoxes, out.get());
   const std::vector<uint32_t> got = out.read();
   for (int block = 0; block < 6; ++block) {
     for (int row = 0; row < kRows; ++row) {
       for (int col = 0; col < 32; ++col) {
-        EXPECT_EQ(got[size_t(block * 256 + row * 32 + col)],
+        EXPECT_EQ(got[size_t((block * kRows + row) * 32 + col)],
                   in[size_t(row * kColumns + block / 2 * 32 + col)])
             << "block " << block << " row " << row << " col " << col;
       }

@@ -54,6 +54,32 @@ __global__ void load(const __grid_constant__ CUtensorMap map, const Place* place
 }
 // [/load]
 
+// [policy]
+// The same box under each policy: block 0 in two dimensions, evicted first, block 1 last, 2 and 3 in three
+// dimensions. A policy says what the L2 keeps, not what comes.
+__global__ void load_with_policy(const __grid_constant__ CUtensorMap map_2d,
+                                 const __grid_constant__ CUtensorMap map_3d, uint32_t* out) {
+  __shared__ __align__(1024) uint32_t words[256];
+  __shared__ uint64_t bar;
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  if (threadIdx.x == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+    const uint64_t policy =
+        blockIdx.x % 2 == 0 ? gg::ptx::evict_first_policy() : gg::ptx::evict_last_policy();
+    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof words));
+    if (blockIdx.x < 2) {
+      gg::ptx::tma_load_2d(gg::ptx::shared_addr(words), &map_2d, 16, 4, bar_addr, policy);
+    } else {
+      gg::ptx::tma_load_3d(gg::ptx::shared_addr(words), &map_3d, 16, 4, 1, bar_addr, policy);
+    }
+  }
+  __syncthreads();                             // the barrier is there
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // the box has landed
+  for (int i = int(threadIdx.x); i < 256; i += kThreads) out[blockIdx.x * 256 + i] = words[i];
+}
+// [/policy]
+
 // Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place.
 __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool adds, const uint32_t* in) {
   __shared__ __align__(1024) uint32_t words[kWords];
@@ -293,6 +319,28 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 class Tma : public HopperProbe {};
+
+TEST_F(Tma, LoadsWithAPolicyBringTheSame) {
+  constexpr int kColumns = 40, kRows = 10;
+  std::vector<uint32_t> numbers(2 * kRows * kColumns);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = uint32_t(i * 2654435761u);
+  const Array<uint32_t> data(numbers), out(std::vector<uint32_t>(4 * 256));
+  gg::TensorBox spec{.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                     .data = data.get(),
+                     .dims = {kColumns, kRows},
+                     .stride_bytes = {kColumns * 4},
+                     .box = {32, 8}};
+  const CUtensorMap map_2d = gg::make_tensor_map(spec);
+  spec.dims.push_back(2), spec.stride_bytes.push_back(kRows * kColumns * 4), spec.box.push_back(1);
+  load_with_policy<<<4, kThreads>>>(map_2d, gg::make_tensor_map(spec), out.get());
+  const std::vector<uint32_t> got = out.read();
+  for (int i = 0; i < 4 * 256; ++i) {
+    const int slice = i / 512, row = 4 + i / 32 % 8, col = 16 + i % 32;
+    const bool inside = row < kRows && col < kColumns;
+    EXPECT_EQ(got[size_t(i)], inside ? numbers[size_t((slice * kRows + row) * kColumns + col)] : 0)
+        << "block " << i / 256 << " word " << i % 256;
+  }
+}
 
 TEST_F(Tma, LoadsRoundToTf32) {
   const std::vector<uint32_t> numbers = {
