@@ -106,7 +106,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   Ring<STAGES> ring;
   if (warpgroup == CONSUMERS) {
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
-    // [producers]
     // One warp asks for A, one for B: an elected lane each, which takes 100 clocks for a slice.
     if (warp % 4 < 2) {
       const bool loads_a = warp % 4 == 0;
@@ -174,7 +173,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         gg::ptx::mbarrier_arrive(full_addr + ring.stage * 8);
       }
     }
-    // [/producers]
   } else {
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_inc<224>();
     const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
@@ -182,6 +180,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
     Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup);
 
+    // [release]
     auto release = [&](int stage) {  // in all blocks whose loads write it
       const int thread = int(threadIdx.x) % 128;
       if (thread < CLUSTER) {
@@ -193,6 +192,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
+    // [/release]
     auto next_tile = [&] {
       gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
       return headers[ring.stage];
@@ -201,7 +201,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];
-      // [multiply]
       auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
         auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);
         int last = 0;
@@ -210,6 +209,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // both tiles have landed
           const auto a_desc = gg::ptx::wgmma_advance(a_desc0, ring.stage * C::A_BYTES);
           const auto b_desc = gg::ptx::wgmma_advance(b_desc0, ring.stage * C::B_BYTES);
+          // [slice]
           gg::ptx::wgmma_fence(sums);
 #pragma unroll
           for (int kk = 0; kk < BK; kk += 16) {
@@ -224,17 +224,18 @@ __global__ void __launch_bounds__(C::THREADS, 1)
             gg::ptx::wgmma_wait_group<1>();  // the slice before was read
             release(last);
           }
+          // [/slice]
           last = ring.stage;
         }
         next = next_tile();  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
       };
-      // [/multiply]
       // [narrow]
       const int width = ideas.narrow ? padded_rows(tile.rows) : BM;  // as many as were loaded
       if (BM >= 256 && width > 192) {
         multiply(std::integral_constant<int, std::min(BM, 256)>());
+        // [/narrow]
       } else if (BM >= 192 && width > 128) {
         multiply(std::integral_constant<int, std::min(BM, 192)>());
       } else if (BM >= 128 && width > 96) {
@@ -246,7 +247,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       } else {
         multiply(std::integral_constant<int, 32>());
       }
-      // [/narrow]
       store.first(acc, tile, tile.col0 + warpgroup * 64);
       if (!ideas.overlap) store.rest();
     }

@@ -35,7 +35,6 @@ inline Ideas ideas_of(const gg::Problem& p) {
           on("narrow"),    on("hints"),   on("pdl"),  on("sizes")};
 }
 
-// [estimate]
 // Clocks, roughly: what a tile costs, times the rounds of tiles, as if all groups had the average's rows.
 template <class C>
 double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
@@ -50,7 +49,6 @@ double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
   const double around = C::CLUSTER > 1 ? 700 : 1000, start = C::CLUSTER > 1 ? 2000 : 0;  // measured
   return start + rounds * (std::max(multiply, fetch) + around);
 }
-// [/estimate]
 
 template <class T>
 constexpr CUtensorMapDataType MAP_TYPE =

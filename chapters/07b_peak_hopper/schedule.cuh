@@ -64,7 +64,6 @@ class Schedule {
     }
   }
 
-  // [tail]
   // W workers: after the full rounds `left` tiles are left over, and if most workers would watch, each of
   // these tiles is cut into parts. Asked when the first tile is on its way: nobody waits for the sum.
   __device__ void plan_tail(int workers) {
@@ -81,7 +80,6 @@ class Schedule {
       whole_tiles_ = total - left;
     }
   }
-  // [/tail]
 
  private:
   __device__ static int lane() { return int(threadIdx.x) % 32; }
@@ -104,7 +102,6 @@ class Schedule {
     end_ += tiles_before_;
   }
 
-  // [place]
   // Within a group: bands of 8 rows of tiles, each column by column, so that the tiles under way at the same
   // time need few different rows of A and of B. The rows are shared out equally over the group's rows of
   // tiles: no tile is left with a few.
@@ -121,11 +118,12 @@ class Schedule {
     const int in_band = in_group - first * tiles_n_;
     const int tile_n = tiles_n_ == 1 ? 0 : divide(in_band, band);
     const int tile_m = first + in_band - tile_n * band;
+    // [share]
     const int share = ideas_.shares ? round_up(divide(rows + tiles_m - 1, tiles_m), STEP) : BM;
     const int row0 = min(tile_m * share, rows);
     tile = {first_group_ + owner, begin + row0, min(share, rows - row0), tile_n};
+    // [/share]
   }
-  // [/place]
 
   __device__ void cut(int part, Tile& tile) const {
     const int share = round_up((tile.rows + parts_ - 1) / parts_, STEP), row0 = min(part * share, tile.rows);

@@ -50,7 +50,6 @@ class Store {
         addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))),
         barrier_(barrier) {}
 
-  // [store]
   // Up to 128 rows leave at once. The rest of a taller tile waits in registers, packed in half as many, until
   // the next tile's products are under way.
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
@@ -83,7 +82,6 @@ class Store {
       rows_ = 0;
     }
   }
-  // [/store]
 
   __device__ void finish() {  // shared memory must be there until it has been read
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
@@ -108,8 +106,8 @@ class Store {
     gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
   }
 
-  // [send]
   __device__ void send(int row0, int rows, int col0) {
+    // [send]
     const int boxes = rows / CHUNK;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
@@ -120,6 +118,7 @@ class Store {
       }
       gg::ptx::bulk_commit_group();
     }
+    // [/send]
     const int unit = thread() % 8;  // 16 bytes of a row
 #pragma unroll 1
     for (int row = boxes * CHUNK + thread() / 8; row < rows; row += 16) {
@@ -129,7 +128,6 @@ class Store {
       }
     }
   }
-  // [/send]
 
   const CUtensorMap* d_map_;
   D* d_;
