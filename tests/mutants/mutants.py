@@ -5,10 +5,11 @@
   tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
-`--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of stages,
-groups of their own sizes, very many groups), then all of them in an order that lets warps run far ahead; on a device with one multiprocessor, so that persistent blocks have several tiles. It is
-found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in harmless.txt
-with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
+`--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
+stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in an order that lets
+warps run far ahead; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several
+tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in
+harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -95,24 +97,36 @@ def mutants(ptx, name):
             yield kind, line, text, ptx[:start] + new + ptx[match.end() :]
 
 
+@cache
 def attempts(program):
     """What a mutant is to survive, as arguments: the quickest first."""
-    described = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    limits, tensors = (json.loads(described.stdout)[key] for key in ("limits", "tensors"))
-    equal = limits["equal_groups"]
-    smoke = ["--set", "smoke_uniform" if equal else "smoke"]
-    long = ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]
-    problems = [smoke, long]
-    if any(tensor["name"] == "a_00000 ..." for tensor in tensors):  # groups of their own sizes
+    found = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    described = json.loads(found.stdout)
+    equal = described["limits"]["equal_groups"]
+    problems = [["--set", "smoke_uniform" if equal else "smoke"],
+                ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
+    if "narrow" in described["ideas"]:  # code of its own for each height of a tile
+        long = ["--m", "5,70,32", "--n", "136", "--k", "648"]
+        problems[1:] = [long, ["--tile", "32x128", *long]]  # the second with smoke's tile
+    if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if program.name >= "07":  # a block makes the schedule, of more groups than it has threads
+    if described["id"].startswith("07a"):  # a block makes the schedule, of more groups than it has threads
         problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
-    return [words + ["--order", order] for order in ("0:fair", "2:skew") for words in problems]
+    orders, also = ("0:fair", "2:skew"), []
+    if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
+        pairs = ["--tile", "256x128", "--n", "136", "--m"]
+        all_heights = pairs + ["200,5,180,40,200,70,180,100,200,180,200", "--k"]
+        problems += [all_heights + ["264"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
+        # Which block of a pair ends first, a few more orders tell.
+        also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
+    return [words + ["--order", order] for order in orders for words in problems] + also
 
 
 def run(program, environment, arguments):
+    multiprocessors = "2" if "256x128" in arguments else "1"  # room for one worker: a pair of blocks, or a block
     try:
-        return subprocess.run([program, "--device", "emu", "--check", *arguments], env={**os.environ, "GG_EMU_MULTIPROCESSORS": "1", **environment},
+        return subprocess.run([program, "--device", "emu", "--check", *arguments],
+                              env={**os.environ, "GG_EMU_MULTIPROCESSORS": multiprocessors, **environment},
                               capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return None
