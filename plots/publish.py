@@ -222,7 +222,8 @@ def ideas_table(data, chapter):
     if not lines:
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
-    return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. Timed one after the other: less than 3 % may be heat.\n" \
+    return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
+        "Timed one after the other: less than 3 % may be heat.\n" \
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
