@@ -133,6 +133,23 @@ static std::vector<Shape> many() {
   return {{m, {256}, {128}}};
 }
 
+// 200 problems of 1 to 40 groups, a third of them empty; one in ten has a group that owns nearly all.
+static std::vector<Shape> random_problems(const ShapeLimits& limits) {
+  std::vector<Shape> shapes;
+  for (uint64_t i = 0; i < 200; ++i) {
+    uint64_t drawn = 0;
+    const auto below = [&](int bound) { return int(hash(limits.seed, i, drawn++) % uint64_t(bound)); };
+    const int most = below(2) ? 300 : 40;
+    std::vector<int> m(size_t(1 + below(below(4) ? 6 : 40)));
+    for (int& rows : m) rows = below(3) ? below(most) : 0;
+    if (below(10) == 0) m[size_t(below(int(m.size())))] = 700 + below(1500);
+    shapes.push_back({m,
+                      {limits.n_multiple * (1 + below(600 / limits.n_multiple))},
+                      {limits.k_multiple * (1 + below(700 / limits.k_multiple))}});
+  }
+  return shapes;
+}
+
 const std::vector<ShapeSetInfo>& shape_sets() {
   static const std::vector<ShapeSetInfo> sets = {
       {"smoke", "four groups, one empty, one ragged: small enough for any machine"},
@@ -149,6 +166,7 @@ const std::vector<ShapeSetInfo>& shape_sets() {
        "what libraries are timed on: seven of equal groups, from 8 of M=512 N=64 K=512 to 8 of M=4096; 65536 "
        "and 16384 jagged rows; 32 groups of 20 rows"},
       {"many", "1000 groups of 0 to 3 rows, N=256, K=128"},
+      {"random", "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all"},
       {"huge", "more than 2^31 elements in A and in D"},
   };
   return sets;
@@ -184,6 +202,8 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
     for (Shape& shape : shapes) shape.shared_b = true;
   } else if (name == "many") {
     shapes = many();
+  } else if (name == "random") {
+    shapes = random_problems(limits);
   } else if (name == "huge") {
     shapes = {{{400000, 0, 650001}, {2056}, {2064}}};
   } else {

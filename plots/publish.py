@@ -136,6 +136,8 @@ def chapter_table(data, chapter):
         return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
 
     mine = [row for row in data.rows if row.chapter == chapter.id and row.set not in DRAWN]
+    if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
+        mine = [row for row in mine if row.set != "peers"]
     lines, shown = [], []
     for name, fmt, shape in sorted({(row.set, row.format, row.shape) for row in mine}, key=place):
         groups, m_total, m_max, n, k = shape
@@ -144,7 +146,8 @@ def chapter_table(data, chapter):
         rows = [row for row in data.rows if (row.set, row.format, row.shape) == (name, fmt, shape)]
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         ours = [row for row in rows if row.chapter == chapter.id]
-        others = sorted((row for row in ours if row.variant and row.timed), key=lambda row: row.us_median)
+        others = sorted((row for row in ours if row.variant and "off=" not in row.variant and row.timed),
+                        key=lambda row: row.us_median)
         peers = sorted({row.peer for row in ours if row.peer})
         for who, peer, told in [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]),
                                 (chapter.previous, "", ""), *((chapter.id, peer, "") for peer in peers)]:
@@ -219,7 +222,8 @@ def ideas_table(data, chapter):
     if not lines:
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
-    return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea.\n" \
+    return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
+        "Timed one after the other: less than 3 % may be heat.\n" \
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 

@@ -241,8 +241,9 @@ struct Grid {
   Order order;
   int multiprocessors = 0;  // of the device: %nsmid
   bool races = true, checks = true;
-  uint32_t allowed = 0;                           // bits of FaultKind: warn instead of fault
-  std::shared_ptr<TensorMapChanges> tensor_maps;  // changed by this launch
+  uint32_t allowed = 0;  // bits of FaultKind: warn instead of fault
+  // Block, address: which change of a tensor map the block may use.
+  std::map<std::pair<int64_t, uint64_t>, uint64_t> tensor_maps_acquired;
 };
 
 // The counts of the worker thread that runs now.

@@ -37,6 +37,8 @@ class AlignedBytes {  // for vector code
   std::unique_ptr<uint8_t[], Free> data_;
 };
 
+struct TensorMapChanges;
+
 struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
@@ -71,6 +73,8 @@ class GlobalMemory {
   }
   uint8_t* unchecked(uint64_t address) const { return backing_ + (address - base_); }
   bool reserved(uint64_t address) const { return address >= base_ && address < base_ + kReserve; }
+
+  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (isa/tensormap.cpp)
 
  private:
   static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched

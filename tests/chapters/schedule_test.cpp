@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 04 says which block computes which tile: the worked example to the letter, here and in the lesson,
-// and for other sizes every tile exactly once, dealt out in turn.
+// Chapters 04 and 07a say which block computes which tile: the worked example to the letter, here and in the
+// lesson, and for other sizes every tile exactly once, dealt out in turn.
 
 #include <gtest/gtest.h>
 
@@ -14,22 +14,34 @@
 namespace testing_gg {
 namespace {
 
-constexpr const char* kWorkedExample =
-    "block 0: 0(0,0) 0(1,1) 0(2,2) 1(0,3) 1(1,2) 1(2,1) 1(3,0) 1(3,6)\n"
-    "block 1: 0(0,1) 0(1,2) 0(2,3) 1(0,4) 1(1,3) 1(2,2) 1(3,1)\n"
-    "block 2: 0(0,2) 0(1,3) 0(2,4) 1(0,5) 1(1,4) 1(2,3) 1(3,2)\n"
-    "block 3: 0(0,3) 0(1,4) 1(0,0) 1(0,6) 1(1,5) 1(2,4) 1(3,3)\n"
-    "block 4: 0(0,4) 0(2,0) 1(0,1) 1(1,0) 1(1,6) 1(2,5) 1(3,4)\n"
-    "block 5: 0(1,0) 0(2,1) 1(0,2) 1(1,1) 1(2,0) 1(2,6) 1(3,5)\n";
+struct Case {
+  const char *chapter, *worked_example;
+};
+void PrintTo(const Case& each, std::ostream* out) { *out << each.chapter; }
 
-class Schedule : public testing::Test {
+constexpr Case kCases[] = {{"04_persistent",
+                            "block 0: 0(0,0) 0(1,1) 0(2,2) 1(0,3) 1(1,2) 1(2,1) 1(3,0) 1(3,6)\n"
+                            "block 1: 0(0,1) 0(1,2) 0(2,3) 1(0,4) 1(1,3) 1(2,2) 1(3,1)\n"
+                            "block 2: 0(0,2) 0(1,3) 0(2,4) 1(0,5) 1(1,4) 1(2,3) 1(3,2)\n"
+                            "block 3: 0(0,3) 0(1,4) 1(0,0) 1(0,6) 1(1,5) 1(2,4) 1(3,3)\n"
+                            "block 4: 0(0,4) 0(2,0) 1(0,1) 1(1,0) 1(1,6) 1(2,5) 1(3,4)\n"
+                            "block 5: 0(1,0) 0(2,1) 1(0,2) 1(1,1) 1(2,0) 1(2,6) 1(3,5)\n"},
+                           {"07a_warp_specialized",
+                            "block 0: 0(0,0) 0(0,2) 0(0,4) 1(3,0) 1(1,2) 1(3,3) 1(1,5) 1(3,6)\n"
+                            "block 1: 0(1,0) 0(1,2) 0(1,4) 1(0,1) 1(2,2) 1(0,4) 1(2,5)\n"
+                            "block 2: 0(2,0) 0(2,2) 0(2,4) 1(1,1) 1(3,2) 1(1,4) 1(3,5)\n"
+                            "block 3: 0(0,1) 0(0,3) 1(0,0) 1(2,1) 1(0,3) 1(2,4) 1(0,6)\n"
+                            "block 4: 0(1,1) 0(1,3) 1(1,0) 1(3,1) 1(1,3) 1(3,4) 1(1,6)\n"
+                            "block 5: 0(2,1) 0(2,3) 1(2,0) 1(0,2) 1(2,3) 1(0,5) 1(2,6)\n"}};
+
+class Schedule : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (!is_built("04_persistent")) GTEST_SKIP() << "04_persistent is not built";
+    if (!is_built(GetParam().chapter)) GTEST_SKIP() << GetParam().chapter << " is not built";
   }
 
   static std::string printed(std::vector<std::string> options) {
-    options.insert(options.begin(), {program("04_persistent"), "--print-schedule"});
+    options.insert(options.begin(), {program(GetParam().chapter), "--print-schedule"});
     const Outcome outcome = run(options);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
@@ -80,14 +92,15 @@ class Schedule : public testing::Test {
   }
 };
 
-TEST_F(Schedule, PrintsTheWorkedExample) { EXPECT_EQ(printed({}), kWorkedExample); }
+TEST_P(Schedule, PrintsTheWorkedExample) { EXPECT_EQ(printed({}), GetParam().worked_example); }
 
-TEST_F(Schedule, IsTheOneInTheLesson) {
-  const std::string lesson = text_of(GG_SOURCE_DIR "/chapters/04_persistent/README.md");
-  EXPECT_NE(lesson.find("```\n" + std::string(kWorkedExample) + "```\n"), std::string::npos);
+TEST_P(Schedule, IsTheOneInTheLesson) {
+  const std::string lesson =
+      text_of(GG_SOURCE_DIR "/chapters/" + std::string(GetParam().chapter) + "/README.md");
+  EXPECT_NE(lesson.find("```\n" + std::string(GetParam().worked_example) + "```\n"), std::string::npos);
 }
 
-TEST_F(Schedule, HasEveryTileOnce) {
+TEST_P(Schedule, HasEveryTileOnce) {
   expect_each_tile_once({192, 256}, {320, 448}, 64, 5);
   expect_each_tile_once({64, 0, 200}, {256, 256, 256}, 64, 6);
   expect_each_tile_once({5, 0, 17, 64}, {256, 8, 72, 128}, 64, 1);
@@ -96,7 +109,10 @@ TEST_F(Schedule, HasEveryTileOnce) {
   expect_each_tile_once(std::vector<int>(70, 3), std::vector<int>(70, 72), 64, 264);
 }
 
-TEST_F(Schedule, IsEmptyWithoutRows) { expect_each_tile_once({0, 0}, {64, 64}, 64, 4); }
+TEST_P(Schedule, IsEmptyWithoutRows) { expect_each_tile_once({0, 0}, {64, 64}, 64, 4); }
+
+INSTANTIATE_TEST_SUITE_P(Chapters, Schedule, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.chapter); });
 
 }  // namespace
 }  // namespace testing_gg

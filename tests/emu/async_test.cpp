@@ -796,6 +796,12 @@ TEST_F(Async, KernelsMakeTensorMaps) {
 
 TEST_F(Async, AChangedMapWantsItsFences) {
   EXPECT_TRUE(says(fault(FaultKind::proxy, use_made_map("")), "has not acquired it"));
+  // Nor does it reach the next kernel: the map made at out + 4096 is still there.
+  const std::string use_kept = init(0, 1) + "add.u64 %rd7, %rd0, 4096;\n";
+  const std::string use_again = "@%p0 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd7, {0, 0}];\n";
+  EXPECT_TRUE(says(fault(FaultKind::proxy, use_kept + use_again), "has not acquired it"));
+  const std::string acquire = "@%p0 fence.proxy.tensormap::generic.acquire.gpu [%rd7], 128;\n";
+  EXPECT_NO_THROW(run_with(use_kept + acquire + use_again, {}, {}));
   const std::string replace = R"(
     @!%p0 bra MADE;
     ld.global.b64 %rd8, [%rd2];

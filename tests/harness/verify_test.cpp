@@ -245,6 +245,16 @@ TEST(ShapeSets, LargeOnesHaveTheSizesTheyAreKnownFor) {
   EXPECT_EQ(prefill.m, std::vector<int>(8, 2048));
   EXPECT_EQ(shape_set("many", {})[0].groups(), 1000);
   EXPECT_EQ(shape_set("many", {})[0].m_max(), 3);
+  ShapeLimits limits{8, 16};
+  const std::vector<Shape> drawn = shape_set("random", limits);
+  EXPECT_EQ(drawn.size(), 200u);
+  for (const Shape& shape : drawn) {
+    EXPECT_TRUE(shape.n[0] % 8 == 0 && shape.n[0] >= 8 && shape.k[0] % 16 == 0 && shape.k[0] >= 16)
+        << shape.describe();
+  }
+  EXPECT_EQ(shape_set("random", limits)[7].m, drawn[7].m);
+  limits.seed = 1;
+  EXPECT_NE(shape_set("random", limits)[7].describe(), drawn[7].describe());
   const std::vector<Shape> step = shape_set("step", {});
   ASSERT_EQ(step.size(), 14u);
   EXPECT_EQ(step.back().m, std::vector<int>(8, 8192));

@@ -5,11 +5,11 @@
   tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
-`--check` of its smoke set, then of a problem whose K goes several times round a ring of stages, then of tiles for pairs
-of blocks where a chapter has them, then all in an order that lets warps run far ahead; on a device with one
-multiprocessor, or two for a pair, so that persistent blocks have several tiles. It is found if the emulator reports a
-fault or the check fails. A mutant that survives all of that must stand in harmless.txt with the reason why it does no
-harm; a line there that no surviving mutant matches is an error too.
+`--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
+stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in an order that lets
+warps run far ahead; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several
+tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in
+harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
 """
 
 import argparse
@@ -108,6 +108,10 @@ def attempts(program):
     if "narrow" in described["ideas"]:  # code of its own for each height of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
+    if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
+        problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
+    if described["id"].startswith("07a"):  # a block makes the schedule, of more groups than it has threads
+        problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
     orders, also = ("0:fair", "2:skew"), []
     if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
         pairs = ["--tile", "256x128", "--n", "136", "--m"]

@@ -13,15 +13,14 @@
 
 namespace gg::emu {
 
-// Maps that this launch changed, and what each block knows of them.
+// Maps that kernels changed, this one or those before it: the end of a kernel is no fence between proxies.
 struct TensorMapChanges {
   struct Change {
     uint64_t version = 0,
              released = 0;  // number of its last change, and of the last one handed to the tensormap proxy
     std::string by;
   };
-  std::map<uint64_t, Change> changes;                         // by address
-  std::map<std::pair<int64_t, uint64_t>, uint64_t> acquired;  // block, address: the version it may use
+  std::map<uint64_t, Change> changes;  // by address
 };
 
 namespace {
@@ -33,7 +32,7 @@ constexpr int kBytes = int(kTensorMapBytes);
 std::mutex changes_mutex;
 
 TensorMapChanges& changes_of(Warp& w) {
-  auto& changes = w.block->grid->tensor_maps;
+  auto& changes = w.block->grid->memory->tensor_maps;
   if (!changes) changes = std::make_shared<TensorMapChanges>();
   return *changes;
 }
@@ -54,15 +53,15 @@ uint8_t* map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) {
   return locate(w, in, lane, Space::global, address, kBytes, kAlignment).bytes;
 }
 
-// A map changed by this launch must have been released behind the change, and acquired by the block that uses
-// it.
+// A map that was changed must have been released behind the change, and acquired by the block that uses it.
 void check_proxy(Warp& w, const Instr& in, int lane, uint64_t address) {
   const std::lock_guard lock(changes_mutex);
   TensorMapChanges& all = changes_of(w);
   const auto change = all.changes.find(address);
   if (change == all.changes.end()) return;
-  const auto acquired = all.acquired.find({w.block->linear, address});
-  if (acquired != all.acquired.end() && acquired->second >= change->second.version) return;
+  const auto& mine = w.block->grid->tensor_maps_acquired;
+  const auto acquired = mine.find({w.block->linear, address});
+  if (acquired != mine.end() && acquired->second >= change->second.version) return;
   const bool released = change->second.released >= change->second.version;
   raise(FaultKind::proxy, w, in, lane,
         "the tensor map at " + hex(address) + " was changed (" + change->second.by + ") and " +
@@ -197,7 +196,7 @@ Next copy_and_release(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// fence.proxy.tensormap::generic.release: all changes of this launch so far (variant 0); .acquire: the map at
+// fence.proxy.tensormap::generic.release: all changes so far (variant 0); .acquire: the map at
 // the address, for the lane's block (variant 1).
 Next fence(Warp& w, const Instr& in, Mask m) {
   if (in.variant == 0) {
@@ -212,7 +211,8 @@ Next fence(Warp& w, const Instr& in, Mask m) {
     const std::lock_guard lock(changes_mutex);
     TensorMapChanges& all = changes_of(w);
     const auto change = all.changes.find(address[*l]);
-    if (change != all.changes.end()) all.acquired[{w.block->linear, address[*l]}] = change->second.released;
+    if (change != all.changes.end())
+      w.block->grid->tensor_maps_acquired[{w.block->linear, address[*l]}] = change->second.released;
   }
   return Next::go_on;
 }
