@@ -117,7 +117,8 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   double least = INFINITY;
   const auto consider = [&]<class C>(C) {
     const bool wanted = tile.m ? tile.m == C::BM && tile.n == C::BN : problem.ideas.sizes || C::BM == 256;
-    if (!wanted || (C::CLUSTER > 1 && !problem.ideas.multicast)) return;
+    const bool pairs = problem.ideas.multicast && multiprocessors > 1;
+    if (!wanted || (C::CLUSTER > 1 && !pairs)) return;
     const double clocks = tile.m ? 0 : estimate<C>(problem, m_total, multiprocessors);
     if (clocks > least) return;  // equal: the later one
     least = clocks;

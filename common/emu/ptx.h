@@ -80,7 +80,7 @@ struct Location {
 struct Function {
   std::string name;
   bool entry = false, declared_only = false;
-  std::vector<Variable> params;  // in the parameter block, `offset` each
+  std::vector<Variable> params;   // in the parameter block, `offset` each
   std::vector<Variable> returns;  // of a .func
   int64_t param_bytes = 0;
   std::vector<Register> registers;

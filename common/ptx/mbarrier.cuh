@@ -40,12 +40,13 @@ __device__ inline void mbarrier_arrive(uint32_t bar_addr) {
 }
 
 // The same at the barrier of any block of the cluster, given by mapa; writes become visible to this block
-// only. Enough to say that a stage was read: waiting for the loads or the wgmma that read it has done the rest.
+// only. Enough to say that a stage was read: waiting for the loads or the wgmma that read it has done the
+// rest.
 __device__ inline void mbarrier_arrive(ClusterAddr bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar.value) : "memory");
 }
-// The same, and what this thread wrote before is visible to the whole cluster: a fence that goes as far as the
-// L2 (sm_90 machine code: MEMBAR.ALL.GPU) and costs as much.
+// The same, and what this thread wrote before is visible to the whole cluster: a fence that goes as far as
+// the L2 (sm_90 machine code: MEMBAR.ALL.GPU) and costs as much.
 __device__ inline void mbarrier_arrive_cluster(ClusterAddr bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar.value) : "memory");
 }

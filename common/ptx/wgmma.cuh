@@ -48,8 +48,8 @@ __device__ inline WgmmaDesc wgmma_desc(uint32_t tile_addr, const TileLayout& lay
           static_cast<uint64_t>(layout.swizzle) << 62};  // bits 62-63
 }
 
-// The same tile, `bytes` further on, a multiple of 16: within a swizzled row of Major::k add the bytes of k and
-// nothing else. In 32 bits, for the address has no carry into the other fields.
+// The same tile, `bytes` further on, a multiple of 16: within a swizzled row of Major::k add the bytes of k
+// and nothing else. In 32 bits, for the address has no carry into the other fields.
 __device__ inline WgmmaDesc wgmma_advance(WgmmaDesc desc, int bytes) {
   const uint32_t address = uint32_t(desc.bits) + uint32_t(bytes >> 4);
   return {desc.bits >> 32 << 32 | address};

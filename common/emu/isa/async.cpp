@@ -71,10 +71,10 @@ void Windows::close() {
                : "the block of rank " + std::to_string(block_->rank) + " of the cluster") +
               " ended while this operation was still to " + (writes_ ? "write" : "read") +
               " its shared memory",
-          writes_
-              ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier before the "
-                "end keeps the block alive"
-              : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
+          writes_ ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier "
+                    "before the "
+                    "end keeps the block alive"
+                  : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
   }
   for (const SharedMemory::Handle& handle : handles_) block_->shared.close(handle);
   handles_.clear();

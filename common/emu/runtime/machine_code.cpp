@@ -61,7 +61,8 @@ class Elf {
 
 std::map<std::string, int> register_counts(const std::string& cubin) {
   std::map<std::string, int> counts;
-  size_t name_bytes = 0;  // symbols may share the end of a name, but not so that all names are more than the file
+  size_t name_bytes =
+      0;  // symbols may share the end of a name, but not so that all names are more than the file
   const Elf elf(cubin);
   for (const Elf64_Shdr& section : elf.sections) {
     if (elf.name(section) != ".nv.info") continue;
