@@ -51,7 +51,9 @@ inline std::vector<Words> choices_of(const std::string& id) {
                                     {"--tile-k", "tile_ks"},
                                     {"--off", "ideas"},
                                     {"--b-layout", "b_layouts"}}) {
-    for (const std::string& value : listed(id, key)) all.push_back({option, value});
+    const Words values = listed(id, key);
+    if (std::string(option) == "--b-layout" && values.size() == 1) continue;  // nothing to choose, no option
+    for (const std::string& value : values) all.push_back({option, value});
   }
   return all;
 }
