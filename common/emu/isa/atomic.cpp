@@ -92,10 +92,12 @@ template <class Bits>
 uint64_t exchange(const AtomicForm& f, uint8_t* at, uint64_t b, uint64_t c) {
   Bits* const p = reinterpret_cast<Bits*>(at);
   Bits old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(p, &old, Bits(combined(f, old, b, c)), false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST)) {
+  for (;;) {
+    const Bits now = Bits(combined(f, old, b, c));
+    // Spinning blocks on several threads would pull the line to and fro if they wrote what is there.
+    if (now == old) return old;
+    if (__atomic_compare_exchange_n(p, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return old;
   }
-  return old;
 }
 
 uint64_t bits_at(const uint8_t* slot, int lane, int bytes) {
