@@ -29,11 +29,14 @@ using gg::ptx::Major;
 
 constexpr int BK = 64;  // depth of a slice: 128 bytes of each row, the most that TMA swizzles
 
+constexpr int LOST = -2;  // in place of a group: the guess was wrong
+
 struct Problem {
   const void* offsets;  // int32_t, or int64_t if wide_offsets
   bool wide_offsets;
   int groups, n, k;
   Ideas ideas;
+  int rows_each;  // of every group, the host guesses; 0: it does not
 };
 
 // CONSUMERS warpgroups of 64 columns of D each; tiles of up to BM rows; STAGES slices of A and B in shared
@@ -58,10 +61,8 @@ struct Maps {
 template <int STAGES>
 struct Ring {
   int stage = 0, phase = 0;
-  __device__ void next() { advance(1); }
-  __device__ void advance(int slices) {
-    phase ^= (stage + slices) / STAGES % 2;
-    stage = (stage + slices) % STAGES;
+  __device__ void next() {
+    if (++stage == STAGES) stage = 0, phase ^= 1;
   }
 };
 
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C::BM> maps, D* d, const __grid_constant__ Problem problem) {
   constexpr int BM = C::BM, BN = C::BN, STAGES = C::STAGES, CLUSTER = C::CLUSTER, CONSUMERS = C::CONSUMERS;
   const Ideas& ideas = problem.ideas;
-  const int warpgroup = int(threadIdx.x) / 128, warp = int(threadIdx.x) / 32;
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), warpgroup = warp / 4;
   const int rank = CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int workers = int(gridDim.x) / CLUSTER, worker = int(blockIdx.x) / CLUSTER;
   const int n = problem.n, k_tiles = (problem.k + BK - 1) / BK;
@@ -79,15 +80,17 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const uint32_t a_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));        // [STAGES][BM][BK], swizzled
   const uint32_t b_addr = a_addr + STAGES * C::A_BYTES;                       // [STAGES][BN][BK], swizzled
   unsigned char* const stores = shared + STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64]
-  __shared__ uint64_t full[STAGES], empty[STAGES];
+  __shared__ uint64_t full[STAGES], empty[STAGES], known;
   __shared__ Tile headers[STAGES];  // of the tile whose first slice is in this stage
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(full));
   const uint32_t empty_addr = gg::ptx::keep(gg::ptx::shared_addr(empty));
+  const uint32_t known_addr = gg::ptx::shared_addr(&known);  // whether the guess was right is
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(full_addr + stage * 8, 2);  // who loads A, who loads B
       gg::ptx::mbarrier_init(empty_addr + stage * 8, CLUSTER * CONSUMERS);
     }
+    gg::ptx::mbarrier_init(known_addr, 1);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
@@ -99,6 +102,14 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   } else {
     __syncthreads();
   }
+  // [guess]
+  const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
+  Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
+  Tile guess;
+  if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each);
+  guess.col0 = (guess.col0 * CLUSTER + rank) * BN;
+  const int guessed = guess.rows > 0 ? min(STAGES, k_tiles) : 0;  // slices
+  // [/guess]
   // All of this overlaps the end of the kernel before; nothing of memory was looked at.
   gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();
@@ -106,69 +117,76 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   Ring<STAGES> ring;
   if (warpgroup == CONSUMERS) {
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
-    // One warp asks for A, one for B: an elected lane each, which takes 100 clocks for a slice.
-    if (warp % 4 < 2) {
-      const bool loads_a = warp % 4 == 0;
-      const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
-      const bool a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
-      const uint64_t evict_first = gg::ptx::evict_first_policy();
-      Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
-      Tile tile;
-      for (int index = worker; schedule.find(index, tile); index += workers) {
-        if (tile.rows > 0) {
-          tile.col0 = (tile.col0 * CLUSTER + rank) * BN;
-          if (gg::ptx::elect()) {
-            const int height = ideas.narrow ? padded_rows(tile.rows) : BM, box_rows = height / CLUSTER;
-            const int row0 = tile.row0 + rank * box_rows, bytes = loads_a ? height * ROW_BYTES : C::B_BYTES;
-            const CUtensorMap* a_map = &maps.a[height / STEP - 1];
-            auto load = [&](int stage, int k_tile) {
-              const uint32_t bar = full_addr + stage * 8, b_dst = b_addr + stage * C::B_BYTES;
-              const uint32_t a_dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
-              const int k0 = k_tile * BK;
-              if (loads_a && k_tile == 0) headers[stage] = tile;
-              gg::ptx::mbarrier_arrive_expect_tx(bar, bytes);
-              if (loads_a) {
-                if constexpr (CLUSTER > 1) {
-                  gg::ptx::tma_load_2d_multicast(a_dst, a_map, k0, row0, bar, (1 << CLUSTER) - 1);
-                } else if (a_once) {
-                  gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar, evict_first);
-                } else {
-                  gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar);
-                }
-              } else if constexpr (B_MAJOR == Major::k) {
-                gg::ptx::tma_load_3d(b_dst, &maps.b, k0, tile.col0, tile.group, bar);
-              } else {
-#pragma unroll
-                for (int col = 0; col < BN; col += 64) {
-                  gg::ptx::tma_load_3d(b_dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group,
-                                       bar);
-                }
-              }
-            };
-            Ring<STAGES> at = ring;
-            int k_tile = 0;
-            if (index == worker) {  // all stages are free
-#pragma unroll
-              for (int stage = 0; stage < STAGES; ++stage) {
-                if (stage < k_tiles) load(stage, stage);
-              }
-              k_tile = min(STAGES, k_tiles);
-              at.advance(k_tile);
-            }
-#pragma unroll 1
-            for (; k_tile < k_tiles; ++k_tile, at.next()) {
-              // empty[stage]: all consumers of the cluster have read it
-              gg::ptx::mbarrier_wait_parity(empty_addr + at.stage * 8, at.phase ^ 1);
-              load(at.stage, k_tile);
-            }
+    const bool loads_a = warp % 2 == 0, a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
+    const uint64_t evict_first = gg::ptx::evict_first_policy();
+    const auto load = [&](const Tile& tile, int stage, int k_tile) {  // asks for a slice
+      const int height = ideas.narrow ? padded_rows(tile.rows) : BM, box_rows = height / CLUSTER;
+      const int k0 = k_tile * BK, row0 = tile.row0 + rank * box_rows;
+      const uint32_t a_dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
+      const uint32_t b_dst = b_addr + stage * C::B_BYTES, bar = full_addr + stage * 8;
+      const CUtensorMap* a_map = &maps.a[height / STEP - 1];
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_arrive_expect_tx(bar, loads_a ? height * ROW_BYTES : C::B_BYTES);
+        if (loads_a) {
+          if constexpr (CLUSTER > 1) {
+            gg::ptx::tma_load_2d_multicast(a_dst, a_map, k0, row0, bar, (1 << CLUSTER) - 1);
+          } else if (a_once) {
+            gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar, evict_first);
+          } else {
+            gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar);
           }
-          __syncwarp();
-          ring.advance(k_tiles);
+        } else if constexpr (B_MAJOR == Major::k) {
+          gg::ptx::tma_load_3d(b_dst, &maps.b, k0, tile.col0, tile.group, bar);
+        } else {
+#pragma unroll
+          for (int col = 0; col < BN; col += 64) {
+            gg::ptx::tma_load_3d(b_dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group, bar);
+          }
+        }
+      }
+      __syncwarp();
+    };
+    if (warp % 4 >= 2) {  // does not know where groups begin, and does not wait for it
+#pragma unroll 1
+      for (int slice = 0; slice < guessed; ++slice) load(guess, slice, slice);
+    } else {
+      Tile tile;
+      int index = worker;
+      const auto find = [&] {
+        const bool found = schedule.find(index, tile);
+        tile.col0 = (tile.col0 * CLUSTER + rank) * BN;
+        tile = gg::ptx::uniform(tile);
+        return found;
+      };
+      schedule.look();
+      bool more = find();
+      const bool right = more && tile == guess;
+      if (guessed > 0) {
+        if (loads_a && gg::ptx::elect()) {
+          headers[0] = right ? guess : Tile{LOST};
+          gg::ptx::mbarrier_arrive(known_addr);
+        }
+        __syncwarp();
+        for (int slice = 0; slice < guessed; ++slice) ring.next();
+      }
+      int k_tile = right ? guessed : 0;
+      while (more) {
+        if (tile.rows > 0) {
+#pragma unroll 1
+          for (; k_tile < k_tiles; ++k_tile, ring.next()) {
+            // empty[stage]: all consumers of the cluster have read it
+            gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
+            if (k_tile == 0 && loads_a && gg::ptx::elect()) headers[ring.stage] = tile;
+            load(tile, ring.stage, k_tile);
+          }
         }
         if (index == worker) schedule.plan_tail(workers);
+        index += workers;
+        more = find();
+        k_tile = 0;
       }
+      gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
         if (loads_a) headers[ring.stage] = Tile{};  // there is no further tile
         gg::ptx::mbarrier_arrive(full_addr + ring.stage * 8);
       }
@@ -195,9 +213,16 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     // [/release]
     auto next_tile = [&] {
       gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
-      return headers[ring.stage];
+      return gg::ptx::uniform(headers[ring.stage]);
     };
+    if (guessed > 0) gg::ptx::mbarrier_wait_parity(known_addr, 0);
     Tile next = next_tile();
+    if (next.group == LOST) {
+      for (int slice = 0; slice < guessed; ++slice) gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
+      gg::ptx::bar_sync(1 + warpgroup, 128);  // every warp has seen them come, and the header
+      for (int slice = 0; slice < guessed; ++slice, ring.next()) release(slice);
+      next = next_tile();
+    }
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];

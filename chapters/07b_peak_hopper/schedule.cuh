@@ -18,12 +18,14 @@ struct __align__(16) Tile {
   int group = -1;  // -1: there is no further tile
   int row0 = 0;    // its first row in A and D
   int rows = 0, col0 = 0;
+
+  bool operator==(const Tile&) const = default;
 };
 
 // What of this chapter is switched on: see --off. Read at run time where that costs nothing.
 struct Ideas {
   bool multicast = true, overlap = true, tail = true, shares = true, bands = true, narrow = true,
-       hints = true, pdl = true, sizes = true;
+       hints = true, pdl = true, guess = true, sizes = true;
 };
 
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a
@@ -38,8 +40,12 @@ template <int BM>
 class Schedule {
  public:
   __device__ Schedule(const void* offsets, bool wide_offsets, int groups, int tiles_n, const Ideas& ideas)
-      : offsets_(offsets), wide_(wide_offsets), groups_(groups), tiles_n_(tiles_n), ideas_(ideas) {
-    look();
+      : offsets_(offsets), wide_(wide_offsets), groups_(groups), tiles_n_(tiles_n), ideas_(ideas) {}
+
+  // The tile as it would be if all groups had so many rows. Needs no offsets, and nothing of memory.
+  __device__ Tile guess(int index, int rows) const {
+    const int tiles = tiles_of(rows) * tiles_n_, group = index / tiles;
+    return group < groups_ ? within(group, group * rows, rows, index - group * tiles) : Tile{};
   }
 
   // False: there is no such tile. The tiles asked for only grow. A tile may have no rows.
@@ -70,7 +76,7 @@ class Schedule {
     if (!ideas_.tail) return;
     int total = lane() == 31 ? end_ : 0;
     for (int group = first_group_ + 32 + lane(); group < groups_; group += 32) {
-      total += (offset(group + 1) - offset(group) + BM - 1) / BM;
+      total += tiles_of(offset(group + 1) - offset(group));
     }
     for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
     total *= tiles_n_;
@@ -81,20 +87,13 @@ class Schedule {
     }
   }
 
- private:
-  __device__ static int lane() { return int(threadIdx.x) % 32; }
-  __device__ int offset(int group) const {
-    return wide_ ? int(static_cast<const int64_t*>(offsets_)[group])
-                 : static_cast<const int32_t*>(offsets_)[group];
-  }
-
-  // This lane's group: where it begins, its rows, rows of tiles in it, and in all groups up to and with it.
+  // Reads the offsets of the next 32 groups: of the first ones before any tile is asked for, then by itself.
+  // This lane's group: where it begins, its rows, and the rows of tiles in all groups up to and with it.
   __device__ void look() {
     const int group = first_group_ + lane();
     begin_ = offset(min(group, groups_));
     rows_ = offset(min(group + 1, groups_)) - begin_;
-    tiles_m_ = (rows_ + BM - 1) / BM;
-    end_ = tiles_m_;
+    end_ = tiles_of(rows_);
     for (int step = 1; step < 32; step *= 2) {
       const int below = __shfl_up_sync(~0u, end_, step);
       if (lane() >= step) end_ += below;
@@ -102,13 +101,25 @@ class Schedule {
     end_ += tiles_before_;
   }
 
+ private:
+  __device__ static int tiles_of(int rows) { return (rows + BM - 1) / BM; }
+  __device__ static int lane() { return int(threadIdx.x) % 32; }
+  __device__ int offset(int group) const {
+    return wide_ ? int(static_cast<const int64_t*>(offsets_)[group])
+                 : static_cast<const int32_t*>(offsets_)[group];
+  }
+
+  __device__ void place(int index, int owner, Tile& tile) const {
+    const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
+    const int end = __shfl_sync(~0u, end_, owner);
+    tile = within(first_group_ + owner, begin, rows, index - (end - tiles_of(rows)) * tiles_n_);
+  }
+
   // Within a group: bands of 8 rows of tiles, each column by column, so that the tiles under way at the same
   // time need few different rows of A and of B. The rows are shared out equally over the group's rows of
   // tiles: no tile is left with a few.
-  __device__ void place(int index, int owner, Tile& tile) const {
-    const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
-    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner), end = __shfl_sync(~0u, end_, owner);
-    const int in_group = index - (end - tiles_m) * tiles_n_;
+  __device__ Tile within(int group, int begin, int rows, int in_group) const {
+    const int tiles_m = tiles_of(rows);
     constexpr int BAND = 8;
     int first = 0, band = tiles_m;  // rows of tiles before this band, and in it
     if (ideas_.bands && tiles_m > BAND) {
@@ -121,7 +132,7 @@ class Schedule {
     // [share]
     const int share = ideas_.shares ? round_up(divide(rows + tiles_m - 1, tiles_m), STEP) : BM;
     const int row0 = min(tile_m * share, rows);
-    tile = {first_group_ + owner, begin + row0, min(share, rows - row0), tile_n};
+    return {group, begin + row0, min(share, rows - row0), tile_n};
     // [/share]
   }
 
@@ -136,7 +147,7 @@ class Schedule {
   int groups_, tiles_n_;
   const Ideas& ideas_;
   int first_group_ = 0, tiles_before_ = 0;
-  int begin_, rows_, tiles_m_, end_;       // of this lane's group
+  int begin_, rows_, end_;                 // of this lane's group
   int whole_tiles_ = INT_MAX, parts_ = 1;  // tiles from whole_tiles_ on are cut into parts
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace gg::ptx {
 
@@ -17,6 +18,23 @@ __device__ inline bool elect() {
   uint32_t elected;
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
   return elected != 0;
+}
+
+// Who: a whole warp, every lane with the same value, of whole words.
+// Does: returns it, as one of which the compiler knows that: what is made of it is worked out once for a
+// warp,
+//   in uniform registers, where wgmma and TMA take their operands from. From other registers each operand has
+//   to be brought there, and a loop that depends on one is no longer the warp's but each lane's own.
+template <class Value>
+__device__ inline Value uniform(Value value) {
+  constexpr int WORDS = sizeof(Value) / 4;
+  static_assert(sizeof(Value) % 4 == 0);
+  uint32_t words[WORDS];
+  memcpy(words, &value, sizeof(Value));
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) words[i] = __shfl_sync(0xFFFFFFFF, words[i], 0);
+  memcpy(&value, words, sizeof(Value));
+  return value;
 }
 
 // Nothing for the machine: the value as one that the compiler can't trace, so it keeps it in a register.
