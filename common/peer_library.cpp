@@ -45,7 +45,9 @@ class LibraryPeer : public Peer {
         p.a<void>(), p.b<void>(), p.d<void>(), p.offsets<int32_t>(),        buffers.layout().offsets.data(),
         p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name};
     void* prepared = nullptr;
-    if (const char* why = prepare_(&problem, &prepared)) throw Error(Exit::bad_input, why);
+    const char* const why = prepare_(&problem, &prepared);
+    cudaGetLastError();  // what autotuning tried in vain is no error of ours
+    if (why) throw Error(Exit::bad_input, why);
     const std::shared_ptr<void> state(prepared, release_);
     const auto work = [state](Call* call) -> std::function<void(cudaStream_t)> {
       if (!call) return nullptr;

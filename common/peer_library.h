@@ -29,14 +29,13 @@ struct GgPeerProblem {
 
 const char* gg_peer_version();  // "CUTLASS 4.3.0"
 
-// Not timed: tensor maps, workspaces, autotuning, which may write D. Called once per set of buffers: of the
-// same sizes, so what autotuning found for a problem serves its other sets. Returns null, or one sentence why
-// it cannot
-// ("M=20: groups want multiples of 128 rows"); gg_peer_release gets the state only in the first case.
+// Not timed: tensor maps, workspaces, autotuning, which may write D. Called once per set of buffers: these
+// are of the same sizes, so what autotuning found for a problem serves its other sets. Returns null, or one
+// sentence why it cannot ("M=20: groups want multiples of 128 rows"), and then there is no state to release.
 const char* gg_peer_prepare(const struct GgPeerProblem* problem, void** state);
 
-// Timed, and captured in CUDA graphs: everything on this stream, no allocation, no synchronisation. Returns
-// null, or what failed.
+// Timed, and captured in CUDA graphs: everything on this stream, no allocation, no synchronisation. A
+// stream's first launch of a problem is never in a capture. Returns null, or what failed.
 const char* gg_peer_launch(void* state, cudaStream_t stream);
 
 // May be missing. Not timed: moves the result to D where launch leaves it elsewhere, as with padded rows.
