@@ -25,6 +25,7 @@ class LibraryPeer : public Peer {
     if (!so) throw Error(Exit::no_device, format("cannot be loaded: %s", dlerror()));
     find(so, version_, "gg_peer_version", true);
     find(so, prepare_, "gg_peer_prepare", true);
+    find(so, stage_, "gg_peer_stage", false);
     find(so, launch_, "gg_peer_launch", true);
     find(so, finish_, "gg_peer_finish", false);
     find(so, release_, "gg_peer_release", true);
@@ -55,7 +56,7 @@ class LibraryPeer : public Peer {
         if (const char* what = call(state.get(), stream)) throw Error(Exit::device_error, what);
       };
     };
-    return {work(launch_), work(finish_)};
+    return {work(stage_), work(launch_), work(finish_)};
   }
 
  private:
@@ -75,7 +76,7 @@ class LibraryPeer : public Peer {
   const std::string name_;
   decltype(gg_peer_version)* version_ = nullptr;
   decltype(gg_peer_prepare)* prepare_ = nullptr;
-  Call *launch_ = nullptr, *finish_ = nullptr;
+  Call *stage_ = nullptr, *launch_ = nullptr, *finish_ = nullptr;
   decltype(gg_peer_release)* release_ = nullptr;
 };
 

@@ -2,8 +2,8 @@
 //
 // What a shared library exports to be timed beside a chapter: `--peer PATH/libgg_peer_NAME.so` loads it, and
 // NAME is the peer's name in results. Plain C, so that any compiler and any CUDA 13 can build one:
-// plots/peers has some. The harness calls prepare, then launch and finish on operands that have changed
-// since, and compares D with our own reference; a library whose D is wrong is not timed.
+// plots/peers has some. The harness calls prepare, changes the operands, then calls stage, launch and
+// finish, and compares D with our own reference; a library whose D is wrong is not timed.
 
 #pragma once
 
@@ -34,11 +34,15 @@ const char* gg_peer_version();  // "CUTLASS 4.3.0"
 // sentence why it cannot ("M=20: groups want multiples of 128 rows"), and then there is no state to release.
 const char* gg_peer_prepare(const struct GgPeerProblem* problem, void** state);
 
+// May be missing. Not timed: copies operands to where launch reads them, as with padded rows. Called after
+// prepare, and whenever the operands have changed.
+const char* gg_peer_stage(void* state, cudaStream_t stream);
+
 // Timed, and captured in CUDA graphs: everything on this stream, no allocation, no synchronisation. A
 // stream's first launch of a problem is never in a capture. Returns null, or what failed.
 const char* gg_peer_launch(void* state, cudaStream_t stream);
 
-// May be missing. Not timed: moves the result to D where launch leaves it elsewhere, as with padded rows.
+// May be missing. Not timed: moves the result to D where launch leaves it elsewhere.
 const char* gg_peer_finish(void* state, cudaStream_t stream);
 
 void gg_peer_release(void* state);

@@ -36,7 +36,7 @@ class CublasPeer : public Peer {
   PeerWork prepare(const Buffers& buffers, Machine& machine) override {
     const std::string why = unfit(name_, buffers.setup().formats, buffers.shape());
     if (!why.empty()) throw Error(Exit::bad_input, why);
-    return {cublas_.launch(name_, buffers, machine), nullptr};
+    return {nullptr, cublas_.launch(name_, buffers, machine), nullptr};
   }
 
  private:
@@ -53,23 +53,30 @@ std::unique_ptr<Peer> load_peer(const std::string& peer) {
 
 std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine,
                                                          uint64_t seed) {
+  const auto step = [&](const PeerWork::Step& work) {
+    if (work) machine.run(work);
+  };
   std::vector<PeerWork> works;
-  for (const auto& set : sets) works.push_back(peer.prepare(*set, machine));
+  for (const auto& set : sets) {
+    works.push_back(peer.prepare(*set, machine));
+    step(works.back().stage);
+  }
   const auto fill = [&](size_t set, uint64_t add) {
     sets[set]->fill_operands({Fill::Kind::normal, 0, seed + set + add, 0});
+    step(works[set].stage);
   };
   const auto check = [&](size_t set, const std::function<void()>& launch, const char* otherwise) {
     fill(set, 1000);  // not what preparation saw: what was computed there must not pass for a launch's work
     const bool right = right_on_random_data(machine, *sets[set], seed, [&] {
       launch();
-      if (works[set].finish) machine.run(works[set].finish);
+      step(works[set].finish);
     });
     fill(set, 0);
     if (!right) throw Error(Exit::check_failed, otherwise);
   };
+  const auto launched = [&] { machine.run(works[0].launch); };
+  check(0, launched, "its result fails our check, so it is not timed");
   const size_t last = sets.size() - 1;
-  check(
-      0, [&] { machine.run(works[0].launch); }, "its result fails our check, so it is not timed");
   machine.run(works[last].launch);  // modules are loaded before a capture
   check(last, machine.captured(works[last].launch),
         "its result in a replayed graph fails our check, so it is not timed");

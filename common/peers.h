@@ -14,10 +14,12 @@
 
 namespace gg {
 
-// A peer's work on one set of buffers; what it needs lives as long as these functions. Both throw gg::Error.
+// A peer's work on one set of buffers; what it needs lives as long as these functions, which throw gg::Error.
 struct PeerWork {
-  std::function<void(cudaStream_t)> launch;  // timed, and captured in graphs
-  std::function<void(cudaStream_t)> finish;  // not timed, may be empty: brings the result to D
+  using Step = std::function<void(cudaStream_t)>;
+  Step stage;   // not timed, may be empty: copies operands that have changed to where launch reads them
+  Step launch;  // timed, and captured in graphs
+  Step finish;  // not timed, may be empty: brings the result to D
 };
 
 class Peer {

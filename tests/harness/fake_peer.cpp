@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Peer libraries for peers_test, all from this file: plain loops over host memory. The build defines which
-// one: FAKE_RIGHT, FAKE_PADDED (finish brings the result to D), FAKE_WRONG, FAKE_EARLY (computes in prepare),
+// one: FAKE_RIGHT, FAKE_PADDED (has A and D of its own), FAKE_WRONG, FAKE_EARLY (computes in prepare),
 // FAKE_ONCE (in its first launch only) or FAKE_MUTE (has no gg_peer_launch).
 
 #include <cstring>
@@ -14,12 +14,12 @@ namespace {
 
 struct State {
   GgPeerProblem problem;
-  std::vector<uint16_t> elsewhere;
+  std::vector<uint16_t> own_a, own_d;
   int launches = 0;
 };
 int states = 0;  // prepared and not released
 
-[[maybe_unused]] void multiply(const GgPeerProblem& p, void* d) {
+[[maybe_unused]] void multiply(const GgPeerProblem& p, const void* own_a, void* d) {
   const gg::Format format = std::strcmp(p.format, "bf16") == 0 ? gg::Format::bf16 : gg::Format::f16;
   for (int g = 0; g < p.groups; ++g) {
     for (int row = p.offsets[g]; row < p.offsets[g + 1]; ++row) {
@@ -27,7 +27,7 @@ int states = 0;  // prepared and not released
         double sum = 0;
         for (int i = 0; i < p.k; ++i) {
           const int in_b = p.b_is_kn ? i * p.n + col : col * p.k + i;
-          sum += double(gg::decode(format, gg::load_code(p.a, format, row * p.k + i))) *
+          sum += double(gg::decode(format, gg::load_code(own_a, format, row * p.k + i))) *
                  gg::decode(format, gg::load_code(p.b, format, g * p.n * p.k + in_b));
         }
 #ifdef FAKE_WRONG
@@ -49,14 +49,24 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
   for (int g = 0; g < problem->groups; ++g) {
     if (problem->host_offsets[g + 1] == problem->host_offsets[g]) return "wants rows in every group";
   }
-  const size_t elems = size_t(problem->host_offsets[problem->groups]) * size_t(problem->n);
-  *state = new State{*problem, std::vector<uint16_t>(elems)};
+  const size_t rows = size_t(problem->host_offsets[problem->groups]);
+  State* s = new State{*problem, std::vector<uint16_t>(rows * size_t(problem->k)),
+                       std::vector<uint16_t>(rows * size_t(problem->n))};
   ++states;
 #ifdef FAKE_EARLY
-  multiply(*problem, static_cast<State*>(*state)->elsewhere.data());
+  multiply(*problem, problem->a, s->own_d.data());
 #endif
+  *state = s;
   return nullptr;
 }
+
+#ifdef FAKE_PADDED
+const char* gg_peer_stage(void* state, cudaStream_t) {
+  State& s = *static_cast<State*>(state);
+  std::memcpy(s.own_a.data(), s.problem.a, s.own_a.size() * sizeof(uint16_t));
+  return nullptr;
+}
+#endif
 
 #ifndef FAKE_MUTE
 const char* gg_peer_launch(void* state, cudaStream_t) {
@@ -64,11 +74,11 @@ const char* gg_peer_launch(void* state, cudaStream_t) {
   if (s.problem.k == 13) return "no kernel for K=13";
   ++s.launches;
 #if defined FAKE_PADDED
-  multiply(s.problem, s.elsewhere.data());
+  multiply(s.problem, s.own_a.data(), s.own_d.data());
 #elif defined FAKE_ONCE
-  if (s.launches == 1) multiply(s.problem, s.problem.d);
+  if (s.launches == 1) multiply(s.problem, s.problem.a, s.problem.d);
 #elif !defined FAKE_EARLY
-  multiply(s.problem, s.problem.d);
+  multiply(s.problem, s.problem.a, s.problem.d);
 #endif
   return nullptr;
 }
@@ -77,7 +87,7 @@ const char* gg_peer_launch(void* state, cudaStream_t) {
 #if defined FAKE_PADDED || defined FAKE_EARLY
 const char* gg_peer_finish(void* state, cudaStream_t) {
   State& s = *static_cast<State*>(state);
-  std::memcpy(s.problem.d, s.elsewhere.data(), s.elsewhere.size() * sizeof(uint16_t));
+  std::memcpy(s.problem.d, s.own_d.data(), s.own_d.size() * sizeof(uint16_t));
   return nullptr;
 }
 #endif
