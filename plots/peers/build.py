@@ -23,6 +23,7 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 BUILD = REPO / "build"
+HOPPER = ["-arch=sm_90a", "--expt-relaxed-constexpr"]
 
 
 class Missing(Exception):
@@ -81,19 +82,18 @@ def triton_tma(_):
 
 def cutlass_grouped(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
-    return f"{cutlass}", compiled("cutlass_grouped.cu", "-arch=sm_90a", "--expt-relaxed-constexpr",
-                                  f"-isystem={cutlass}")
+    return f"CUTLASS in {args.cutlass}", compiled("cutlass_grouped.cu", *HOPPER, f"-isystem={cutlass}")
 
 
 def deepgemm(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     deep = headers("DeepGEMM", "deepgemm", args.deepgemm, "deep_gemm/impls/sm90_bf16_gemm.cuh")
-    about = args.deepgemm / "deep_gemm" / "__init__.py"
-    version = re.search(r"(?m)^__version__ = ['\"](.*)['\"]", about.read_text(encoding="utf-8"))
-    # The ptxas option is one that DeepGEMM compiles its kernels with.
-    return f"{deep}", compiled("deepgemm.cu", "-arch=sm_90a", "--expt-relaxed-constexpr", "-Xptxas",
-                               "--register-usage-level=10", f"-isystem={deep}", f"-isystem={cutlass}",
-                               *([f'-DDEEPGEMM_VERSION="{version[1]}"'] if version else []))
+    about = (args.deepgemm / "deep_gemm" / "__init__.py").read_text(encoding="utf-8")
+    version = re.search(r"(?m)^__version__ = ['\"](.*)['\"]", about)
+    options = [f'-DDEEPGEMM_VERSION="{version[1]}"'] if version else []
+    options += ["-Xptxas", "--register-usage-level=10"]  # as DeepGEMM compiles its kernels
+    return f"DeepGEMM in {args.deepgemm}", compiled("deepgemm.cu", *HOPPER, *options, f"-isystem={deep}",
+                                                    f"-isystem={cutlass}")
 
 
 PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm)}
@@ -107,12 +107,13 @@ def build(name, args):
         if not list(HERE.glob(f"{name}.*")):
             raise Missing("its source is not in this tree")
         found, command = PEERS[name](args)
+        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ['PATH']}"  # where triton_tma.py looks for nvcc
     except Missing as why:
         print(f"{name}: not built, {why}")
         return False
     beside.parent.mkdir(parents=True, exist_ok=True)
     print(f"{name}: {found} found, building", flush=True)
-    code = subprocess.run([*command, str(beside)]).returncode
+    code = subprocess.run([*command, str(beside)], env=os.environ | {"PATH": path}).returncode
     if code:
         print(f"{name}: not built, {Path(command[0]).name} ended with {code}")
         return True
