@@ -61,6 +61,7 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
 }
 
 void Buffers::set_shape(const Shape& shape) {
+  shape_ = shape;
   layout_ = layout_for(setup_, shape);
   const size_t groups = size_t(shape.groups());
   host_offsets_.assign(layout_.offsets.begin(), layout_.offsets.end());

@@ -40,6 +40,7 @@ class Buffers {
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
 
   const Problem& problem() const { return problem_; }
+  const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }
   Matrices matrices() const { return {a_.get(), b_.get(), d_.get(), setup_.formats}; }
@@ -58,6 +59,7 @@ class Buffers {
 
   Machine& machine_;
   Setup setup_;
+  Shape shape_;
   Layout layout_;
   size_t a_bytes_ = 0, b_bytes_ = 0, d_bytes_ = 0;
   Memory a_, b_, d_, offsets_, pointers_, sizes_;

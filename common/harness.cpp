@@ -101,6 +101,7 @@ class Run {
     if (device_.emulated) {
       count_sets(to_time);
     } else {
+      if (!to_time.empty()) load_peers();
       for (const Shape& shape : to_time) options_.tune ? tune(shape) : void(time(shape));
     }
     return summary();
@@ -147,13 +148,11 @@ class Run {
     std::fflush(stdout);
   }
 
-  using BufferSets = std::vector<std::unique_ptr<Buffers>>;
-
   // Enough copies of the problem that a round through them exceeds twice the L2, as far as memory goes.
   BufferSets make_sets(const Shape& shape) {
     BufferSets sets;
     const auto add = [&] {
-      const uint64_t seed = options_.seed + 1000 + sets.size();
+      const uint64_t seed = bench_seed() + sets.size();
       sets.push_back(std::make_unique<Buffers>(*machine_, setup_, shape));
       sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
     };
@@ -181,11 +180,11 @@ class Run {
     return us[kRounds / 2];
   }
 
+  uint64_t bench_seed() const { return options_.seed + 1000; }  // of the first set of buffers
+
   // Random data on the first set, over poison: what fails here is neither timed nor counted.
   bool correct(Buffers& buffers, const std::function<void(cudaStream_t)>& launch) {
-    machine_->fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
-    machine_->run(launch);
-    return check_output(*machine_, buffers, random_limit(setup_), options_.seed).failures == 0;
+    return right_on_random_data(*machine_, buffers, options_.seed, [&] { machine_->run(launch); });
   }
 
   // Counts the problems one after the other; a set's row holds the sums over its problems.
@@ -210,7 +209,7 @@ class Run {
   // What the emulator counts in one launch on random data, added to `total`; false if the output is wrong.
   bool count(const Shape& shape, Counters& total) {
     Buffers buffers(*machine_, setup_, shape);
-    buffers.fill_operands({Fill::Kind::normal, 0, options_.seed + 1000, 0});
+    buffers.fill_operands({Fill::Kind::normal, 0, bench_seed(), 0});
     emulator()->reset_counts();
     ++checked_;
     if (!correct(buffers, [&](cudaStream_t stream) { launch_(buffers.problem(), stream); })) {
@@ -292,7 +291,7 @@ class Run {
       rows.push_back(row(shape, "", ""));
       rows.back()["ok"] = "0";
     }
-    for (const std::string& peer : options_.peers) add_peer(peer, shape, sets, contestants, versions);
+    for (const auto& peer : peers_) add_peer(*peer, shape, sets, contestants, versions);
 
     for (int warm = 0; warm < 2 && !contestants.empty(); ++warm) {
       if (options_.tune && !warm) continue;
@@ -309,25 +308,26 @@ class Run {
     return ours_us;
   }
 
-  void add_peer(const std::string& peer, const Shape& shape, BufferSets& sets,
-                std::vector<Contestant>& contestants, std::vector<std::string>& versions) {
-    const auto left_out = [&](const std::string& why) {
-      std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.c_str(), shape.describe().c_str(),
-                   why.c_str());
-    };
-    if (const std::string why = unfit(peer, setup_.formats, shape); !why.empty()) return left_out(why);
-    try {
-      if (!cublas_) cublas_ = std::make_unique<Cublas>();
-      std::vector<std::function<void(cudaStream_t)>> launches;
-      for (const auto& set : sets) launches.push_back(cublas_->launch(peer, *set, *machine_));
-      if (!correct(*sets[0], launches[0])) {
-        return left_out("its result fails our check, so it is not timed");
+  void load_peers() {
+    for (const std::string& peer : options_.peers) {
+      try {
+        peers_.push_back(load_peer(peer));
+      } catch (const Error& error) {
+        std::fprintf(stderr, "--peer %s left out: %s\n", peer.c_str(), error.what());
       }
-      contestants.push_back(
-          {peer, [launches](int set, cudaStream_t stream) { launches[size_t(set)](stream); }});
-      versions.push_back("cuBLAS " + cublas_->version());
+    }
+  }
+
+  void add_peer(Peer& peer, const Shape& shape, const BufferSets& sets, std::vector<Contestant>& contestants,
+                std::vector<std::string>& versions) {
+    try {
+      const std::string version = peer.version();
+      contestants.push_back({peer.name(), prepare_and_check(peer, sets, *machine_, bench_seed())});
+      versions.push_back(version);
     } catch (const Error& error) {
-      left_out(error.what());
+      cudaGetLastError();  // if there is one, it was the peer's
+      std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.name().c_str(), shape.describe().c_str(),
+                   error.what());
     }
   }
 
@@ -417,7 +417,7 @@ class Run {
   Device device_;
   Roof roof_;
   std::unique_ptr<Machine> machine_;
-  std::unique_ptr<Cublas> cublas_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // those that could be loaded
   std::unique_ptr<GivenOperands> given_;
   std::vector<std::string> left_out_;  // problems of mixed sets that the chapter does not take
   int checked_ = 0, failed_ = 0;

@@ -50,7 +50,13 @@ std::function<void()> CudaMachine::captured(const Work& work) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   GG_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  work(stream_);
+  try {
+    work(stream_);
+  } catch (...) {  // of a peer, for one: others want the stream after it
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    throw;
+  }
   GG_CHECK(cudaStreamEndCapture(stream_, &graph));
   GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
   GG_CHECK(cudaGraphDestroy(graph));

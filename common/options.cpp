@@ -38,7 +38,8 @@ const Option kOptions[] = {
      "the emulator's order (default 0:fair): outputs are the same for each; on a GPU it changes nothing",
      false},
     {"peer", "NAME[,NAME]",
-     "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain on the same data; needs a GPU",
+     "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain, or another library by its path "
+     "(libgg_peer_NAME.so, plots/peers), on the same data; needs a GPU",
      false},
     {"csv", "FILE", "append one row per measurement; the emulator makes none", false},
     {"counts-csv", "FILE", "append one row per set and counter of the emulator; a GPU makes none", false},
@@ -288,10 +289,11 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   options.formats = choose_formats(in_dtype, d_dtype, formats, chapter);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   for (const std::string& peer : options.peers) {
-    const std::vector<const char*>& known = peer_names();
-    GG_REQUIRE(has(known, peer),
-               "--peer %s: cublas_loop, cublas_grouped, cublas_strided and cublas_plain are known",
-               peer.c_str());
+    GG_REQUIRE(
+        has(cublas_names(), peer) || !library_peer_name(peer).empty(),
+        "--peer %s: cublas_loop, cublas_grouped, cublas_strided and cublas_plain are known, and paths of "
+        "libraries called libgg_peer_NAME.so",
+        peer.c_str());
   }
   const bool sizes = !options.m.empty() || !options.n.empty() || !options.k.empty() || options.groups;
   GG_REQUIRE(!sizes || options.sets.empty(),

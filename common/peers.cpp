@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+#include "common/verify.h"
+
 namespace gg {
 namespace {
 
@@ -26,9 +28,62 @@ cudaDataType_t type_of(Format format) {
   return format == Format::f32 ? CUDA_R_32F : format == Format::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
+class CublasPeer : public Peer {
+ public:
+  explicit CublasPeer(const std::string& name) : name_(name) {}
+  std::string name() const override { return name_; }
+  std::string version() const override { return "cuBLAS " + cublas_.version(); }
+  PeerWork prepare(const Buffers& buffers, Machine& machine) override {
+    const std::string why = unfit(name_, buffers.setup().formats, buffers.shape());
+    if (!why.empty()) throw Error(Exit::bad_input, why);
+    return {nullptr, cublas_.launch(name_, buffers, machine), nullptr};
+  }
+
+ private:
+  const std::string name_;
+  Cublas cublas_;
+};
+
 }  // namespace
 
-const std::vector<const char*>& peer_names() {
+std::unique_ptr<Peer> load_peer(const std::string& peer) {
+  if (!library_peer_name(peer).empty()) return load_library_peer(peer);
+  return std::make_unique<CublasPeer>(peer);
+}
+
+std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine,
+                                                         uint64_t seed) {
+  const auto step = [&](const PeerWork::Step& work) {
+    if (work) machine.run(work);
+  };
+  std::vector<PeerWork> works;
+  for (const auto& set : sets) {
+    works.push_back(peer.prepare(*set, machine));
+    step(works.back().stage);
+  }
+  const auto fill = [&](size_t set, uint64_t add) {
+    sets[set]->fill_operands({Fill::Kind::normal, 0, seed + set + add, 0});
+    step(works[set].stage);
+  };
+  const auto check = [&](size_t set, const std::function<void()>& launch, const char* otherwise) {
+    fill(set, 1000);  // not what preparation saw: what was computed there must not pass for a launch's work
+    const bool right = right_on_random_data(machine, *sets[set], seed, [&] {
+      launch();
+      step(works[set].finish);
+    });
+    fill(set, 0);
+    if (!right) throw Error(Exit::check_failed, otherwise);
+  };
+  const auto launched = [&] { machine.run(works[0].launch); };
+  check(0, launched, "its result fails our check, so it is not timed");
+  const size_t last = sets.size() - 1;
+  machine.run(works[last].launch);  // modules are loaded before a capture
+  check(last, machine.captured(works[last].launch),
+        "its result in a replayed graph fails our check, so it is not timed");
+  return [works](int set, cudaStream_t stream) { works[size_t(set)].launch(stream); };
+}
+
+const std::vector<const char*>& cublas_names() {
   static const std::vector<const char*> names = {"cublas_loop", "cublas_grouped", "cublas_strided",
                                                  "cublas_plain"};
   return names;

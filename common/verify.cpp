@@ -420,6 +420,13 @@ Comparison check_output(Machine& machine, const Buffers& buffers, const Limit& l
   return compare_groups(machine, buffers, buffers.layout().groups, limit, seed);
 }
 
+bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
+                          const std::function<void()>& run) {
+  machine.fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
+  run();
+  return check_output(machine, buffers, random_limit(buffers.setup()), seed).failures == 0;
+}
+
 Place place_of(const Layout& layout, int64_t element) {
   for (size_t g = 0; g < layout.groups.size(); ++g) {
     const Region& d = layout.groups[g].d;

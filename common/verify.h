@@ -64,6 +64,9 @@ CheckResult check_given(Machine& machine, const Setup& setup, const Launch& laun
 // output.
 Comparison check_output(Machine& machine, const Buffers& buffers, const Limit& limit, uint64_t seed);
 Limit random_limit(const Setup& setup);
+// Is D right after `run`, which finds it poisoned? On the random operands that are there.
+bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
+                          const std::function<void()>& run);
 
 // Uniform in +-16 up to K = 8192, halved for each fourfold K, so that every partial sum is exact in fp32.
 int integer_range(int k);

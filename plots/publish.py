@@ -155,7 +155,7 @@ def chapter_table(data, chapter):
             some = [row for row in (cold, warm) if row]
             if some:
                 shown += some
-                label = f"{peer} ({some[0].version})".replace(" ()", "") if peer else f"{who} {told}".strip()
+                label = named(some[0]) if peer else f"{who} {told}".strip()
                 lines.append([first, label, value(cold, "us_median"), value(warm, "us_median"),
                               value(cold, "tflops"), value(warm, "tflops"),
                               value(cold, "gbytes_per_s"), value(cold, "% of roof")])
@@ -227,17 +227,25 @@ def ideas_table(data, chapter):
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
+def named(row):
+    """A library's row as peer and version."""
+    return f"{row.peer} ({row.version})".replace(" ()", "")
+
+
 def peers_table(data, chapter, references):
     """Ours and the fastest library on the set peers, warm. A library that was not run on a problem may have a
     figure of another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
     mine = [row for row in data.rows if row.chapter == chapter.id and row.set == "peers"
             and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     rates = [row.roof_tflops for row in mine if row.roof_kind == "matrix" and row.roof_tflops]
-    lines, shown = [], []
+    lines, shown, entered = [], [], {}
     for problem, found in problems_of(mine).items():
         ours = found.get(("", "", True))
         if not ours:
             continue
+        for (peer, _, when), row in found.items():
+            if peer and when:
+                entered.setdefault(named(row), []).append(problem)
 
         def best(warm):
             return min((row for (peer, _, when), row in found.items() if peer and when == warm),
@@ -257,7 +265,7 @@ def peers_table(data, chapter, references):
         scaled = min(absent, default=None)
         lines.append([
             title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
-            value(fastest, "us_median"), f"{fastest.peer} ({fastest.version})".replace(" ()", "") if fastest else NONE,
+            value(fastest, "us_median"), named(fastest) if fastest else NONE,
             ratio(fastest and fastest.us_median, ours), ratio(cold and best(False) and best(False).us_median, cold),
             f"{ratio(scaled[0], ours)} scaled: {scaled[1]}" if scaled else "",
             " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
@@ -267,6 +275,10 @@ def peers_table(data, chapter, references):
     head = ["problem", "ours, µs", "TFLOP/s", "best library, µs", "by", "ratio", "ratio cold",
             "not run here", "clock, power"]
     text = table(head, 1, lines) + "\n\nRatio: the library's time over ours, warm; more than 1 is a row won."
+    if entered:
+        text += "\nLibraries timed: " + ", ".join(
+            name + (f" on {len(problems)} of {len(lines)}" if len(problems) < len(lines) else "")
+            for name, problems in sorted(entered.items())) + "."
     if any(line[7] for line in lines):
         text += "\nScaled: a library's time of another day, times what cuBLAS made of 8192³ on that day, over " \
             f"{rates[-1]:.0f} TFLOP/s in this run."

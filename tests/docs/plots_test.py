@@ -210,11 +210,16 @@ class PlotsTest(unittest.TestCase):
             timed(one, 99, kernel="grouped_gemm off=pdl b=kn"), timed(one, 77, kernel="grouped_gemm 64x64"),
             timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
             timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
-            timed(two, 20), timed(two, 30, kernel="grouped_gemm off=tail")])
+            timed(two, 20), timed(two, 30, kernel="grouped_gemm off=tail"),
+            timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
+            timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
+            timed(two, 25, peer="cublas_loop"), timed(two, 36, peer="deepgemm", version="DeepGEMM 2.6.1", warm=0),
+            timed(two, 30, warm=0), timed(two, 1, peer="torch_grouped_mm", ok=0)])
         reference = dict(device="NVIDIA H200", m_total=1000, m_max=900, n=4096, k=7168, groups=2, peer="other",
                          us_median=15, cublas_8192_tflops=800, date="2026-11")
         save(self.data / "reference.csv", [reference, reference | dict(peer="slow", us_median=99),
                                            reference | dict(peer="far", us_median=1, device="NVIDIA A100"),
+                                           reference | dict(peer="deepgemm", us_median=1),
                                            reference | dict(peer="cublas_loop", us_median=1, m_max=512, groups=8,
                                                             m_total=4096)], REFERENCE_COLUMNS)
         self.run_tool(publish)
@@ -225,8 +230,10 @@ class PlotsTest(unittest.TestCase):
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 30.0 (+50.0 %) | – |",
                      "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.05 | 2.00 |  | "
                      "1500 MHz 650 W |",
-                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | – | – | – | – | 1.00 scaled: other | – |",
-                     "over 600 TFLOP/s in this run."):
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.20 | 1.20 | "
+                     "1.00 scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
+                     "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
             self.assertIn(line, text)
 
     def test_a_chapter_that_chooses_its_tile_has_no_default(self):

@@ -184,6 +184,17 @@ TEST(Peers, SayWhatTheyCannotTake) {
   for (const Shape& shape : {shared, single}) EXPECT_EQ(unfit("cublas_plain", bf16, shape), "");
 }
 
+TEST(Peers, AreNamesOfCublasAndPathsOfLibraries) {
+  EXPECT_EQ(parsed({"--peer", "cublas_loop,dir/libgg_peer_x.so,cublas_grouped"}).peers,
+            (std::vector<std::string>{"cublas_loop", "dir/libgg_peer_x.so", "cublas_grouped"}));
+  for (const char* unknown : {"cublas_magic", "libmagic.so", "libgg_peer_magic", ""}) {
+    EXPECT_EQ(refusal({"--peer", unknown}), std::string("--peer ") + unknown +
+                                                ": cublas_loop, cublas_grouped, cublas_strided and "
+                                                "cublas_plain are known, and paths of libraries "
+                                                "called libgg_peer_NAME.so");
+  }
+}
+
 TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
   EXPECT_EQ(parsed({}).tile_k, 0);
   EXPECT_EQ(parsed({"--tile-k", "64"}).tile_k, 64);

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter.
+
+  python3 plots/peers/build.py [--cutlass DIR] [--deepgemm DIR] [NAME ...]
+
+Says for each what was found and built, or what is missing. PyTorch and Triton are those of the Python that runs this;
+--cutlass and --deepgemm are clones of the two repositories, of which headers are taken. Nothing is fetched. Exit
+code 1: a compiler failed.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
+BUILD = REPO / "build"
+# Not -arch=sm_90a, which also builds for sm_90: that has no wgmma. The warning is of CUTLASS's headers.
+HOPPER = ["--generate-code=arch=compute_90a,code=[compute_90a,sm_90a]", "--expt-relaxed-constexpr",
+          "-diag-suppress=20012"]
+
+
+class Missing(Exception):
+    """Why a peer cannot be built here; the message is one sentence."""
+
+
+def nvcc():
+    """The nvcc in the PATH, or the one that the build tree was configured with."""
+    cache = BUILD / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.exists() else ""
+    configured = re.search(r"(?m)^CMAKE_CUDA_COMPILER:\w+=(.+)$", text)
+    for path in (shutil.which("nvcc"), configured and configured[1]):
+        if path and Path(path).exists():
+            return path
+    raise Missing("there is no nvcc in the PATH, and build/ is not configured")
+
+
+def compiled(source, *options):
+    """The command that makes a shared library of a source, but for its name; the CUDA runtime is the program's."""
+    return [nvcc(), "-std=c++20", "-O3", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", f"-I{REPO}", *options,
+            str(HERE / source), "-o"]
+
+
+def of_python(module):
+    """The folder and the version of a module of this Python, which is not imported."""
+    found = importlib.util.find_spec(module)
+    if not found or not found.origin:
+        raise Missing(f"this Python has no {module}: run this with one that does")
+    return Path(found.origin).parent, f"{module} {importlib.metadata.version(module)}"
+
+
+def headers(name, option, folder, header):
+    """The include folder that holds a header, in a clone of its repository."""
+    if not folder:
+        raise Missing(f"its headers are wanted: --{option} DIR, a clone of {name}")
+    for include in (folder / "include", folder / "deep_gemm" / "include"):
+        if (include / header).exists():
+            return include
+    raise Missing(f"--{option} {folder}: {header} is not there")
+
+
+def torch_grouped_mm(_):
+    torch, found = of_python("torch")
+    if not (torch / "lib" / "libtorch_cuda.so").exists():
+        raise Missing(f"{found} is built without CUDA")
+    includes = [torch / "include", torch / "include" / "torch" / "csrc" / "api" / "include"]
+    return found, compiled("torch_grouped_mm.cpp", *(f"-isystem={path}" for path in includes), f"-L{torch / 'lib'}",
+                           "-ltorch_cuda", "-ltorch_cpu", "-lc10_cuda", "-lc10", "-Xlinker",
+                           f"-rpath={torch / 'lib'}")
+
+
+def triton_tma(_):
+    _, found = of_python("triton")
+    return found, [sys.executable, "-B", str(HERE / "triton_tma.py")]
+
+
+def cutlass_grouped(args):
+    cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
+    return f"CUTLASS in {args.cutlass}", compiled("cutlass_grouped.cu", *HOPPER, f"-isystem={cutlass}")
+
+
+def deepgemm(args):
+    cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
+    deep = headers("DeepGEMM", "deepgemm", args.deepgemm, "deep_gemm/impls/sm90_bf16_gemm.cuh")
+    about = (args.deepgemm / "deep_gemm" / "__init__.py").read_text(encoding="utf-8")
+    version = re.search(r"(?m)^__version__ = ['\"](.*)['\"]", about)
+    options = [f'-DDEEPGEMM_VERSION="{version[1]}"'] if version else []
+    options += ["-Xptxas", "--register-usage-level=10"]  # as DeepGEMM compiles its kernels
+    return f"DeepGEMM in {args.deepgemm}", compiled("deepgemm.cu", *HOPPER, *options, f"-isystem={deep}",
+                                                    f"-isystem={cutlass}")
+
+
+PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm)}
+
+
+def build(name, args):
+    """Builds beside and renames, so that what fails leaves an earlier library whole; returns whether it did fail."""
+    library = args.out / f"libgg_peer_{name}.so"
+    beside = args.out / "new" / library.name
+    try:
+        if not list(HERE.glob(f"{name}.*")):
+            raise Missing("its source is not in this tree")
+        found, command = PEERS[name](args)
+        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ['PATH']}"  # where triton_tma.py looks for nvcc
+    except Missing as why:
+        print(f"{name}: not built, {why}")
+        return False
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    print(f"{name}: {found} found, building", flush=True)
+    code = subprocess.run([*command, str(beside)], env=os.environ | {"PATH": path}).returncode
+    if code:
+        print(f"{name}: not built, {Path(command[0]).name} ended with {code}")
+        return True
+    os.replace(beside, library)
+    print(f"{name}: built {library}")
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PEERS)}; default: all")
+    parser.add_argument("--cutlass", type=Path, metavar="DIR", help="a clone of CUTLASS")
+    parser.add_argument("--deepgemm", type=Path, metavar="DIR", help="a clone of DeepGEMM")
+    parser.add_argument("--out", type=Path, metavar="DIR", default=BUILD / "lib" / "peers",
+                        help="default: build/lib/peers")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in PEERS]
+    if unknown:
+        parser.error(f"{unknown[0]}: {', '.join(PEERS)} are known")
+    failed = [build(name, args) for name in args.names or PEERS]
+    return 1 if any(failed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

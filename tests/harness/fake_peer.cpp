@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// Peer libraries for peers_test, all from this file: plain loops over host memory. The build defines which
+// one: FAKE_RIGHT, FAKE_PADDED (has A and D of its own), FAKE_WRONG, FAKE_EARLY (computes in prepare),
+// FAKE_ONCE (in its first launch only) or FAKE_MUTE (has no gg_peer_launch).
+
+#include <cstring>
+#include <vector>
+
+#include "common/formats.h"
+#include "common/peer_library.h"
+
+namespace {
+
+struct State {
+  GgPeerProblem problem;
+  std::vector<uint16_t> own_a, own_d;
+  int launches = 0;
+};
+int states = 0;  // prepared and not released
+
+[[maybe_unused]] void multiply(const GgPeerProblem& p, const void* own_a, void* d) {
+  const gg::Format format = std::strcmp(p.format, "bf16") == 0 ? gg::Format::bf16 : gg::Format::f16;
+  for (int g = 0; g < p.groups; ++g) {
+    for (int row = p.offsets[g]; row < p.offsets[g + 1]; ++row) {
+      for (int col = 0; col < p.n; ++col) {
+        double sum = 0;
+        for (int i = 0; i < p.k; ++i) {
+          const int in_b = p.b_is_kn ? i * p.n + col : col * p.k + i;
+          sum += double(gg::decode(format, gg::load_code(own_a, format, row * p.k + i))) *
+                 gg::decode(format, gg::load_code(p.b, format, g * p.n * p.k + in_b));
+        }
+#ifdef FAKE_WRONG
+        if (row == p.offsets[p.groups] - 1) sum += 1;
+#endif
+        gg::store_code(d, format, row * p.n + col, gg::encode(format, sum));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int fake_states() { return states; }
+
+const char* gg_peer_version() { return "fake 1.2"; }
+
+const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
+  for (int g = 0; g < problem->groups; ++g) {
+    if (problem->host_offsets[g + 1] == problem->host_offsets[g]) return "wants rows in every group";
+  }
+  const size_t rows = size_t(problem->host_offsets[problem->groups]);
+  State* s = new State{*problem, std::vector<uint16_t>(rows * size_t(problem->k)),
+                       std::vector<uint16_t>(rows * size_t(problem->n))};
+  ++states;
+#ifdef FAKE_EARLY
+  multiply(*problem, problem->a, s->own_d.data());
+#endif
+  *state = s;
+  return nullptr;
+}
+
+#ifdef FAKE_PADDED
+const char* gg_peer_stage(void* state, cudaStream_t) {
+  State& s = *static_cast<State*>(state);
+  std::memcpy(s.own_a.data(), s.problem.a, s.own_a.size() * sizeof(uint16_t));
+  return nullptr;
+}
+#endif
+
+#ifndef FAKE_MUTE
+const char* gg_peer_launch(void* state, cudaStream_t) {
+  State& s = *static_cast<State*>(state);
+  if (s.problem.k == 13) return "no kernel for K=13";
+  ++s.launches;
+#if defined FAKE_PADDED
+  multiply(s.problem, s.own_a.data(), s.own_d.data());
+#elif defined FAKE_ONCE
+  if (s.launches == 1) multiply(s.problem, s.problem.a, s.problem.d);
+#elif !defined FAKE_EARLY
+  multiply(s.problem, s.problem.a, s.problem.d);
+#endif
+  return nullptr;
+}
+#endif
+
+#if defined FAKE_PADDED || defined FAKE_EARLY
+const char* gg_peer_finish(void* state, cudaStream_t) {
+  State& s = *static_cast<State*>(state);
+  std::memcpy(s.problem.d, s.own_d.data(), s.own_d.size() * sizeof(uint16_t));
+  return nullptr;
+}
+#endif
+
+void gg_peer_release(void* state) {
+  delete static_cast<State*>(state);
+  --states;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//
+// Peers from shared libraries: which paths are taken, what a library must export, and that one whose D is
+// wrong is not timed. The libraries are made from fake_peer.cpp and work in host memory.
+
+#include "common/peers.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+namespace gg {
+namespace {
+
+std::string path_of(const std::string& fake) {
+  return std::string(GG_BINARY_DIR) + "/tests/libgg_peer_" + fake + ".so";
+}
+
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+int states_of(const std::string& fake) {
+  const auto states =
+      reinterpret_cast<int (*)()>(dlsym(dlopen(path_of(fake).c_str(), RTLD_NOW), "fake_states"));
+  return states();
+}
+
+const Formats kBf16 = {Format::bf16, Format::bf16, Format::bf16};
+
+class FakePeer : public testing::Test {
+ protected:
+  // Prepares, checks and once more launches the peer; what it was refused with, or nothing if D is right.
+  std::string outcome(const std::string& fake, const Shape& shape = {{5, 17, 64}, {24}, {16}},
+                      const Formats& formats = kBf16, BLayout b_layout = BLayout::nk,
+                      bool wide_offsets = false) {
+    const std::unique_ptr<Peer> peer = load_peer(path_of(fake));
+    gg::Setup setup;  // gtest has a Setup too
+    setup.formats = formats;
+    setup.b_layout = b_layout;
+    setup.wide_offsets = wide_offsets;
+    BufferSets sets;
+    for (uint64_t seed : {7, 8, 9}) {
+      sets.push_back(std::make_unique<Buffers>(*machine_, setup, shape));
+      sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
+    }
+    std::string why;
+    {
+      std::function<void(int, cudaStream_t)> launch;
+      why = refusal([&] { launch = prepare_and_check(*peer, sets, *machine_, 7); });
+      EXPECT_EQ(states_of(fake), why.empty() ? 3 : 0) << why;
+      for (int set = 0; set < 3 && launch; ++set) launch(set, nullptr);
+    }
+    EXPECT_EQ(states_of(fake), 0) << "each state is released";
+    for (uint64_t set = 0; set < 3 && why.empty(); ++set) {
+      Buffers fresh(*machine_, setup, shape);
+      fresh.fill_operands({Fill::Kind::normal, 0, 7 + set, 0});
+      EXPECT_EQ(machine_->first_difference(fresh.a(), sets[set]->a(), fresh.a_bytes()), -1)
+          << "ours are timed on it";
+    }
+    return why;
+  }
+
+  const std::unique_ptr<Machine> machine_ = host_machine();
+};
+
+TEST(PeerLibrary, IsNamedByItsFile) {
+  EXPECT_EQ(library_peer_name("libgg_peer_deepgemm.so"), "deepgemm");
+  EXPECT_EQ(library_peer_name("../a.so/libgg_peer_triton_tma.so"), "triton_tma");
+  for (const char* other : {"", "cublas_loop", "libgg_peer_.so", "libgg_peer_x", "libgg_peer_x.so.1",
+                            "libother.so", "libgg_peer_x.so/libother.so"}) {
+    EXPECT_EQ(library_peer_name(other), "") << other;
+  }
+}
+
+TEST(PeerLibrary, ThatCannotBeLoadedSaysWhy) {
+  const auto loading = [](const std::string& path) { return refusal([&] { load_peer(path); }); };
+  EXPECT_EQ(loading("/none/libgg_peer_x.so").rfind("cannot be loaded: /none/libgg_peer_x.so: ", 0), 0u);
+  EXPECT_EQ(loading("libgg_peer_none.so").rfind("cannot be loaded: ./libgg_peer_none.so: ", 0), 0u);
+  EXPECT_EQ(loading(path_of("mute")), "the library lacks gg_peer_launch (common/peer_library.h)");
+}
+
+TEST_F(FakePeer, HasNameAndVersion) {
+  const std::unique_ptr<Peer> peer = load_peer(path_of("right"));
+  EXPECT_EQ(peer->name(), "right");
+  EXPECT_EQ(peer->version(), "fake 1.2");
+}
+
+TEST_F(FakePeer, ThatIsRightIsTimed) {
+  for (const char* fake : {"right", "padded"}) {
+    EXPECT_EQ(outcome(fake), "") << fake;
+    EXPECT_EQ(outcome(fake, {{3, 40}, {8}, {32}}, kBf16, BLayout::kn), "") << fake;
+    EXPECT_EQ(outcome(fake, {{3, 40}, {8}, {32}}, {Format::f16, Format::f16, Format::f16}), "") << fake;
+  }
+}
+
+TEST_F(FakePeer, WhoseDIsWrongIsNotTimed) {
+  EXPECT_EQ(outcome("wrong"), "its result fails our check, so it is not timed");
+  EXPECT_EQ(outcome("early"), "its result fails our check, so it is not timed");
+  EXPECT_EQ(outcome("once"), "its result in a replayed graph fails our check, so it is not timed");
+}
+
+TEST_F(FakePeer, RefusesOrFailsInItsOwnWords) {
+  EXPECT_EQ(outcome("right", {{5, 0, 64}, {24}, {16}}), "wants rows in every group");
+  EXPECT_EQ(outcome("right", {{5, 64}, {24}, {13}}), "no kernel for K=13");
+}
+
+TEST_F(FakePeer, IsNotAskedForWhatItsInterfaceLacks) {
+  const Shape shape = {{5, 64}, {24}, {16}};
+  Shape shared = shape, single = {{5}, {24}, {16}}, own = shape;
+  shared.shared_b = single.shared_b = own.own_sizes = true;
+  const char* const one_type = "takes bf16 or f16, one type for A, B and D";
+  EXPECT_EQ(outcome("right", shape, {Format::bf16, Format::bf16, Format::f32}), one_type);
+  EXPECT_EQ(outcome("right", shape, {Format::f32, Format::f32, Format::f32}), one_type);
+  EXPECT_EQ(outcome("right", own), "takes packed groups of one N and one K");
+  EXPECT_EQ(outcome("right", shared), "takes one B for each group");
+  EXPECT_EQ(outcome("right", single), "");
+  EXPECT_EQ(outcome("right", shape, kBf16, BLayout::nk, true), "takes offsets of type i32");
+}
+
+}  // namespace
+}  // namespace gg
