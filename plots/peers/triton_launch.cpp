@@ -19,7 +19,7 @@ struct Kernel {
   const unsigned char* cubin;
   int threads, shared_bytes, scratch_bytes;  // scratch: of global memory, for each block
   int bm, bn;
-  int a_box_rows;                 // a copy of A brings
+  int a_box_rows, b_box_rows;     // that a copy brings
   int least_groups, most_groups;  // that it is meant for
   int numbering;                  // -1, or which of kNumberings has to run before it
 };
@@ -147,9 +147,10 @@ class Launch {
   std::string make_maps(const GgPeerProblem& p) {
     const cuuint64_t rows = cuuint64_t(rows_), n = cuuint64_t(n_), k = cuuint64_t(k_),
                      groups = cuuint64_t(groups_);
-    const cuuint32_t bm = cuuint32_t(kernel_->bm), bn = cuuint32_t(kernel_->bn);
+    const cuuint32_t bm = cuuint32_t(kernel_->bm);
     std::string why = encode(a_map_, p.a, {k, rows}, {2 * k}, {kBoxCols, cuuint32_t(kernel_->a_box_rows)});
-    if (why.empty()) why = encode(b_map_, p.b, {k, groups * n}, {2 * k}, {kBoxCols, bn});
+    if (why.empty())
+      why = encode(b_map_, p.b, {k, groups * n}, {2 * k}, {kBoxCols, cuuint32_t(kernel_->b_box_rows)});
     // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the map is row
     // s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows it has)], and
     // what it has too much lies beyond r = bm. The map begins bm rows before D; nothing there is touched.

@@ -23,9 +23,8 @@ from triton.compiler import ASTSource
 
 @triton.jit
 def number_tile_rows(offsets, table, groups, BM: tl.constexpr, GROUPS: tl.constexpr):
-    """table[t] is the first row of tile row t, the end of its group, and the group; the last entry, how many there are.
-
-    One program to a group.
+    """One program to a group. The table says how many tile rows of BM rows there are, then for each of them its first
+    row, the end of its group, and the group.
     """
     group = tl.program_id(0)
     g = tl.arange(0, GROUPS)
@@ -45,11 +44,9 @@ def number_tile_rows(offsets, table, groups, BM: tl.constexpr, GROUPS: tl.conste
 
 
 @triton.jit
-def grouped_gemm(
-    a, b, d, d_ptr, offsets, table, rows, groups, n, k, band,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUPS: tl.constexpr, PARTS: tl.constexpr,
-    SWAP: tl.constexpr, FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr,
-):  # fmt: skip
+def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: tl.constexpr, BN: tl.constexpr,
+                 BK: tl.constexpr, GROUPS: tl.constexpr, PARTS: tl.constexpr, SWAP: tl.constexpr, FLATTEN: tl.constexpr,
+                 SPECIALIZE: tl.constexpr):
     """d[rows of g, n] = a[rows of g, k] b[g, n, k]^T for each group g; the map of b is of one matrix [groups * n, k].
 
     Tile rows of all groups have one numbering. Tiles are taken in bands of `band` tile rows, so that tiles at work
@@ -65,9 +62,8 @@ def grouped_gemm(
         ends = tl.load(offsets + g + 1, mask=g < groups, other=0)
         last_rows = tl.cumsum(tl.cdiv(ends - begins, BM), 0)
         tile_rows = tl.max(last_rows, 0)
-    for tile in tl.range(
-        tl.program_id(0), tile_rows * tiles_n, tl.num_programs(0), flatten=FLATTEN, warp_specialize=SPECIALIZE
-    ):
+    for tile in tl.range(tl.program_id(0), tile_rows * tiles_n, tl.num_programs(0), flatten=FLATTEN,
+                         warp_specialize=SPECIALIZE):
         band_begin = tile // (band * tiles_n) * band
         band_rows = tl.minimum(tile_rows - band_begin, band)
         in_band = tile % (band * tiles_n)
@@ -102,7 +98,7 @@ def grouped_gemm(
                 d_edge = tl.make_tensor_descriptor(d_ptr, [end, n], [n, 1], [BM, BN])
                 d_edge.store([row, col], out)
         else:
-            stop = tl.minimum(row + BM, end)
+            stop = tl.minimum(row + BM, end)  # triton_launch.cpp, make_maps, says how this map ends at row `stop`
             if PARTS == 1:
                 d.store([stop, BM - (stop - row), col], out.reshape(1, BM, BN))
             else:  # in halves: a smaller buffer on the way out, and more stages for the loop
@@ -130,6 +126,7 @@ CONFIGURATIONS = [
     (64, 256, 64, 4, 4, {}),
     (64, 256, 64, 4, 4, {"PARTS": 2, "FLATTEN": True}),
     (128, 64, 64, 4, 4, {}),
+    (128, 64, 128, 4, 4, {}),
     (64, 128, 64, 4, 4, {}),
     (64, 128, 128, 4, 4, {}),
     (64, 64, 64, 4, 4, {}),
@@ -138,6 +135,7 @@ CONFIGURATIONS = [
     (32, 128, 64, 4, 5, {"SWAP": True}),
     (32, 128, 64, 4, 5, {"SWAP": True, "FLATTEN": True}),
     (32, 128, 128, 4, 5, {"SWAP": True}),
+    (32, 128, 128, 4, 5, {"SWAP": True, "FLATTEN": True}),
     (32, 256, 64, 8, 5, {"SWAP": True}),
     (32, 64, 128, 4, 4, {"SWAP": True}),
     (128, 256, 64, 4, 3, {"SPECIALIZE": True}),
@@ -145,6 +143,10 @@ CONFIGURATIONS = [
     (128, 128, 64, 4, 4, {"SPECIALIZE": True}),
     (128, 128, 64, 4, 5, {"SPECIALIZE": True}),
     (128, 128, 128, 4, 2, {"SPECIALIZE": True}),
+    (64, 128, 64, 4, 6, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 128, 64, 4, 8, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 128, 128, 4, 4, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 256, 64, 4, 5, {"SPECIALIZE": True, "SWAP": True}),
 ]
 GROUPS = (32, 128)  # at most, of which a tile's group is found
 MOST_SHARED_BYTES = 227 * 1024
@@ -196,9 +198,10 @@ def kernel_row(configuration, groups, made, numberings):
     words += [f"{value} parts" if name == "PARTS" else name.lower() for name, value in forms.items()]
     least = 0 if specialize else max((0, *(each + 1 for each in GROUPS if each < groups)))
     numbering = numberings.index(BM) if specialize else -1
-    # Triton shares a tile's rows between two groups of warps that multiply, and each has a copy of A of its own.
-    a_box_rows = BM // 2 if specialize else BM
-    numbers = (*made[1:4], BM, BN, a_box_rows, least, groups, numbering)
+    # Triton shares a tile between two groups of warps that multiply: each has its own half of the left operand.
+    a_box_rows = BM // 2 if specialize and "SWAP" not in forms else BM
+    b_box_rows = BN // 2 if specialize and "SWAP" in forms else BN
+    numbers = (*made[1:4], BM, BN, a_box_rows, b_box_rows, least, groups, numbering)
     return f'"{", ".join(words)}"', ", ".join(map(str, numbers))
 
 
@@ -228,16 +231,14 @@ def write_kernels(folder):
     for BM, made in zip(numberings, numbered):
         arrays.append(code(folder, f"numbering_{BM}", made.cubin))
         numbering_rows.append(f"  {{numbering_{BM}, {made.threads}, {made.shared_bytes}, {BM}}},\n")
-    (folder / "triton_kernels.inc").write_text(
-        f"""#define TRITON_VERSION "{triton.__version__}"
+    (folder / "triton_kernels.inc").write_text(f"""#define TRITON_VERSION "{triton.__version__}"
 constexpr int kMostGroups = {GROUPS[-1]};
 {"".join(arrays)}
 const Kernel kKernels[] = {{
 {"".join(rows)}}};
 const Numbering kNumberings[] = {{
 {"".join(numbering_rows)}}};
-"""
-    )
+""")
 
 
 def main():
