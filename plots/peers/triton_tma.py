@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""The peer triton_tma: a grouped GEMM of ours in Triton for Hopper, compiled ahead of time into a shared library.
+
+    python3 triton_tma.py OUT.so        wants Triton 3.6 and nvcc, but no GPU and no torch
+
+The kernel is persistent, and A, B and D go through tensor maps. The library holds it in each of CONFIGURATIONS;
+triton_launch.cpp picks the fastest for a problem and launches it.
+"""
+
+import concurrent.futures
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import typing
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def number_tile_rows(offsets, table, groups, BM: tl.constexpr, GROUPS: tl.constexpr):
+    """One program to a group. The table says how many tile rows of BM rows there are, then for each of them its first
+    row, the end of its group, and the group.
+    """
+    group = tl.program_id(0)
+    g = tl.arange(0, GROUPS)
+    begins = tl.load(offsets + g, mask=g < groups, other=0)
+    ends = tl.load(offsets + g + 1, mask=g < groups, other=0)
+    counts = tl.cdiv(ends - begins, BM)
+    first = tl.sum(tl.where(g < group, counts, 0), 0)
+    begin = tl.load(offsets + group)
+    end = tl.load(offsets + group + 1)
+    for i in range(tl.cdiv(end - begin, BM)):
+        entry = table + 1 + 3 * (first + i)
+        tl.store(entry, begin + i * BM)
+        tl.store(entry + 1, end)
+        tl.store(entry + 2, group)
+    if group == 0:
+        tl.store(table, tl.sum(counts, 0))
+
+
+@triton.jit
+def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: tl.constexpr, BN: tl.constexpr,
+                 BK: tl.constexpr, GROUPS: tl.constexpr, PARTS: tl.constexpr, SWAP: tl.constexpr, FLATTEN: tl.constexpr,
+                 SPECIALIZE: tl.constexpr):
+    """d[rows of g, n] = a[rows of g, k] b[g, n, k]^T for each group g; the map of b is of one matrix [groups * n, k].
+
+    Tile rows of all groups have one numbering. Tiles are taken in bands of `band` tile rows, so that tiles at work
+    together share rows of A and of B in the L2.
+    """
+    tiles_n = tl.cdiv(n, BN)
+    if SPECIALIZE:  # Triton specialises no warps where a tensor is reduced: the table has the answers
+        d_map = tl.make_tensor_descriptor(d_ptr, [rows, n], [n, 1], [BM, BN])
+        tile_rows = tl.load(table)
+    else:
+        g = tl.arange(0, GROUPS)
+        begins = tl.load(offsets + g, mask=g < groups, other=0)
+        ends = tl.load(offsets + g + 1, mask=g < groups, other=0)
+        last_rows = tl.cumsum(tl.cdiv(ends - begins, BM), 0)
+        tile_rows = tl.max(last_rows, 0)
+    for tile in tl.range(tl.program_id(0), tile_rows * tiles_n, tl.num_programs(0), flatten=FLATTEN,
+                         warp_specialize=SPECIALIZE):
+        band_begin = tile // (band * tiles_n) * band
+        band_rows = tl.minimum(tile_rows - band_begin, band)
+        in_band = tile % (band * tiles_n)
+        tile_row = band_begin + in_band % band_rows
+        col = in_band // band_rows * BN
+        if SPECIALIZE:
+            row = tl.load(table + 1 + 3 * tile_row)
+            end = tl.load(table + 2 + 3 * tile_row)
+            group = tl.load(table + 3 + 3 * tile_row)
+        else:
+            before = last_rows <= tile_row
+            group = tl.sum(before.to(tl.int32), 0)
+            row = tl.load(offsets + group) + (tile_row - tl.max(tl.where(before, last_rows, 0), 0)) * BM
+            end = tl.load(offsets + group + 1)
+        b_row = group * n + col
+
+        if SWAP:  # wgmma wants 64 rows or more: where a tile has fewer, d^T = b a^T has them
+            sums = tl.zeros((BN, BM), tl.float32)
+            for k0 in range(0, k, BK):
+                sums = tl.dot(b.load([b_row, k0]), a.load([row, k0]).T, sums)
+            sums = sums.T
+        else:
+            sums = tl.zeros((BM, BN), tl.float32)
+            for k0 in range(0, k, BK):
+                sums = tl.dot(a.load([row, k0]), b.load([b_row, k0]).T, sums)
+        out = sums.to(tl.bfloat16)
+
+        if SPECIALIZE:  # two conditions, for Triton specialises no warps where there is an `else`
+            if row + BM <= end:
+                d_map.store([row, col], out)
+            if row + BM > end:
+                d_edge = tl.make_tensor_descriptor(d_ptr, [end, n], [n, 1], [BM, BN])
+                d_edge.store([row, col], out)
+        else:
+            stop = tl.minimum(row + BM, end)  # triton_launch.cpp, make_maps, says how this map ends at row `stop`
+            if PARTS == 1:
+                d.store([stop, BM - (stop - row), col], out.reshape(1, BM, BN))
+            else:  # in halves: a smaller buffer on the way out, and more stages for the loop
+                left, right = tl.permute(tl.reshape(out, (1, BM, 2, BN // 2)), (0, 1, 3, 2)).split()
+                d.store([stop, BM - (stop - row), col], left)
+                d.store([stop, BM - (stop - row), col + BN // 2], right)
+
+
+# ---- compiling ----
+
+# BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB of shared memory
+# that Hopper gives a block; those of half of it or less run two blocks to an SM.
+CONFIGURATIONS = [
+    (128, 256, 64, 8, 3, {}),
+    (128, 256, 64, 8, 4, {"PARTS": 2}),
+    (128, 256, 64, 8, 4, {"PARTS": 2, "FLATTEN": True}),
+    (256, 128, 64, 8, 4, {"PARTS": 2}),
+    (256, 128, 64, 8, 4, {"PARTS": 2, "FLATTEN": True}),
+    (128, 128, 64, 4, 4, {}),
+    (128, 128, 64, 4, 3, {"PARTS": 2}),
+    (128, 128, 64, 4, 5, {"FLATTEN": True}),
+    (128, 128, 64, 8, 4, {}),
+    (128, 128, 64, 8, 5, {"FLATTEN": True}),
+    (128, 128, 128, 8, 3, {"PARTS": 2}),
+    (64, 256, 64, 4, 4, {}),
+    (64, 256, 64, 4, 4, {"PARTS": 2, "FLATTEN": True}),
+    (128, 64, 64, 4, 4, {}),
+    (128, 64, 128, 4, 4, {}),
+    (64, 128, 64, 4, 4, {}),
+    (64, 128, 128, 4, 4, {}),
+    (64, 64, 64, 4, 4, {}),
+    (64, 64, 64, 4, 4, {"FLATTEN": True}),
+    (64, 64, 128, 4, 3, {}),
+    (32, 128, 64, 4, 5, {"SWAP": True}),
+    (32, 128, 64, 4, 5, {"SWAP": True, "FLATTEN": True}),
+    (32, 128, 128, 4, 5, {"SWAP": True}),
+    (32, 128, 128, 4, 5, {"SWAP": True, "FLATTEN": True}),
+    (32, 256, 64, 8, 5, {"SWAP": True}),
+    (32, 64, 128, 4, 4, {"SWAP": True}),
+    (128, 256, 64, 4, 3, {"SPECIALIZE": True}),
+    (256, 128, 64, 4, 3, {"SPECIALIZE": True}),
+    (128, 128, 64, 4, 4, {"SPECIALIZE": True}),
+    (128, 128, 64, 4, 5, {"SPECIALIZE": True}),
+    (128, 128, 128, 4, 2, {"SPECIALIZE": True}),
+    (64, 128, 64, 4, 6, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 128, 64, 4, 8, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 128, 128, 4, 4, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 256, 64, 4, 5, {"SPECIALIZE": True, "SWAP": True}),
+]
+GROUPS = (32, 128)  # at most, of which a tile's group is found
+MOST_SHARED_BYTES = 227 * 1024
+
+
+class Made(typing.NamedTuple):
+    cubin: bytes
+    threads: int
+    shared_bytes: int
+    scratch_bytes: int
+    maps: list
+
+
+def compiled(kernel, types, constants, options):
+    """Arrays start at multiples of 16 bytes, and N is one."""
+    aligned = [name for name, of in types.items() if of.startswith("*") or name == "n"]
+    attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in aligned}
+    source = ASTSource(kernel, types | dict.fromkeys(constants, "constexpr"), constants, attrs)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    needs = made.metadata
+    assert needs.shared <= MOST_SHARED_BYTES, f"{constants}: {needs.shared} bytes of shared memory"
+    maps = [(each["swizzle"], each["block_size"]) for each in needs.tensordesc_meta or []]
+    return Made(made.asm["cubin"], needs.num_warps * 32, needs.shared, needs.global_scratch_size, maps)
+
+
+def compile_product(configuration, groups):
+    BM, BN, BK, warps, stages, forms = configuration
+    constants = {"BM": BM, "BN": BN, "BK": BK, "GROUPS": groups, "PARTS": 1}
+    constants |= {"SWAP": False, "FLATTEN": False, "SPECIALIZE": False} | forms
+    maps = {"a": [BM, BK], "b": [BN, BK], "d": [1, BM, BN // constants["PARTS"]]}
+    types = {name: f"tensordesc<bf16{box}>".replace(" ", "") for name, box in maps.items()}
+    types |= {"d_ptr": "*bf16", "offsets": "*i32", "table": "*i32"}
+    types |= dict.fromkeys(("rows", "groups", "n", "k", "band"), "i32")
+    made = compiled(grouped_gemm, types, constants, {"num_warps": warps, "num_stages": stages})
+    boxes = [(3, [*box[:-1], 64]) for box in maps.values()]  # what triton_launch.cpp takes for granted: swizzle 128B
+    assert made.maps == boxes, f"{configuration}: boxes are {made.maps}"
+    return made
+
+
+def compile_numbering(BM):
+    types = {"offsets": "*i32", "table": "*i32", "groups": "i32"}
+    return compiled(number_tile_rows, types, {"BM": BM, "GROUPS": GROUPS[-1]}, {"num_warps": 4})
+
+
+def kernel_row(configuration, groups, made, numberings):
+    BM, BN, BK, warps, stages, forms = configuration
+    specialize = "SPECIALIZE" in forms
+    words = [f"{BM}x{BN}x{BK}, {warps} warps, {stages} stages"]
+    words += [f"{value} parts" if name == "PARTS" else name.lower() for name, value in forms.items()]
+    least = 0 if specialize else max((0, *(each + 1 for each in GROUPS if each < groups)))
+    numbering = numberings.index(BM) if specialize else -1
+    # Triton shares a tile between two groups of warps that multiply: each has its own half of the left operand.
+    a_box_rows = BM // 2 if specialize and "SWAP" not in forms else BM
+    b_box_rows = BN // 2 if specialize and "SWAP" in forms else BN
+    numbers = (*made[1:4], BM, BN, a_box_rows, b_box_rows, least, groups, numbering)
+    return f'"{", ".join(words)}"', ", ".join(map(str, numbers))
+
+
+def code(folder, name, cubin):
+    """C++ that puts machine code into the library as the array `name`."""
+    path = folder / f"{name}.cubin"
+    path.write_bytes(cubin)
+    return rf"""extern "C" const unsigned char {name}[];
+asm(".section .rodata; .balign 64; .local {name}; {name}: .incbin \"{path}\"; .previous");
+"""
+
+
+def write_kernels(folder):
+    products = [(each, groups) for each in CONFIGURATIONS for groups in GROUPS if "SPECIALIZE" not in each[-1]]
+    products += [(each, GROUPS[-1]) for each in CONFIGURATIONS if "SPECIALIZE" in each[-1]]
+    numberings = sorted({each[0] for each in CONFIGURATIONS if "SPECIALIZE" in each[-1]})
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        numbered = pool.map(compile_numbering, numberings)
+        multiplied = pool.map(compile_product, *zip(*products))
+        numbered, multiplied = list(numbered), list(multiplied)
+
+    arrays, rows, numbering_rows = [], [], []
+    for i, ((configuration, groups), made) in enumerate(zip(products, multiplied)):
+        arrays.append(code(folder, f"product_{i}", made.cubin))
+        name, numbers = kernel_row(configuration, groups, made, numberings)
+        rows.append(f"  {{{name}, product_{i}, {numbers}}},\n")
+    for BM, made in zip(numberings, numbered):
+        arrays.append(code(folder, f"numbering_{BM}", made.cubin))
+        numbering_rows.append(f"  {{numbering_{BM}, {made.threads}, {made.shared_bytes}, {BM}}},\n")
+    (folder / "triton_kernels.inc").write_text(f"""#define TRITON_VERSION "{triton.__version__}"
+constexpr int kMostGroups = {GROUPS[-1]};
+{"".join(arrays)}
+const Kernel kKernels[] = {{
+{"".join(rows)}}};
+const Numbering kNumberings[] = {{
+{"".join(numbering_rows)}}};
+""")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if not shutil.which("nvcc"):
+        sys.exit("triton_tma is not built: nvcc is not on PATH")
+    here = pathlib.Path(__file__).resolve().parent
+    with tempfile.TemporaryDirectory() as folder:
+        write_kernels(pathlib.Path(folder))
+        words = ["nvcc", "-std=c++20", "-O2", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC,-Wall"]
+        words += [f"-I{folder}", f"-I{here.parents[1]}", here / "triton_launch.cpp", "-o", sys.argv[1]]
+        subprocess.run(words, check=True)
+    print(f"{sys.argv[1]}: {len(CONFIGURATIONS)} configurations by Triton {triton.__version__}")
+
+
+if __name__ == "__main__":
+    main()
