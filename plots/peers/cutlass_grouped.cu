@@ -5,6 +5,9 @@
 // then fill the narrow side of the tile. Its headers are all it needs, and minutes:
 //   nvcc --generate-code=arch=compute_90a,code=[compute_90a,sm_90a] -std=c++20 -O3 -shared -cudart shared
 //        -Xcompiler -fPIC --expt-relaxed-constexpr -I. -I CUTLASS/include
+#ifndef NDEBUG
+#define NDEBUG  // CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510)
+#endif
 #include <cuda_runtime.h>
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
