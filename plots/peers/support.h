@@ -169,8 +169,9 @@ inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
 }
 
 // The fastest of `ways`; the others are gone. Each problem is timed once: its further sets of buffers, which
-// the harness prepares for cold launches, take the same way.
-inline std::unique_ptr<Way> choose(const std::vector<int64_t>& problem,
+// the harness prepares for cold launches, take the same way. Static, not inline, so that two peers in one
+// process do not share `chosen`: the loader makes one of an inline function's variables.
+static std::unique_ptr<Way> choose(const std::vector<int64_t>& problem,
                                    std::vector<std::unique_ptr<Way>> ways) {
   static std::map<std::vector<int64_t>, std::string> chosen;
   if (ways.empty()) throw std::runtime_error("no way to run this problem");
