@@ -2,9 +2,7 @@
 // The peer "cutlass_grouped": CUTLASS's grouped GEMM for Hopper (pointer arrays, one problem shape a group),
 // at the tiles, clusters and schedules that fit the problems of the course. gg_peer_prepare times them on the
 // problem, in both raster orders, and keeps the fastest. Two of them compute D^T = B A^T: groups of few rows
-// then fill the narrow side of the tile. Its headers are all it needs, and minutes:
-//   nvcc --generate-code=arch=compute_90a,code=[compute_90a,sm_90a] -std=c++20 -O3 -shared -cudart shared
-//        -Xcompiler -fPIC --expt-relaxed-constexpr -I. -I CUTLASS/include
+// then fill the narrow side of the tile. Needs headers only; build.py has the command.
 #ifndef NDEBUG
 #define NDEBUG  // CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510)
 #endif

@@ -2,10 +2,8 @@
 // The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the problems of
 // the set "peers" instead of at their first use: N and K constant, block sizes, cluster and stages as its
 // heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare times its layouts,
-// with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers only:
-//   nvcc --generate-code=arch=compute_90a,code=[compute_90a,sm_90a] -std=c++20 -O3 -shared -cudart shared
-//        -Xcompiler -fPIC --expt-relaxed-constexpr -Xptxas --register-usage-level=10
-//        -DDEEPGEMM_VERSION='"2.6.1"' -I. -I CUTLASS/include -I DEEPGEMM/deep_gemm/include
+// with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers only;
+// build.py has the command.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
