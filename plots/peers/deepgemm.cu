@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the problems of
+// the set "peers" instead of at their first use: N and K constant, block sizes, cluster and stages as its
+// heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare times its layouts,
+// with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers only;
+// build.py has the command.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cute/arch/copy_sm90_desc.hpp>
+#include <deep_gemm/impls/sm90_bf16_gemm.cuh>
+
+#include "common/peer_library.h"
+#include "support.h"
+
+#ifndef DEEPGEMM_VERSION  // deep_gemm/__init__.py has it
+#define DEEPGEMM_VERSION "of unknown version"
+#endif
+
+namespace {
+
+using Element = cutlass::bfloat16_t;
+constexpr int kProcessors = 132, kBlockK = 64;
+
+constexpr int align(int value, int step) { return (value + step - 1) / step * step; }
+
+// One of its kernels and the problem for which its heuristic chooses that.
+struct Kernel {
+  int groups, rows, n, k;  // rows: of all groups, without padding
+  bool masked;
+  int block_m, block_n, swizzle_d_bytes;
+  int cluster, threads, smem_bytes;
+  const void* function;
+};
+
+// cluster_m blocks above each other share a tile of B, cluster_n beside each other one of A.
+template <int kGroups, int kRows, int N, int K, bool kMasked, int BM, int BN, int kClusterM = 1,
+          int kClusterN = 1>
+Kernel compiled() {
+  constexpr int kMaxStages = 16, kTmaThreads = 128, kMathThreads = BM <= 64 ? 128 : 256;
+  constexpr int kBarrierBytes = kMaxStages * 2 * 8, kStageBytes = (BM + BN) * kBlockK * 2;
+  constexpr int kOtherBytes = align(BM * BN * 2, 1024) + kBarrierBytes;
+  constexpr int kStages = std::min((232448 - kOtherBytes) / kStageBytes, kMaxStages);
+  constexpr int kSwizzleD = BN % 64 == 0 ? 128 : BN % 32 == 0 ? 64 : 32;
+  constexpr auto kType =
+      kMasked ? deep_gemm::GemmType::MGroupedMasked : deep_gemm::GemmType::MGroupedContiguous;
+  constexpr auto kRowMajor = cute::UMMA::Major::K;
+  const auto function =
+      &deep_gemm::sm90_bf16_gemm_impl<kRowMajor, kRowMajor, 0, N, K, kGroups, BM, BN, kBlockK, 128, 128,
+                                      kSwizzleD, kStages, kTmaThreads, kMathThreads, kClusterM * kClusterN,
+                                      (kClusterN > 1), kProcessors, kType, false, Element>;
+  return {kGroups,
+          kRows,
+          N,
+          K,
+          kMasked,
+          BM,
+          BN,
+          kSwizzleD,
+          kClusterM * kClusterN,
+          kTmaThreads + kMathThreads,
+          kOtherBytes + kStages * kStageBytes,
+          reinterpret_cast<const void*>(function)};
+}
+
+// What get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1 answers. For jagged rows it is the same answer however
+// much padding the offsets bring.
+const std::vector<Kernel>& kernels() {
+  static const std::vector<Kernel> all = {
+#ifdef GG_PEER_TEST  // small enough for the emulator; not its heuristic's choice
+      compiled<2, 640, 256, 256, false, 128, 128, 2, 1>(), compiled<2, 640, 256, 256, false, 64, 128, 1, 2>(),
+      compiled<2, 512, 256, 256, true, 128, 256>(),        compiled<2, 512, 256, 256, true, 64, 128, 2, 1>(),
+      compiled<3, 181, 256, 256, false, 128, 16>(),        compiled<3, 181, 256, 256, false, 64, 32>(),
+      compiled<3, 60, 256, 256, true, 64, 128, 2, 1>(),
+#else
+      // equal groups
+      compiled<8, 8 * 512, 64, 512, false, 128, 16>(),
+      compiled<8, 8 * 512, 64, 512, false, 64, 32>(),
+      compiled<8, 8 * 512, 64, 512, true, 64, 32>(),
+      compiled<8, 8 * 2048, 64, 2048, false, 128, 64>(),
+      compiled<8, 8 * 2048, 64, 2048, false, 64, 64, 1, 2>(),
+      compiled<8, 8 * 2048, 64, 2048, true, 128, 64>(),
+      compiled<4, 4 * 512, 512, 512, false, 128, 64>(),
+      compiled<4, 4 * 512, 512, 512, false, 64, 128>(),
+      compiled<4, 4 * 512, 512, 512, true, 64, 128>(),
+      compiled<4, 4 * 1024, 1024, 1024, false, 128, 256>(),
+      compiled<4, 4 * 1024, 1024, 1024, false, 64, 256, 2, 1>(),
+      compiled<4, 4 * 1024, 1024, 1024, true, 128, 256>(),
+      compiled<8, 8 * 4096, 6144, 7168, false, 128, 256, 2, 1>(),
+      compiled<8, 8 * 4096, 6144, 7168, true, 128, 256, 2, 1>(),
+      compiled<8, 8 * 4096, 7168, 3072, false, 128, 256, 2, 1>(),
+      compiled<8, 8 * 4096, 7168, 3072, true, 128, 256, 2, 1>(),
+      compiled<8, 8 * 4096, 4096, 2048, false, 128, 256, 2, 1>(),
+      compiled<8, 8 * 4096, 4096, 2048, true, 128, 256, 2, 1>(),
+      compiled<32, 32 * 20, 6144, 7168, false, 128, 256, 2, 1>(),
+      compiled<32, 32 * 20, 6144, 7168, false, 64, 256, 2, 1>(),
+      compiled<32, 32 * 20, 6144, 7168, true, 64, 256, 2, 1>(),
+      // jagged groups
+      compiled<128, 65536, 1536, 2048, false, 128, 256, 2, 1>(),
+      compiled<128, 65536, 1536, 2048, false, 64, 256, 2, 1>(),
+      compiled<8, 16384, 14336, 4096, false, 128, 256, 2, 1>(),
+      compiled<8, 16384, 14336, 4096, false, 64, 256, 2, 1>(),
+#endif
+  };
+  return all;
+}
+
+// A map of a row-major matrix; boxes of `swizzle_bytes` times box_rows.
+CUtensorMap tensor_map(const void* matrix, int64_t rows, int columns, int box_rows, int swizzle_bytes) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    peers::check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                  cudaEnableDefault, &found),
+                 "cuTensorMapEncodeTiled");
+    if (!function) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
+  const cuuint64_t strides[] = {cuuint64_t(columns) * sizeof(Element)};
+  const cuuint32_t box[] = {cuuint32_t(swizzle_bytes / sizeof(Element)), cuuint32_t(box_rows)};
+  const cuuint32_t steps[] = {1, 1};
+  const CUtensorMapSwizzle swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                           : CU_TENSOR_MAP_SWIZZLE_32B;
+  CUtensorMap map;
+  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(matrix), sizes,
+                                 strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(int(result)));
+  }
+  return map;
+}
+
+// DeepGEMM's layouts want the rows of each group padded to whole blocks. "contiguous" names each row's group
+// and takes the alignment that its user sets, 128 or 64 here; "masked" has the number of rows of groups that
+// lie at equal distances. Where groups are whole blocks, A and D stay where they are. Otherwise A is copied
+// by gg_peer_stage, for the harness to call, untimed, whenever A has changed, and D by gg_peer_finish: models
+// that use DeepGEMM write their rows padded in the first place.
+class Grouped final : public peers::Way {
+ public:
+  Grouped(const GgPeerProblem& p, const Kernel& kernel, bool dependent_launch)
+      : kernel_(kernel),
+        dependent_launch_(dependent_launch),
+        a_(static_cast<const Element*>(p.a)),
+        d_(static_cast<Element*>(p.d)),
+        rows_(p.host_offsets, p.host_offsets + p.groups + 1),
+        padded_rows_{0} {
+    name = name_of(kernel, dependent_launch);
+    std::vector<int> layout;
+    for (int g = 0; g < p.groups; ++g) {
+      const int rows = int(rows_[g + 1] - rows_[g]);
+      padded_rows_.push_back(padded_rows_.back() + align(rows, kernel.block_m));
+      if (kernel.masked) {
+        layout.push_back(rows);
+      } else {
+        layout.resize(padded_rows_[g] + rows, g);
+        layout.resize(padded_rows_[g + 1], -1);  // padding
+      }
+    }
+    layout_ = peers::on_device(layout);
+    const int64_t all_rows = padded_rows_.back();
+    shape_m_ = uint32_t(kernel.masked ? padded_rows_[1] : all_rows);
+    if (padded_rows_ != rows_) {
+      padded_a_ = peers::device_array<Element>(all_rows * p.k);
+      padded_d_ = peers::device_array<Element>(all_rows * p.n);
+      peers::check(cudaMemset(padded_a_.get(), 0, all_rows * p.k * sizeof(Element)), "cudaMemset");
+      peers::check(cudaDeviceSynchronize(), "cudaMemset");  // other streams do not wait for it
+      stage(nullptr);
+      peers::check(cudaDeviceSynchronize(), "the copy of A");
+    }
+    map_a_ = tensor_map(padded_a_ ? padded_a_.get() : a_, all_rows, p.k, kernel.block_m, 128);
+    map_b_ = tensor_map(p.b, int64_t(p.groups) * p.n, p.k, kernel.block_n, 128);
+    map_d_ =
+        tensor_map(padded_d_ ? padded_d_.get() : d_, all_rows, p.n, kernel.block_m, kernel.swizzle_d_bytes);
+    peers::check(
+        cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes),
+        "cudaFuncSetAttribute");
+  }
+
+  static std::string name_of(const Kernel& kernel, bool dependent_launch) {
+    char name[128];
+    std::snprintf(name, sizeof name, "%s %dx%d cluster of %d%s", kernel.masked ? "masked" : "contiguous",
+                  kernel.block_m, kernel.block_n, kernel.cluster,
+                  dependent_launch ? " dependent launch" : "");
+    return name;
+  }
+
+  void launch(cudaStream_t stream) override {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {unsigned(kernel_.cluster), 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = kProcessors;
+    config.blockDim = unsigned(kernel_.threads);
+    config.dynamicSmemBytes = size_t(kernel_.smem_bytes);
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = dependent_launch_ ? 2 : 1;
+    int* layout = layout_.get();
+    uint32_t n = uint32_t(kernel_.n), k = uint32_t(kernel_.k);
+    void* arguments[] = {&layout, &shape_m_, &n, &k, &map_a_, &map_b_, &map_d_};
+    peers::check(cudaLaunchKernelExC(&config, kernel_.function, arguments), name.c_str());
+  }
+
+  void stage(cudaStream_t stream) {
+    if (padded_a_) copy_rows(padded_a_.get(), padded_rows_, a_, rows_, kernel_.k, stream);
+  }
+  void finish(cudaStream_t stream) {
+    if (padded_d_) copy_rows(d_, rows_, padded_d_.get(), padded_rows_, kernel_.n, stream);
+  }
+
+ private:
+  void copy_rows(Element* to, const std::vector<int64_t>& to_rows, const Element* from,
+                 const std::vector<int64_t>& from_rows, int columns, cudaStream_t stream) const {
+    for (size_t g = 0; g + 1 < rows_.size(); ++g) {
+      if (rows_[g] == rows_[g + 1]) continue;
+      peers::check(cudaMemcpyAsync(to + to_rows[g] * columns, from + from_rows[g] * columns,
+                                   (rows_[g + 1] - rows_[g]) * columns * sizeof(Element),
+                                   cudaMemcpyDeviceToDevice, stream),
+                   "cudaMemcpyAsync");
+    }
+  }
+
+  const Kernel kernel_;
+  const bool dependent_launch_;
+  const Element* const a_;
+  Element* const d_;
+  const std::vector<int64_t> rows_;   // first row of each group
+  std::vector<int64_t> padded_rows_;  // the same where groups are whole blocks
+  uint32_t shape_m_;                  // rows of all groups; masked: from one group to the next
+  peers::Device<int> layout_;         // the group of each row; masked: the rows of each group
+  peers::Device<Element> padded_a_, padded_d_;
+  CUtensorMap map_a_, map_b_, map_d_;
+};
+
+std::vector<std::unique_ptr<peers::Way>> all_ways(const GgPeerProblem& p) {
+  bool equal = true;
+  for (int g = 0; g < p.groups; ++g) {
+    equal &= p.host_offsets[g + 1] - p.host_offsets[g] == p.host_offsets[1];
+  }
+  std::vector<std::unique_ptr<peers::Way>> ways;
+  for (const Kernel& kernel : kernels()) {
+    const bool fits = kernel.groups == p.groups && kernel.rows == p.host_offsets[p.groups] &&
+                      kernel.n == p.n && kernel.k == p.k && (equal || !kernel.masked);
+    for (const bool dependent_launch : {false, true}) {
+      if (fits && peers::wanted(Grouped::name_of(kernel, dependent_launch))) {
+        ways.push_back(std::make_unique<Grouped>(p, kernel, dependent_launch));
+      }
+    }
+  }
+  return ways;
+}
+
+void check_limits(const GgPeerProblem& p) {
+  if (std::string(p.format) != "bf16") throw std::runtime_error(std::string(p.format) + ": takes bf16 only");
+  if (p.b_is_kn) throw std::runtime_error("B [K,N]: compiled for B [N,K] only");
+  int device = 0, processors = 0;
+  peers::check(cudaGetDevice(&device), "cudaGetDevice");
+  peers::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+               "cudaDeviceGetAttribute");
+  if (processors != kProcessors) {
+    throw std::runtime_error(std::to_string(processors) + " multiprocessors: compiled for " +
+                             std::to_string(kProcessors));
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* gg_peer_version() { return "DeepGEMM " DEEPGEMM_VERSION; }
+
+const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
+  return peers::sentence_of([&] {
+    const GgPeerProblem& p = *problem;
+    check_limits(p);
+    auto ways = all_ways(p);
+    if (ways.empty()) {
+      throw std::runtime_error("G=" + std::to_string(p.groups) + " of " +
+                               std::to_string(p.host_offsets[p.groups]) + " rows, N=" + std::to_string(p.n) +
+                               ", K=" + std::to_string(p.k) + ": compiled for the set 'peers' only");
+    }
+    std::vector<int64_t> key = {p.n, p.k};
+    key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
+    *state = static_cast<Grouped*>(peers::choose(key, std::move(ways)).release());
+  });
+}
+
+const char* gg_peer_stage(void* state, cudaStream_t stream) {
+  return peers::sentence_of([&] { static_cast<Grouped*>(state)->stage(stream); });
+}
+
+const char* gg_peer_launch(void* state, cudaStream_t stream) {
+  return peers::sentence_of([&] { static_cast<Grouped*>(state)->launch(stream); });
+}
+
+const char* gg_peer_finish(void* state, cudaStream_t stream) {
+  return peers::sentence_of([&] { static_cast<Grouped*>(state)->finish(stream); });
+}
+
+void gg_peer_release(void* state) { delete static_cast<Grouped*>(state); }
+}
