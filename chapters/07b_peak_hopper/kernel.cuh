@@ -119,36 +119,44 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
     const bool loads_a = warp % 2 == 0, a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
     const uint64_t evict_first = gg::ptx::evict_first_policy();
-    const auto load = [&](const Tile& tile, int stage, int k_tile) {  // asks for a slice
-      const int height = ideas.narrow ? padded_rows(tile.rows) : BM, box_rows = height / CLUSTER;
-      const int k0 = k_tile * BK, row0 = tile.row0 + rank * box_rows;
-      const uint32_t a_dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
-      const uint32_t b_dst = b_addr + stage * C::B_BYTES, bar = full_addr + stage * 8;
-      const CUtensorMap* a_map = &maps.a[height / STEP - 1];
-      if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_arrive_expect_tx(bar, loads_a ? height * ROW_BYTES : C::B_BYTES);
-        if (loads_a) {
+    const auto height_of = [&](const Tile& tile) { return ideas.narrow ? padded_rows(tile.rows) : BM; };
+    const auto load = [&](const Tile& tile, int height, int stage, int k_tile) {  // asks for a slice
+      const int k0 = k_tile * BK;
+      const uint32_t bar = full_addr + stage * 8;
+      if (loads_a) {
+        const int box_rows = height / CLUSTER, row0 = tile.row0 + rank * box_rows;
+        const uint32_t dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
+        const CUtensorMap* map = &maps.a[height / STEP - 1];
+        if (gg::ptx::elect()) {
+          gg::ptx::mbarrier_arrive_expect_tx(bar, height * ROW_BYTES);
           if constexpr (CLUSTER > 1) {
-            gg::ptx::tma_load_2d_multicast(a_dst, a_map, k0, row0, bar, (1 << CLUSTER) - 1);
+            gg::ptx::tma_load_2d_multicast(dst, map, k0, row0, bar, (1 << CLUSTER) - 1);
           } else if (a_once) {
-            gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar, evict_first);
+            gg::ptx::tma_load_2d(dst, map, k0, row0, bar, evict_first);
           } else {
-            gg::ptx::tma_load_2d(a_dst, a_map, k0, row0, bar);
+            gg::ptx::tma_load_2d(dst, map, k0, row0, bar);
           }
-        } else if constexpr (B_MAJOR == Major::k) {
-          gg::ptx::tma_load_3d(b_dst, &maps.b, k0, tile.col0, tile.group, bar);
-        } else {
+        }
+      } else {
+        const uint32_t dst = b_addr + stage * C::B_BYTES;
+        if (gg::ptx::elect()) {
+          gg::ptx::mbarrier_arrive_expect_tx(bar, C::B_BYTES);
+          if constexpr (B_MAJOR == Major::k) {
+            gg::ptx::tma_load_3d(dst, &maps.b, k0, tile.col0, tile.group, bar);
+          } else {
 #pragma unroll
-          for (int col = 0; col < BN; col += 64) {
-            gg::ptx::tma_load_3d(b_dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group, bar);
+            for (int col = 0; col < BN; col += 64) {
+              gg::ptx::tma_load_3d(dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group, bar);
+            }
           }
         }
       }
       __syncwarp();
     };
     if (warp % 4 >= 2) {  // does not know where groups begin, and does not wait for it
+      const int height = height_of(guess);
 #pragma unroll 1
-      for (int slice = 0; slice < guessed; ++slice) load(guess, slice, slice);
+      for (int slice = 0; slice < guessed; ++slice) load(guess, height, slice, slice);
     } else {
       Tile tile;
       int index = worker;
@@ -172,12 +180,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       int k_tile = right ? guessed : 0;
       while (more) {
         if (tile.rows > 0) {
+          const int height = height_of(tile);
 #pragma unroll 1
           for (; k_tile < k_tiles; ++k_tile, ring.next()) {
             // empty[stage]: all consumers of the cluster have read it
             gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
             if (k_tile == 0 && loads_a && gg::ptx::elect()) headers[ring.stage] = tile;
-            load(tile, ring.stage, k_tile);
+            load(tile, height, ring.stage, k_tile);
           }
         }
         if (index == worker) schedule.plan_tail(workers);

@@ -12,7 +12,10 @@ namespace chapter {
 // Rows of a tile come in steps of what wgmma's N is a multiple of here: 32 up to 128 rows, then 64.
 constexpr int STEP = 32;
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
-__host__ __device__ constexpr int padded_rows(int rows) { return round_up(rows, rows > 128 ? 64 : STEP); }
+__host__ __device__ constexpr int padded_rows(int rows) {
+  const int step = rows > 128 ? 2 * STEP : STEP;
+  return (rows + step - 1) & -step;  // round_up would divide: that the step is a power of two is lost on it
+}
 
 struct __align__(16) Tile {
   int group = -1;  // -1: there is no further tile
