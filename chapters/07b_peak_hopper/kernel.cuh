@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "common/ptx/barrier.cuh"
 #include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/tma.cuh"
@@ -102,9 +103,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   } else {
     __syncthreads();
   }
-  // [guess]
   const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
   Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
+  // [guess]
   Tile guess;
   if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each);
   guess.col0 = (guess.col0 * CLUSTER + rank) * BN;
@@ -207,7 +208,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
     Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup);
 
-    // [release]
     auto release = [&](int stage) {  // in all blocks whose loads write it
       const int thread = int(threadIdx.x) % 128;
       if (thread < CLUSTER) {
@@ -219,19 +219,20 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
-    // [/release]
     auto next_tile = [&] {
       gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
       return gg::ptx::uniform(headers[ring.stage]);
     };
     if (guessed > 0) gg::ptx::mbarrier_wait_parity(known_addr, 0);
     Tile next = next_tile();
+    // [lost]
     if (next.group == LOST) {
       for (int slice = 0; slice < guessed; ++slice) gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
       gg::ptx::bar_sync(1 + warpgroup, 128);  // every warp has seen them come, and the header
       for (int slice = 0; slice < guessed; ++slice, ring.next()) release(slice);
       next = next_tile();
     }
+    // [/lost]
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];
@@ -243,7 +244,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // both tiles have landed
           const auto a_desc = gg::ptx::wgmma_advance(a_desc0, ring.stage * C::A_BYTES);
           const auto b_desc = gg::ptx::wgmma_advance(b_desc0, ring.stage * C::B_BYTES);
-          // [slice]
           gg::ptx::wgmma_fence(sums);
 #pragma unroll
           for (int kk = 0; kk < BK; kk += 16) {
@@ -252,6 +252,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
                                                     gg::ptx::wgmma_advance(a_desc, kk * 2),
                                                     k_tile > 0 || kk > 0);
           }
+          // [slice]
           gg::ptx::wgmma_commit_group();
           if (k_tile == 0) store.rest();  // of the tile before, while the tensor cores work on this one
           if (k_tile > 0) {
@@ -265,11 +266,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
       };
-      // [narrow]
       const int width = ideas.narrow ? padded_rows(tile.rows) : BM;  // as many as were loaded
       if (BM >= 256 && width > 192) {
         multiply(std::integral_constant<int, std::min(BM, 256)>());
-        // [/narrow]
       } else if (BM >= 192 && width > 128) {
         multiply(std::integral_constant<int, std::min(BM, 192)>());
       } else if (BM >= 128 && width > 96) {

@@ -132,11 +132,9 @@ class Schedule {
     const int in_band = in_group - first * tiles_n_;
     const int tile_n = tiles_n_ == 1 ? 0 : divide(in_band, band);
     const int tile_m = first + in_band - tile_n * band;
-    // [share]
     const int share = ideas_.shares ? round_up(divide(rows + tiles_m - 1, tiles_m), STEP) : BM;
     const int row0 = min(tile_m * share, rows);
     return {group, begin + row0, min(share, rows - row0), tile_n};
-    // [/share]
   }
 
   __device__ void cut(int part, Tile& tile) const {
