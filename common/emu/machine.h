@@ -261,7 +261,7 @@ std::unique_ptr<Code> decode(const Module& module, const Function& function,
                              const std::map<std::string, uint64_t>& global_symbols = {});
 
 // schedule.cpp: runs a launch to its end, clusters spread over `workers` threads (0: one per core). Throws
-// Fault: of several, that of the first cluster.
+// Fault: of several, that of the first cluster. What was counted until then is in `counts` all the same.
 struct RunOptions {
   Order order;
   int workers = 0;

@@ -705,12 +705,13 @@ class Run {
     for (int i = 1; i < workers; ++i) threads.emplace_back([this, &own, i] { work(own[size_t(i)]); });
     if (workers > 0) work(own[0]);
     for (std::thread& thread : threads) thread.join();
+    if (counts) {
+      std::vector<InstrCounts>& sum = (*counts)[grid_.launch.code];
+      sum.resize(grid_.launch.code->instrs.size());
+      for (const auto& each : own) add(sum, each);
+    }
     if (fault_) throw Fault(*fault_);
     if (error_) std::rethrow_exception(error_);
-    if (!counts) return;
-    std::vector<InstrCounts>& sum = (*counts)[grid_.launch.code];
-    sum.resize(grid_.launch.code->instrs.size());
-    for (const auto& each : own) add(sum, each);
   }
 
  private:

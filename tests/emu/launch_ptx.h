@@ -41,7 +41,7 @@ class Program {
     for (const Variable& v : module_->variables) {
       if (v.space != Space::global && v.space != Space::constant) continue;
       symbols_[v.name] = memory_.allocate(size_t(v.bytes));
-      std::memcpy(memory_.unchecked(symbols_[v.name]), v.init.data(), v.init.size());
+      std::copy(v.init.begin(), v.init.end(), memory_.unchecked(symbols_[v.name]));
     }
     for (const auto& function : module_->functions) {
       if (function->entry && !code_) code_ = decode(*module_, *function, symbols_);

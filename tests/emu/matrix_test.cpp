@@ -409,8 +409,9 @@ TEST_F(Matrices, MultiplyAddsAreCounted) {
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f0, %f1, %f2, %f3}, {%r10, %r11, %r12, %r13}, "
         "{%r14, %r15}, {%f0, %f1, %f2, %f3};\n";
   }
+  const gg::emu::Counts counts = run_with(body, 64, {});  // the loop would not keep it
   uint64_t sum = 0;
-  for (const auto& each : run_with(body, 64, {}).at(nullptr)) sum += each.multiply_adds;
+  for (const auto& each : counts.at(nullptr)) sum += each.multiply_adds;
   EXPECT_EQ(sum, uint64_t(2 * 3 * 16 * 8 * 16));
 }
 

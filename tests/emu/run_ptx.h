@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -53,13 +54,13 @@ inline void run_ptx(const std::string& text, std::vector<Buffer>& buffers, const
   for (const Variable& v : module->variables) {
     if (v.space != Space::global && v.space != Space::constant) continue;
     symbols[v.name] = memory.allocate(size_t(v.bytes));
-    std::memcpy(memory.unchecked(symbols[v.name]), v.init.data(), v.init.size());
+    std::copy(v.init.begin(), v.init.end(), memory.unchecked(symbols[v.name]));
   }
   Launch launch;
   std::vector<uint64_t> addresses;
   for (const Buffer& buffer : buffers) {
     addresses.push_back(memory.allocate(buffer.size()));
-    std::memcpy(memory.unchecked(addresses.back()), buffer.data(), buffer.size());
+    std::copy(buffer.begin(), buffer.end(), memory.unchecked(addresses.back()));
   }
   launch.params = buffer_of(addresses);
   const std::unique_ptr<Code> code = decode(*module, *entry, symbols);
@@ -68,7 +69,7 @@ inline void run_ptx(const std::string& text, std::vector<Buffer>& buffers, const
   launch.block[0] = shape.threads;
   run_launch(launch, memory, {}, nullptr);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    std::memcpy(buffers[i].data(), memory.unchecked(addresses[i]), buffers[i].size());
+    std::copy_n(memory.unchecked(addresses[i]), buffers[i].size(), buffers[i].begin());
   }
 }
 

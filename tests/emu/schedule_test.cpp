@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "tests/emu/launch_ptx.h"
 
 namespace {
@@ -966,20 +964,29 @@ TEST(Clusters, AtomicsInAnotherBlock) {
 
 // ---- time ----
 
-// Of the processor, not of the wall: the machine may be busy.
-double seconds_of_fault(const std::string& text, const Config& config, gg::emu::FaultKind kind) {
+// Instructions of warps until the fault, those that only found out that they must wait included: work that no
+// sanitizer and no busy machine makes more of.
+uint64_t instructions_until(gg::emu::FaultKind kind, const std::string& text, const Config& config) {
   Program program(text);
-  const std::clock_t begin = std::clock();
+  std::vector<Buffer> buffers = {Buffer(4 * 4096), emu_test::buffer_of(Words{0})};
+  gg::emu::Counts counts;
   try {
-    run(program, config, 4096, {0});
+    program.run(buffers, config, &counts);
     ADD_FAILURE() << "no fault";
   } catch (const Fault& fault) {
     EXPECT_EQ(fault.kind, kind) << fault.what();
   }
-  return double(std::clock() - begin) / CLOCKS_PER_SEC;
+  uint64_t instructions = 0;
+  for (const auto& [code, each] : counts) {
+    for (const gg::emu::InstrCounts& c : each) instructions += c.warps + c.waits;
+  }
+  return instructions;
 }
 
 TEST(Time, ADeadlockIsFoundAtOnce) {
+  // Of 128 warps in all: half a second of one core. The slowest, by all threads out of order, takes
+  // 1,381,600.
+  constexpr uint64_t kMost = 2'000'000;
   const std::string barrier = kernel("setp.lt.u32 %p0, %r4, 1;\n@%p0 bar.sync 1, 64;\nbar.sync 2;\n");
   // A flag that nobody sets, by one thread while the others wait at a barrier; with and without sleep; by all
   // threads.
@@ -996,7 +1003,7 @@ TEST(Time, ADeadlockIsFoundAtOnce) {
         Config config = config_of(4, 1024);
         config.options.order = order;
         config.options.workers = workers;
-        EXPECT_LT(seconds_of_fault(text, config, gg::emu::FaultKind::deadlock), 1)
+        EXPECT_LT(instructions_until(gg::emu::FaultKind::deadlock, text, config), kMost)
             << emu_test::name_of(order) << text;
       }
     }

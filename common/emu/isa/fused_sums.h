@@ -199,9 +199,11 @@ class Tile {
     Ints any = {};
     for_vectors([&](int r, int c, int at) {
       const Ints of_products = load<Ints>(products_ + at);
-      const Power unit(load<Ints>(largest_ + at) - bits);
-      const Ints sum = of_products + __builtin_convertvector(unit.divide(load<Floats>(before_ + at)), Ints);
       Ints slow = load<Ints>(slow_ + at) | (of_products > kMostProducts) | (of_products < -kMostProducts);
+      // What is done one by one, infinities and NaNs too, would not fit: it is zero here.
+      const Floats before = std::bit_cast<Floats>(load<Ints>(before_ + at) & ~slow);
+      const Power unit(load<Ints>(largest_ + at) - bits);
+      const Ints sum = (of_products & ~slow) + __builtin_convertvector(unit.divide(before), Ints);
       const Floats result = kToHalf ? round_half(sum, unit) : cut_float(sum, unit, kept, slow);
       const Ints nan = load<Ints>(nan_ + at);
       slow &= ~nan;

@@ -6,12 +6,14 @@
 #include <elf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -161,6 +163,8 @@ std::optional<std::vector<std::string>> needed_libraries(const std::string& path
 void check_program(const std::string& path) {
   const auto libraries = needed_libraries(path);
   if (!libraries) return;  // a script: what it starts may well link the runtime
+  constexpr const char* kOfTheCompiler[] = {"libc.so", "libstdc++", "libm.so",  "libgcc_s", "libpthread",
+                                            "libdl",   "librt",     "ld-linux", "libasan",  "libubsan"};
   bool uses_libraries = false;
   for (const std::string& library : *libraries) {
     if (library == kRuntime) return;
@@ -168,12 +172,10 @@ void check_program(const std::string& path) {
       throw UsageError(path + " wants " + library + ", the emulator is " + kRuntime +
                        ": build it with CUDA 13");
     }
-    // Anything beyond the C and C++ libraries may bring the runtime along.
+    // Anything beyond the C and C++ libraries and the sanitizers' may bring the runtime along.
     uses_libraries =
-        uses_libraries || (library.rfind("libc.so", 0) != 0 && library.rfind("libstdc++", 0) != 0 &&
-                           library.rfind("libm.so", 0) != 0 && library.rfind("libgcc_s", 0) != 0 &&
-                           library.rfind("libpthread", 0) != 0 && library.rfind("libdl", 0) != 0 &&
-                           library.rfind("librt", 0) != 0 && library.rfind("ld-linux", 0) != 0);
+        uses_libraries || std::none_of(std::begin(kOfTheCompiler), std::end(kOfTheCompiler),
+                                       [&](const char* name) { return library.rfind(name, 0) == 0; });
   }
   if (!uses_libraries)
     throw UsageError(path + " does not link " + kRuntime + ": build it with nvcc -cudart shared");
