@@ -399,8 +399,10 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
                         kImplicit = cudaErrorStreamCaptureImplicit;
   cudaStream_t stream, other;
   ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
-  cudaEvent_t event, idle;
+  cudaEvent_t event, idle, outside;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&outside), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(outside, other), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&idle), cudaSuccess);
   int host = 0;
   void* memory = nullptr;
@@ -456,7 +458,8 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
          return cudaStreamWaitEvent(nullptr, event, 0);
        },
        kImplicit, kImplicit, kImplicit, kSame},
-      {"wait for outside", [&] { return cudaStreamWaitEvent(stream, idle, 0); },
+      {"wait for nothing", [&] { return cudaStreamWaitEvent(stream, idle, 0); }, kOk, kOk, kOk, kSame},
+      {"wait for outside", [&] { return cudaStreamWaitEvent(stream, outside, 0); },
        cudaErrorStreamCaptureIsolation, cudaErrorStreamCaptureIsolation, cudaErrorStreamCaptureIsolation,
        kSame},
   };

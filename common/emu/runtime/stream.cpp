@@ -242,7 +242,7 @@ cudaError_t Streams::wait(CUstream_st* target, CUevent_st* event, bool external)
     return cudaSuccess;
   }
   if (!event->capture) {
-    if (!target->capture) return cudaSuccess;
+    if (!target->capture || !event->recorded) return cudaSuccess;
     target->capture->invalid = true;  // it waits for work that is no part of the graph
     return cudaErrorStreamCaptureIsolation;
   }
