@@ -210,8 +210,6 @@ struct Cluster {
   std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
 };
 
-struct TensorMapChanges;  // isa/tensormap.cpp
-
 struct Launch {
   const Code* code = nullptr;
   int grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};

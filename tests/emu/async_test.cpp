@@ -802,6 +802,8 @@ TEST_F(Async, AChangedMapWantsItsFences) {
   EXPECT_TRUE(says(fault(FaultKind::proxy, use_kept + use_again), "has not acquired it"));
   const std::string acquire = "@%p0 fence.proxy.tensormap::generic.acquire.gpu [%rd7], 128;\n";
   EXPECT_NO_THROW(run_with(use_kept + acquire + use_again, {}, {}));
+  EXPECT_NO_THROW(run_with("mov.u64 %rd7, 0;\n" + acquire, {}, {}));
+  EXPECT_TRUE(says(fault(FaultKind::bounds, "mov.u64 %rd7, 128;\n" + acquire), "128"));
   const std::string replace = R"(
     @!%p0 bra MADE;
     ld.global.b64 %rd8, [%rd2];

@@ -50,6 +50,7 @@ __global__ void use(const CUtensorMap* maps, uint32_t* out) {
     gg::ptx::mbarrier_init(bar_addr, 1);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::fence_tensormap_acquire(map);
+    gg::ptx::fence_tensormap_acquire(nullptr);  // does nothing
     gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof box));
     gg::ptx::tma_load_2d(gg::ptx::shared_addr(box), map, kColumn0, kRow0, bar_addr);
   }
