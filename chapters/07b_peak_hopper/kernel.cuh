@@ -28,8 +28,7 @@ namespace chapter {
 
 using gg::ptx::Major;
 
-constexpr int BK = 64;  // depth of a slice: 128 bytes of each row, the most that TMA swizzles
-
+constexpr int BK = 64;    // depth of a slice: 128 bytes of each row, the most that TMA swizzles
 constexpr int LOST = -2;  // in place of a group: the guess was wrong
 
 struct Problem {

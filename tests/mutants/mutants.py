@@ -112,6 +112,10 @@ def attempts(program):
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
     if described["id"].startswith("07a"):  # a block makes the schedule, of more groups than it has threads
         problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
+    if "guess" in described["ideas"]:  # a wrong one, of 36 rows each, and a right one; stages are used again
+        wrong, right = ["--m", "5,70,33", "--n", "136", "--k"], ["--groups", "3", "--m", "36", "--n", "136", "--k"]
+        for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
+            problems += [[*tile, *wrong, "648"], [*tile, *wrong, "192"], [*tile, *right, "648"]]
     orders, also = ("0:fair", "2:skew"), []
     if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
