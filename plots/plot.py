@@ -41,6 +41,7 @@ def figures(chapters):
     for chapter in chapters:
         yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
     yield "roofline", roofline
+    yield "peers", peers
     yield "skew", skew
     yield "occupancy", occupancy
     yield "counts", counts
@@ -206,6 +207,37 @@ def occupancy(plt, data):
         ax.plot(sizes, [100 * m / (math.ceil(m / bm) * bm) for m in sizes], color=shade, lw=1.4)
         ax.text(bm, 102, f"BM {bm}", ha="center", va="bottom", color=shade, weight="bold")
     return fig, "drawn from the formula, nothing measured"
+
+
+def peers(plt, data):
+    rows = [row for row in data.rows if (row.set, row.format, row.warm) == ("peers", "bf16", True)
+            and row.timed and not row.variant and row.peer != "cublas_plain"]
+    last = max((row.chapter for row in rows if row.peer), default="")
+    ours = {row.shape: row for row in rows if not row.peer and row.chapter == last}
+    if not ours:
+        raise NoData("no chapter was timed beside a library on set peers in bf16")
+    libraries = {}  # what cuBLAS is asked for in three ways is one library
+    for row in rows:
+        if row.peer and row.chapter == last and row.shape in ours:
+            best = libraries.setdefault(row.peer.split("_")[0], {})
+            best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
+    fig, ax = canvas(plt, "Libraries beside " + last,
+                     "their rate over ours, warm inputs, bf16; below 1 they are slower",
+                     width=11, bottom=84)
+    ax.axhline(1, color=colour(last), lw=1.6)
+    look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
+    shades = [DARK, *(shade for _, shade in PARTS)]
+    for i, (name, found) in enumerate(sorted(libraries.items())):
+        beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
+        ax.plot([place + beside for place, shape in enumerate(ours) if shape in found],
+                [ours[shape].us_median / found[shape].us_median for shape in ours if shape in found],
+                marker=MARKERS[i % len(MARKERS)], color=shades[i % len(shades)], label=name, **look)
+    names = [f"G={row.groups}\n" + (f"M={row.m_max}" if row.m_max * row.groups == row.m_total else
+                                    f"{row.m_total} rows") + f"\nN={row.n}\nK={row.k}" for row in ours.values()]
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(0, 1.12), ylabel="rate over ours")
+    ax.set_xticks(range(len(names)), names)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return fig, [row for row in rows if row.chapter == last]
 
 
 def counts(plt, data):

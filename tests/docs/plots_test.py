@@ -235,6 +235,10 @@ class PlotsTest(unittest.TestCase):
                      "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
                      "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
             self.assertIn(line, text)
+        if HAVE_MATPLOTLIB:
+            figure = (self.repo / "plots/figures/peers.svg").read_text()
+            for name, drawn in (("cublas", True), ("deepgemm", True), ("torch", False)):  # torch's check failed
+                self.assertEqual(f">{name}</text>" in figure, drawn, name)
 
     def test_a_chapter_that_chooses_its_tile_has_no_default(self):
         main = self.repo / "chapters/02_tiled/main.cu"
