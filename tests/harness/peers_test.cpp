@@ -114,13 +114,13 @@ TEST_F(FakePeer, IsNotAskedForWhatItsInterfaceLacks) {
   const Shape shape = {{5, 64}, {24}, {16}};
   Shape shared = shape, single = {{5}, {24}, {16}}, own = shape;
   shared.shared_b = single.shared_b = own.own_sizes = true;
-  const char* const one_type = "takes bf16 or f16, one type for A, B and D";
-  EXPECT_EQ(outcome("right", shape, {Format::bf16, Format::bf16, Format::f32}), one_type);
-  EXPECT_EQ(outcome("right", shape, {Format::f32, Format::f32, Format::f32}), one_type);
+  const std::string one_type = "takes bf16 or f16, one type for A, B and D, not ";
+  EXPECT_EQ(outcome("right", shape, {Format::bf16, Format::bf16, Format::f32}), one_type + "bf16 -> f32");
+  EXPECT_EQ(outcome("right", shape, {Format::f32, Format::f32, Format::f32}), one_type + "f32 -> f32");
   EXPECT_EQ(outcome("right", own), "takes packed groups of one N and one K");
   EXPECT_EQ(outcome("right", shared), "takes one B for each group");
   EXPECT_EQ(outcome("right", single), "");
-  EXPECT_EQ(outcome("right", shape, kBf16, BLayout::nk, true), "takes offsets of type i32");
+  EXPECT_EQ(outcome("right", shape, kBf16, BLayout::nk, true), "takes offsets of type i32, not i64");
 }
 
 }  // namespace
