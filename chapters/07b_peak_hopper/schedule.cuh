@@ -14,7 +14,7 @@ constexpr int STEP = 32;
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 __host__ __device__ constexpr int padded_rows(int rows) {
   const int step = rows > 128 ? 2 * STEP : STEP;
-  return (rows + step - 1) & -step;  // round_up would divide: that the step is a power of two is lost on it
+  return (rows + step - 1) & -step;  // not round_up, which divides by a step that is not a constant
 }
 
 struct __align__(16) Tile {
