@@ -28,15 +28,15 @@ namespace chapter {
 
 using gg::ptx::Major;
 
-constexpr int BK = 64;    // depth of a slice: 128 bytes of each row, the most that TMA swizzles
-constexpr int LOST = -2;  // in place of a group: the guess was wrong
+constexpr int BK = 64;  // depth of a slice: 128 bytes of each row, the most that TMA swizzles
 
 struct Problem {
   const void* offsets;  // int32_t, or int64_t if wide_offsets
   bool wide_offsets;
   int groups, n, k;
   Ideas ideas;
-  int rows_each;  // of every group, the host guesses; 0: it does not
+  int rows_each;       // of every group, the host guesses; 0: it does not
+  int share_each = 0;  // then: rows of a tile
 };
 
 // CONSUMERS warpgroups of 64 columns of D each; tiles of up to BM rows; STAGES slices of A and B in shared
@@ -57,6 +57,16 @@ template <int BM>
 struct Maps {
   CUtensorMap a[BM / STEP], b, d;
 };
+
+// Calls f with WIDTH, or a step less of it as often as that still holds `rows`: as a constant, for wgmma's N
+// is part of the instruction.
+template <int WIDTH, class F>
+__device__ __forceinline__ void with_width_for(int rows, F& f) {
+  if constexpr (WIDTH > STEP) {
+    if (rows <= WIDTH - STEP) return with_width_for<WIDTH - STEP>(rows, f);
+  }
+  f(std::integral_constant<int, WIDTH>());
+}
 
 template <int STAGES>
 struct Ring {
@@ -80,17 +90,15 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const uint32_t a_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));        // [STAGES][BM][BK], swizzled
   const uint32_t b_addr = a_addr + STAGES * C::A_BYTES;                       // [STAGES][BN][BK], swizzled
   unsigned char* const stores = shared + STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64]
-  __shared__ uint64_t full[STAGES], empty[STAGES], known;
+  __shared__ uint64_t full[STAGES], empty[STAGES];
   __shared__ Tile headers[STAGES];  // of the tile whose first slice is in this stage
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(full));
   const uint32_t empty_addr = gg::ptx::keep(gg::ptx::shared_addr(empty));
-  const uint32_t known_addr = gg::ptx::shared_addr(&known);  // whether the guess was right is
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(full_addr + stage * 8, 2);  // who loads A, who loads B
       gg::ptx::mbarrier_init(empty_addr + stage * 8, CLUSTER * CONSUMERS);
     }
-    gg::ptx::mbarrier_init(known_addr, 1);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
@@ -106,7 +114,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
   // [guess]
   Tile guess;
-  if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each);
+  if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each, problem.share_each);
   guess.col0 = (guess.col0 * CLUSTER + rank) * BN;
   const int guessed = guess.rows > 0 ? min(STAGES, k_tiles) : 0;  // slices
   // [/guess]
@@ -119,7 +127,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
     const bool loads_a = warp % 2 == 0, a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
     const uint64_t evict_first = gg::ptx::evict_first_policy();
-    const auto height_of = [&](const Tile& tile) { return ideas.narrow ? padded_rows(tile.rows) : BM; };
+    const auto height_of = [&](const Tile& tile) { return ideas.narrow ? round_up(tile.rows, STEP) : BM; };
     const auto load = [&](const Tile& tile, int height, int stage, int k_tile) {  // asks for a slice
       const int k0 = k_tile * BK;
       const uint32_t bar = full_addr + stage * 8;
@@ -168,16 +176,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       };
       schedule.look();
       bool more = find();
-      const bool right = more && tile == guess;
+      int k_tile = 0;
       if (guessed > 0) {
-        if (loads_a && gg::ptx::elect()) {
-          headers[0] = right ? guess : Tile{LOST};
-          gg::ptx::mbarrier_arrive(known_addr);
-        }
-        __syncwarp();
+        if (schedule.all_have(problem.rows_each)) k_tile = guessed;
         for (int slice = 0; slice < guessed; ++slice) ring.next();
       }
-      int k_tile = right ? guessed : 0;
       while (more) {
         if (tile.rows > 0) {
           const int height = height_of(tile);
@@ -222,12 +225,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
       return gg::ptx::uniform(headers[ring.stage]);
     };
-    if (guessed > 0) gg::ptx::mbarrier_wait_parity(known_addr, 0);
-    Tile next = next_tile();
     // [lost]
-    if (next.group == LOST) {
+    Tile next = gg::ptx::uniform(guess);
+    if (guessed == 0 || !schedule.all_have(problem.rows_each)) {
       for (int slice = 0; slice < guessed; ++slice) gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
-      gg::ptx::bar_sync(1 + warpgroup, 128);  // every warp has seen them come, and the header
+      if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // every warp has seen them come
       for (int slice = 0; slice < guessed; ++slice, ring.next()) release(slice);
       next = next_tile();
     }
@@ -265,20 +267,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
       };
-      const int width = ideas.narrow ? padded_rows(tile.rows) : BM;  // as many as were loaded
-      if (BM >= 256 && width > 192) {
-        multiply(std::integral_constant<int, std::min(BM, 256)>());
-      } else if (BM >= 192 && width > 128) {
-        multiply(std::integral_constant<int, std::min(BM, 192)>());
-      } else if (BM >= 128 && width > 96) {
-        multiply(std::integral_constant<int, std::min(BM, 128)>());
-      } else if (BM >= 96 && width > 64) {
-        multiply(std::integral_constant<int, std::min(BM, 96)>());
-      } else if (BM >= 64 && width > 32) {
-        multiply(std::integral_constant<int, std::min(BM, 64)>());
-      } else {
-        multiply(std::integral_constant<int, 32>());
-      }
+      with_width_for<BM>(ideas.narrow ? tile.rows : BM, multiply);  // as many rows as were loaded
       store.first(acc, tile, tile.col0 + warpgroup * 64);
       if (!ideas.overlap) store.rest();
     }

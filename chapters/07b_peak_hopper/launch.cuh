@@ -47,8 +47,10 @@ double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
   const double multiply = rows * C::BN * problem.k * 2 / 4096;  // FLOP per clock of a multiprocessor
   const double fetch = (rows + C::BN) * problem.k * 2 / 64;     // bytes per clock from the L2
   if (C::BM > STEP && rows <= C::BM / 2) return INFINITY;       // stages half empty: too little on its way
-  const double around = C::CLUSTER > 1 ? 700 : 1000, start = C::CLUSTER > 1 ? 2000 : 0;  // measured
-  return start + rounds * (std::max(multiply, fetch) + around);
+  // Measured: around a tile; before the first one; to store the last, if tall in two parts.
+  const double around = C::CLUSTER > 1 ? 700 : 1000, start = C::CLUSTER > 1 ? 2000 : 0;
+  const double end = rows > HALF ? 2000 : 300;
+  return start + rounds * (std::max(multiply, fetch) + around) + end;
 }
 
 template <class T>
@@ -56,7 +58,7 @@ constexpr CUtensorMapDataType MAP_TYPE =
     std::is_same_v<T, bf16> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
 template <class T, class D, class C, Major B_MAJOR>
-void launch_as(const T* a, const T* b, D* d, int64_t rows, const Problem& problem, int multiprocessors,
+void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int multiprocessors,
                cudaStream_t stream) {
   auto* kernel = grouped_gemm<T, D, C, B_MAJOR>;
   const int64_t element = sizeof(T), n = problem.n, k = problem.k;
@@ -87,6 +89,11 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, const Problem& proble
                                   .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   }
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SHARED_BYTES));
+  if (problem.rows_each > 0) {
+    const int tiles_m = (problem.rows_each + C::BM - 1) / C::BM;
+    problem.share_each =
+        problem.ideas.shares ? round_up((problem.rows_each + tiles_m - 1) / tiles_m, STEP) : C::BM;
+  }
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {unsigned(C::CLUSTER), 1, 1};

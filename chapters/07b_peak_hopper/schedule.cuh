@@ -9,13 +9,8 @@
 
 namespace chapter {
 
-// Rows of a tile come in steps of what wgmma's N is a multiple of here: 32 up to 128 rows, then 64.
-constexpr int STEP = 32;
+constexpr int STEP = 32;  // rows of a tile, and wgmma's N, come in steps of it
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
-__host__ __device__ constexpr int padded_rows(int rows) {
-  const int step = rows > 128 ? 2 * STEP : STEP;
-  return (rows + step - 1) & -step;  // not round_up, which divides by a step that is not a constant
-}
 
 struct __align__(16) Tile {
   int group = -1;  // -1: there is no further tile
@@ -32,10 +27,9 @@ struct Ideas {
 };
 
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a
-// whole number: a division of integers costs three times as much.
-__device__ inline int divide(int a, int b) {
-  return a < 1 << 21 ? int(__fdividef(float(a) + 0.5f, float(b))) : a / b;
-}
+// whole number: a division of integers costs three times as much, in code too.
+__device__ inline int divide_small(int a, int b) { return int(__fdividef(float(a) + 0.5f, float(b))); }
+__device__ inline int divide(int a, int b) { return a < 1 << 21 ? divide_small(a, b) : a / b; }
 
 // Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l. BM: rows
 // of a tile at most. Rows of tiles are counted in int: 2^31 tiles would be at least 2^43 elements of D.
@@ -45,10 +39,20 @@ class Schedule {
   __device__ Schedule(const void* offsets, bool wide_offsets, int groups, int tiles_n, const Ideas& ideas)
       : offsets_(offsets), wide_(wide_offsets), groups_(groups), tiles_n_(tiles_n), ideas_(ideas) {}
 
-  // The tile as it would be if all groups had so many rows. Needs no offsets, and nothing of memory.
-  __device__ Tile guess(int index, int rows) const {
-    const int tiles = tiles_of(rows) * tiles_n_, group = index / tiles;
-    return group < groups_ ? within(group, group * rows, rows, index - group * tiles) : Tile{};
+  // Whether all groups have so many rows.
+  __device__ bool all_have(int rows) const {
+    bool equal = true;
+    for (int group = lane(); group <= groups_; group += 32) equal &= offset(group) == group * rows;
+    return __all_sync(~0u, equal);
+  }
+
+  // The tile as it would be if they had, for a worker's first index, and `share` of them in a tile. Needs no
+  // offsets, and nothing of memory; short, for nothing hides it.
+  __device__ Tile guess(int index, int rows, int share) const {
+    const int tiles_m = tiles_of(rows), group = divide_small(index, tiles_m * tiles_n_);
+    if (group >= groups_) return {};
+    return within<divide_small>(group, group * rows, rows, index - group * tiles_m * tiles_n_, tiles_m,
+                                share);
   }
 
   // False: there is no such tile. The tiles asked for only grow. A tile may have no rows.
@@ -115,24 +119,26 @@ class Schedule {
   __device__ void place(int index, int owner, Tile& tile) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int end = __shfl_sync(~0u, end_, owner);
-    tile = within(first_group_ + owner, begin, rows, index - (end - tiles_of(rows)) * tiles_n_);
+    const int tiles_m = tiles_of(rows);
+    const int share = ideas_.shares ? round_up(divide(rows + tiles_m - 1, tiles_m), STEP) : BM;
+    tile =
+        within<divide>(first_group_ + owner, begin, rows, index - (end - tiles_m) * tiles_n_, tiles_m, share);
   }
 
   // Within a group: bands of 8 rows of tiles, each column by column, so that the tiles under way at the same
   // time need few different rows of A and of B. The rows are shared out equally over the group's rows of
   // tiles: no tile is left with a few.
-  __device__ Tile within(int group, int begin, int rows, int in_group) const {
-    const int tiles_m = tiles_of(rows);
+  template <int (*DIVIDE)(int, int)>
+  __device__ Tile within(int group, int begin, int rows, int in_group, int tiles_m, int share) const {
     constexpr int BAND = 8;
     int first = 0, band = tiles_m;  // rows of tiles before this band, and in it
     if (ideas_.bands && tiles_m > BAND) {
-      first = divide(in_group, BAND * tiles_n_) * BAND;
+      first = DIVIDE(in_group, BAND * tiles_n_) * BAND;
       band = min(BAND, tiles_m - first);
     }
     const int in_band = in_group - first * tiles_n_;
-    const int tile_n = tiles_n_ == 1 ? 0 : divide(in_band, band);
+    const int tile_n = tiles_n_ == 1 ? 0 : DIVIDE(in_band, band);
     const int tile_m = first + in_band - tile_n * band;
-    const int share = ideas_.shares ? round_up(divide(rows + tiles_m - 1, tiles_m), STEP) : BM;
     const int row0 = min(tile_m * share, rows);
     return {group, begin + row0, min(share, rows - row0), tile_n};
   }

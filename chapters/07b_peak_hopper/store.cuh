@@ -53,7 +53,8 @@ class Store {
   // Up to 128 rows leave at once. The rest of a taller tile waits in registers, packed in half as many, until
   // the next tile's products are under way.
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
-    make_room();
+    if (stored_) make_room();
+    stored_ = true;
 #pragma unroll
     for (int chunk = 0; chunk < BM / CHUNK; ++chunk) {
       if (chunk * CHUNK >= tile.rows) break;
@@ -137,6 +138,7 @@ class Store {
   int barrier_;
   uint32_t packed_[BM > HALF ? (BM - HALF) / 4 : 1];  // two rows of a column in a register
   int row0_ = 0, rows_ = 0, col0_ = 0;
+  bool stored_ = false;
 };
 
 // D of 32 bits: eight neighbours of a row are 32 bytes, a whole sector, so threads store their sums as they
