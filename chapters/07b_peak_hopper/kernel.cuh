@@ -21,6 +21,7 @@
 #include "common/ptx/warpgroup.cuh"
 #include "common/ptx/wgmma.cuh"
 #include "common/types.cuh"
+#include "parts.cuh"
 #include "schedule.cuh"
 #include "store.cuh"
 
@@ -40,14 +41,18 @@ struct Problem {
 };
 
 // CONSUMERS warpgroups of 64 columns of D each; tiles of up to BM rows; STAGES slices of A and B in shared
-// memory; CLUSTER blocks side by side in N load each slice of A once, for all.
-template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_>
+// memory; CLUSTER blocks side by side in N load each slice of A once, for all; or SPLIT blocks have a tile
+// together, each a part of K.
+template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_, int SPLIT_ = 1>
 struct Config {
-  static constexpr int CONSUMERS = CONSUMERS_, BM = BM_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int CONSUMERS = CONSUMERS_, BM = BM_, STAGES = STAGES_, CLUSTER = CLUSTER_, SPLIT = SPLIT_;
+  static constexpr int BLOCKS = CLUSTER * SPLIT;  // of a cluster
+  static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int BN = 64 * CONSUMERS, THREADS = 128 * (CONSUMERS + 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a warpgroup
-  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
+  static constexpr int PARTS_BYTES = (SPLIT - 1) * Parts<BM>::FLOATS * 4;   // of a warpgroup
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + PARTS_BYTES);
   // 128 sums per thread want more registers than 384 threads can all have: the producers give theirs away.
   static constexpr bool UNEVEN = CONSUMERS == 2 && BM > 128;
 };
@@ -79,12 +84,15 @@ struct Ring {
 template <class T, class D, class C, Major B_MAJOR>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C::BM> maps, D* d, const __grid_constant__ Problem problem) {
-  constexpr int BM = C::BM, BN = C::BN, STAGES = C::STAGES, CLUSTER = C::CLUSTER, CONSUMERS = C::CONSUMERS;
+  constexpr int BM = C::BM, BN = C::BN, STAGES = C::STAGES, CONSUMERS = C::CONSUMERS;
+  constexpr int CLUSTER = C::CLUSTER, SPLIT = C::SPLIT, BLOCKS = C::BLOCKS;
   const Ideas& ideas = problem.ideas;
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), warpgroup = warp / 4;
-  const int rank = CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
-  const int workers = int(gridDim.x) / CLUSTER, worker = int(blockIdx.x) / CLUSTER;
-  const int n = problem.n, k_tiles = (problem.k + BK - 1) / BK;
+  const int rank = BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0, side = SPLIT > 1 ? 0 : rank;
+  const int workers = int(gridDim.x) / BLOCKS, worker = int(blockIdx.x) / BLOCKS, n = problem.n;
+  // This block's part of K, in slices; behind the last part with any the cluster's blocks have nothing to do.
+  const int slices = (problem.k + BK - 1) / BK, part = (slices + SPLIT - 1) / SPLIT;
+  const int k_tile0 = SPLIT > 1 ? rank * part : 0, k_tiles = max(0, min(part, slices - k_tile0));
 
   extern __shared__ __align__(1024) unsigned char shared[];
   const uint32_t a_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));        // [STAGES][BM][BK], swizzled
@@ -92,6 +100,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   unsigned char* const stores = shared + STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64]
   __shared__ uint64_t full[STAGES], empty[STAGES];
   __shared__ Tile headers[STAGES];  // of the tile whose first slice is in this stage
+  __shared__ typename Parts<BM>::Barriers parts_bars[CONSUMERS];
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(full));
   const uint32_t empty_addr = gg::ptx::keep(gg::ptx::shared_addr(empty));
   if (threadIdx.x == 0) {
@@ -99,12 +108,15 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(full_addr + stage * 8, 2);  // who loads A, who loads B
       gg::ptx::mbarrier_init(empty_addr + stage * 8, CLUSTER * CONSUMERS);
     }
+    if constexpr (SPLIT > 1) {
+      for (auto& bars : parts_bars) Parts<BM>::init(&bars);
+    }
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
     gg::ptx::prefetch_tensormap(&maps.d);
   }
-  if constexpr (CLUSTER > 1) {
+  if constexpr (BLOCKS > 1) {
     gg::ptx::cluster_arrive();
     gg::ptx::cluster_wait();
   } else {
@@ -115,7 +127,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [guess]
   Tile guess;
   if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each, problem.share_each);
-  guess.col0 = (guess.col0 * CLUSTER + rank) * BN;
+  guess.col0 = (guess.col0 * CLUSTER + side) * BN;
   const int guessed = guess.rows > 0 ? min(STAGES, k_tiles) : 0;  // slices
   // [/guess]
   // All of this overlaps the end of the kernel before; nothing of memory was looked at.
@@ -129,11 +141,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const uint64_t evict_first = gg::ptx::evict_first_policy();
     const auto height_of = [&](const Tile& tile) { return ideas.narrow ? round_up(tile.rows, STEP) : BM; };
     const auto load = [&](const Tile& tile, int height, int stage, int k_tile) {  // asks for a slice
-      const int k0 = k_tile * BK;
+      const int k0 = (k_tile0 + k_tile) * BK;
       const uint32_t bar = full_addr + stage * 8;
       if (loads_a) {
-        const int box_rows = height / CLUSTER, row0 = tile.row0 + rank * box_rows;
-        const uint32_t dst = a_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
+        const int box_rows = height / CLUSTER, row0 = tile.row0 + side * box_rows;
+        const uint32_t dst = a_addr + stage * C::A_BYTES + side * box_rows * ROW_BYTES;
         const CUtensorMap* map = &maps.a[height / STEP - 1];
         if (gg::ptx::elect()) {
           gg::ptx::mbarrier_arrive_expect_tx(bar, height * ROW_BYTES);
@@ -170,7 +182,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       int index = worker;
       const auto find = [&] {
         const bool found = schedule.find(index, tile);
-        tile.col0 = (tile.col0 * CLUSTER + rank) * BN;
+        tile.col0 = (tile.col0 * CLUSTER + side) * BN;
         tile = gg::ptx::uniform(tile);
         return found;
       };
@@ -209,6 +221,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const auto a_desc0 = gg::ptx::wgmma_desc(a_addr, layout);
     const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
     Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup);
+    auto* const parts_sums = reinterpret_cast<float*>(stores + CONSUMERS * C::STORE_BYTES);
+    Parts<BM> parts(rank, (slices + part - 1) / part, &parts_bars[warpgroup],
+                    parts_sums + warpgroup * C::PARTS_BYTES / 4, 1 + warpgroup);
 
     auto release = [&](int stage) {  // in all blocks whose loads write it
       const int thread = int(threadIdx.x) % 128;
@@ -266,15 +281,16 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         next = next_tile();  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
+        if constexpr (SPLIT > 1) parts.add_up(sums);
       };
       with_width_for<BM>(ideas.narrow ? tile.rows : BM, multiply);  // as many rows as were loaded
-      store.first(acc, tile, tile.col0 + warpgroup * 64);
+      if (SPLIT == 1 || rank == 0) store.first(acc, tile, tile.col0 + warpgroup * 64);
       if (!ideas.overlap) store.rest();
     }
     store.rest();
     store.finish();
   }
-  if constexpr (CLUSTER > 1) {  // no block ends while another still writes into it
+  if constexpr (BLOCKS > 1) {  // no block ends while another still writes into it
     __syncwarp();
     gg::ptx::cluster_arrive();
     gg::ptx::cluster_wait();

@@ -27,28 +27,32 @@ inline const std::vector<gg::Idea> IDEAS = {
     {"hints", "what is read once leaves the L2 first"},
     {"pdl", "a launch begins while the one before ends"},
     {"guess", "the first slices are asked for as if groups were equal, before the offsets are there"},
+    {"split", "where tiles are few, two or four blocks have one together, each a part of K"},
     {"sizes", "tiles smaller than 256x128 where they are quicker"},
 };
 
 inline Ideas ideas_of(const gg::Problem& p) {
   const auto on = [&](const char* idea) { return !p.is_off(idea); };
-  return {on("multicast"), on("overlap"), on("tail"), on("shares"), on("bands"),
-          on("narrow"),    on("hints"),   on("pdl"),  on("guess"),  on("sizes")};
+  return {on("multicast"), on("overlap"), on("tail"),  on("shares"), on("bands"), on("narrow"),
+          on("hints"),     on("pdl"),     on("guess"), on("split"),  on("sizes")};
 }
 
 // Clocks, roughly: what a tile costs, times the rounds of tiles, as if all groups had the average's rows.
 template <class C>
 double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
-  const double average = std::max(1.0, double(m_total) / problem.groups);
+  const double average = std::max(1.0, double(m_total) / problem.groups), k = double(problem.k) / C::SPLIT;
   const double rows = std::min(C::BM, round_up(int(std::min(average, 1e6)), STEP));
   const double tiles =
       problem.groups * std::ceil(average / C::BM) * std::ceil(problem.n / double(C::BN * C::CLUSTER));
-  const double rounds = std::ceil(tiles * C::CLUSTER / multiprocessors);
-  const double multiply = rows * C::BN * problem.k * 2 / 4096;  // FLOP per clock of a multiprocessor
-  const double fetch = (rows + C::BN) * problem.k * 2 / 64;     // bytes per clock from the L2
-  if (C::BM > STEP && rows <= C::BM / 2) return INFINITY;       // stages half empty: too little on its way
+  // Multiprocessors come in groups of up to 18, clusters within one: of four, 30 fit on 132.
+  const int room = C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors;
+  const double rounds = std::ceil(tiles / (room / C::BLOCKS));
+  const double multiply = rows * C::BN * k * 2 / 4096;        // FLOP per clock of a multiprocessor
+  const double fetch = (rows + C::BN) * k * 2 / 64;           // bytes per clock from the L2
+  const bool half_empty = C::BM > STEP && rows <= C::BM / 2;  // stages: too little is on its way
+  if (half_empty && C::SPLIT == 1) return INFINITY;
   // Measured: around a tile; before the first one; to store the last, if tall in two parts.
-  const double around = C::CLUSTER > 1 ? 700 : 1000, start = C::CLUSTER > 1 ? 2000 : 0;
+  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000, start = C::BLOCKS > 1 ? 2000 : 0;
   const double end = rows > HALF ? 2000 : 300;
   return start + rounds * (std::max(multiply, fetch) + around) + end;
 }
@@ -96,11 +100,11 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
   }
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {unsigned(C::CLUSTER), 1, 1};
+  attributes[0].val.clusterDim = {unsigned(C::BLOCKS), 1, 1};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = unsigned(multiprocessors / C::CLUSTER * C::CLUSTER);
+  config.gridDim = unsigned(multiprocessors / C::BLOCKS * C::BLOCKS);
   config.blockDim = unsigned(C::THREADS);
   config.dynamicSmemBytes = C::SHARED_BYTES;
   config.stream = stream;
@@ -110,7 +114,7 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
 }
 
 // `rows`: of A in memory, at least the last offset. `m_total`: the last offset. `tile` 0x0: as estimated, the
-// later one of equals; 256x128: in pairs.
+// later one of equals; 256x128: in pairs, 64x64: K in four parts.
 template <Major B_MAJOR, class T, class D>
 void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const Problem& problem,
             gg::Tile tile, cudaStream_t stream) {
@@ -125,8 +129,8 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   double least = INFINITY;
   const auto consider = [&]<class C>(C) {
     const bool wanted = tile.m ? tile.m == C::BM && tile.n == C::BN : problem.ideas.sizes || C::BM == 256;
-    const bool pairs = problem.ideas.multicast && multiprocessors > 1;
-    if (!wanted || (C::CLUSTER > 1 && !pairs)) return;
+    if (!wanted || multiprocessors < C::BLOCKS) return;
+    if ((C::CLUSTER > 1 && !problem.ideas.multicast) || (C::SPLIT > 1 && !problem.ideas.split)) return;
     const double clocks = tile.m ? 0 : estimate<C>(problem, m_total, multiprocessors);
     if (clocks > least) return;  // equal: the later one
     least = clocks;
@@ -139,7 +143,10 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   consider(Config<2, 32, 9, 1>());
   consider(Config<1, 128, 8, 1>());
   consider(Config<1, 32, 9, 1>());
-  GG_REQUIRE(best, "--tile %dx%d: no such tile", tile.m, tile.n);
+  consider(Config<1, 64, 7, 1, 2>());
+  consider(Config<1, 64, 6, 1, 4>());
+  GG_REQUIRE(best, "--tile %dx%d: its blocks want what --off names, or more than %d multiprocessors", tile.m,
+             tile.n, multiprocessors);
   best(a, b, d, rows, problem, multiprocessors, stream);
 }
 

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
                "peers"},
       .previous = "07a_warp_specialized",
       .options = {"offsets", "tile", "tune"},
-      .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}},
+      .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
       .chooses_tile = true,
       .ideas = chapter::IDEAS,
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},

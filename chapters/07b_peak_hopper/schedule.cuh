@@ -23,7 +23,7 @@ struct __align__(16) Tile {
 // What of this chapter is switched on: see --off. Read at run time where that costs nothing.
 struct Ideas {
   bool multicast = true, overlap = true, tail = true, shares = true, bands = true, narrow = true,
-       hints = true, pdl = true, guess = true, sizes = true;
+       hints = true, pdl = true, guess = true, split = true, sizes = true;
 };
 
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a

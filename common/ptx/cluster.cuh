@@ -47,11 +47,17 @@ __device__ inline void st_shared_cluster(ClusterAddr addr, uint32_t value) {
 }
 
 // Who: any thread; the address a multiple of 4, the mbarrier in the same block as the address.
-// Does: starts a store of 4 bytes there; when they have landed, the mbarrier's phase has got 4 bytes.
+// Does: starts a store of 4 bytes there, an integer or a float as it is; when they have landed, the
+//   mbarrier's phase has got 4 bytes.
 // After: visible to those who see the mbarrier's phase end.
 __device__ inline void st_async(ClusterAddr addr, uint32_t value, ClusterAddr bar) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(addr.value),
                "r"(value), "r"(bar.value)
+               : "memory");
+}
+__device__ inline void st_async(ClusterAddr addr, float value, ClusterAddr bar) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(addr.value),
+               "f"(value), "r"(bar.value)
                : "memory");
 }
 

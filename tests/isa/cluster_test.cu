@@ -38,8 +38,9 @@ __global__ void __cluster_dims__(kBlocks) store_and_load(uint32_t* received, uin
 }
 
 // The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes.
-__global__ void __cluster_dims__(kBlocks) store_async(uint32_t* received) {
-  __shared__ uint32_t inbox[kThreads];
+template <class Number>
+__global__ void __cluster_dims__(kBlocks) store_async(Number* received) {
+  __shared__ Number inbox[kThreads];
   __shared__ uint64_t bar;
   const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
   const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
@@ -51,7 +52,7 @@ __global__ void __cluster_dims__(kBlocks) store_async(uint32_t* received) {
   cluster_sync();  // every block's barrier is there
   const int next = (rank + 1) % kBlocks;
   gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&inbox[(thread * 3 + 1) % kThreads]), next),
-                    uint32_t(blockIdx.x * 1000 + thread), gg::ptx::mapa(bar_addr, next));
+                    Number(blockIdx.x * 1000 + thread), gg::ptx::mapa(bar_addr, next));
   gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // all numbers have come
   received[blockIdx.x * kThreads + thread] = inbox[thread];
   cluster_sync();  // no bytes are on their way to a block that has ended
@@ -184,13 +185,19 @@ TEST_F(ClusterOf4, StoresAndLoadsReachOtherBlocks) {
   }
 }
 
-TEST_F(ClusterOf4, AsynchronousStoresAreCounted) {
-  const Array<uint32_t> received(std::vector<uint32_t>(kAll, 0));
-  store_async<<<kClusters * kBlocks, kThreads>>>(received.get());
-  const std::vector<uint32_t> got = received.read();
-  for (int i = 0; i < kAll; ++i)
-    EXPECT_EQ(got[size_t(i)], sent(i / kThreads, i % kThreads))
+template <class Number>
+class AsynchronousStores : public ClusterOf4 {};
+using Numbers = testing::Types<uint32_t, float>;
+TYPED_TEST_SUITE(AsynchronousStores, Numbers);
+
+TYPED_TEST(AsynchronousStores, AreCounted) {
+  const Array<TypeParam> received(std::vector<TypeParam>(this->kAll, 0));
+  store_async<<<this->kClusters * kBlocks, kThreads>>>(received.get());
+  const std::vector<TypeParam> got = received.read();
+  for (int i = 0; i < this->kAll; ++i) {
+    EXPECT_EQ(got[size_t(i)], TypeParam(this->sent(i / kThreads, i % kThreads)))
         << "block " << i / kThreads << " thread " << i % kThreads;
+  }
 }
 
 TEST_F(ClusterOf4, ArrivesAtOneBlocksBarrier) {

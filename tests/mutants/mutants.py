@@ -123,11 +123,14 @@ def attempts(program):
         problems += [all_heights + ["264"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
+    if "split" in described["ideas"]:  # K in parts: some blocks without one, sums that are used again
+        problems += [["--tile", "64x64", "--m", "5,70,33", "--n", "136", "--k", k] for k in ("648", "1544", "72")]
     return [words + ["--order", order] for order in orders for words in problems] + also
 
 
 def run(program, environment, arguments):
-    multiprocessors = "2" if "256x128" in arguments else "1"  # room for one worker: a pair of blocks, or a block
+    # Room for one worker: a block, a pair of them, or four.
+    multiprocessors = "2" if "256x128" in arguments else "4" if "64x64" in arguments else "1"
     try:
         return subprocess.run([program, "--device", "emu", "--check", *arguments],
                               env={**os.environ, "GG_EMU_MULTIPROCESSORS": multiprocessors, **environment},
