@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -97,7 +96,6 @@ def mutants(ptx, name):
             yield kind, line, text, ptx[:start] + new + ptx[match.end() :]
 
 
-@cache
 def attempts(program):
     """What a mutant is to survive, as arguments: the quickest first."""
     found = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
@@ -124,7 +122,9 @@ def attempts(program):
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
     if "split" in described["ideas"]:  # K in parts: some blocks without one, sums that are used again
-        problems += [["--tile", "64x64", "--m", "5,70,33", "--n", "136", "--k", k] for k in ("648", "1544", "72")]
+        parts = ["--tile", "64x64", "--n", "136", "--m"]
+        problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
+        problems += [parts + ["64", "--groups", "6", "--k", k] for k in ("8", "648")]
     return [words + ["--order", order] for order in orders for words in problems] + also
 
 
@@ -139,25 +139,26 @@ def run(program, environment, arguments):
         return None
 
 
-def kernels_of(program):
-    """The kernels that a mutant's runs launch, by the names they have in PTX."""
-    found = set()
+def attempts_of_kernels(program):
+    """The kernels that the attempts launch, by the names they have in PTX, each with the attempts that do."""
+    found = {}
     for arguments in attempts(program):
         with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
             clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
             if clean is None or clean.returncode != 0:
                 sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
-            found |= {line for line in names.read().split("\n") if line}
-    return sorted(found)
+            for name in sorted({line for line in names.read().split("\n") if line}):
+                found.setdefault(name, []).append(arguments)
+    return found
 
 
-def tried(program, mutant):
+def tried(program, arguments_to_try, mutant):
     kind, line, text, ptx = mutant
     outcome = "survives"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
-        for arguments in attempts(program):
+        for arguments in arguments_to_try:
             result = run(program, {"GG_EMU_PTX": file.name}, arguments)
             if result is None:
                 outcome = "hangs"
@@ -193,14 +194,14 @@ def main():
     programs = sorted(p for p in (options.build / "bin").iterdir() if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
     work = []
     for program in programs:
-        for name in kernels_of(program):
+        for name, arguments_to_try in sorted(attempts_of_kernels(program).items()):
             ptx = next((text for text in modules(program) if kernel_text(text, name)), None)
-            work += [(program, mutant) for mutant in mutants(ptx, name)]
+            work += [(program, arguments_to_try, mutant) for mutant in mutants(ptx, name)]
     if options.tenth:
         work = work[::10]
     with ThreadPoolExecutor(options.jobs) as pool:
         outcomes = pool.map(lambda job: "listed" if options.list else tried(*job), work)
-        for (program, (kind, line, text, _)), outcome in zip(work, outcomes):
+        for (program, _, (kind, line, text, _)), outcome in zip(work, outcomes):
             key = program.name, kind, text
             if outcome == "survives" and key in reasons:
                 used.add(key)
