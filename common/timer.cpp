@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <thread>
 
 #include "common/check.h"
@@ -130,8 +132,13 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
   }
   std::vector<Timing> timings(contestants.size());
   std::vector<std::vector<double>> samples(contestants.size());
+  // Each round has an order of its own: who always came behind an idle one would find a cooler device.
+  std::vector<size_t> order(rounds.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::mt19937 random(1);
   for (int r = 0; r < count; ++r) {
-    for (size_t i = 0; i < rounds.size(); ++i) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const size_t i : order) {
       const auto observe = [&] {
         if (r != 0 && r != count - 1) return;
         const DeviceState state = device_state();

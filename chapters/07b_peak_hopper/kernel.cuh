@@ -243,9 +243,12 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     // [lost]
     Tile next = gg::ptx::uniform(guess);
     if (guessed == 0 || !schedule.all_have(problem.rows_each)) {
-      for (int slice = 0; slice < guessed; ++slice) gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
-      if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // every warp has seen them come
-      for (int slice = 0; slice < guessed; ++slice, ring.next()) release(slice);
+      for (int slice = 0; slice < guessed; ++slice, ring.next()) {
+        if (warp % 4 > 0) continue;
+        gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
+        release(slice);
+      }
+      if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // they have come, for all warps
       next = next_tile();
     }
     // [/lost]
