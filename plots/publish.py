@@ -207,8 +207,8 @@ def percent(number):
 
 
 def ideas_table(data, chapter):
-    """Warm times on the sets peers and prefill with everything, and with one idea switched off (--off)."""
-    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill")
+    """Warm times with everything, and with one idea switched off (--off)."""
+    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill", "own")
             and row.format == "bf16" and not row.peer and row.warm and row.timed]
     ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
     lines, shown = [], []
@@ -223,7 +223,7 @@ def ideas_table(data, chapter):
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
     return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
-        "Timed one after the other: less than 3 % may be heat.\n" \
+        "Timed one after the other, or on another card: less than 3 % may be that.\n" \
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
@@ -260,7 +260,7 @@ def peers_table(data, chapter, references):
         shown += [ours] + ([fastest] if fastest else [])
 
         def ratio(us, row):
-            return f"{us / row.us_median:.2f}" if us and row else NONE
+            return f"{us / row.us_median:.3f}" if us and row else NONE
 
         scaled = min(absent, default=None)
         lines.append([

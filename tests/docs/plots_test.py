@@ -228,10 +228,10 @@ class PlotsTest(unittest.TestCase):
         text = (self.repo / path).read_text()
         for line in ("| G=8 M=512 N=4096 K=7168 | 10.0 | 11.0 (+10.0 %) | 9.90 (−1.0 %) |",
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 30.0 (+50.0 %) | – |",
-                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.05 | 2.00 |  | "
+                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 |  | "
                      "1500 MHz 650 W |",
-                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.20 | 1.20 | "
-                     "1.00 scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
+                     "1.000 scaled: other | – |", "over 600 TFLOP/s in this run.",
                      "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
                      "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
             self.assertIn(line, text)
