@@ -44,13 +44,13 @@ double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
   const double rows = std::min(C::BM, round_up(int(std::min(average, 1e6)), STEP));
   const double tiles =
       problem.groups * std::ceil(average / C::BM) * std::ceil(problem.n / double(C::BN * C::CLUSTER));
-  // Multiprocessors come in groups of up to 18, clusters within one: of four, 30 fit on 132.
+  // Multiprocessors come in groups of up to 18, clusters within one: of four, 30 fit on an H200's 132.
   const int room = C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors;
   const double rounds = std::ceil(tiles / (room / C::BLOCKS));
   const double multiply = rows * C::BN * k * 2 / 4096;        // FLOP per clock of a multiprocessor
   const double fetch = (rows + C::BN) * k * 2 / 64;           // bytes per clock from the L2
   const bool half_empty = C::BM > STEP && rows <= C::BM / 2;  // stages: too little is on its way
-  if (half_empty && C::SPLIT == 1) return INFINITY;
+  if (half_empty && C::SPLIT == 1) return INFINITY;  // parts are for so few tiles that it is still better
   // Measured: around a tile; before the first one; to store the last, if tall in two parts.
   const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000, start = C::BLOCKS > 1 ? 2000 : 0;
   const double end = rows > HALF ? 2000 : 300;

@@ -17,7 +17,8 @@ namespace chapter {
 template <int ROWS>
 class Parts {
  public:
-  static constexpr int FLOATS = ROWS * 64;  // of one block
+  static constexpr int FLOATS = ROWS * 64;                       // of one block
+  static constexpr int THREADS = 128, STEP_BYTES = THREADS * 4;  // from a thread's sum to its next
 
   struct Barriers {
     uint64_t came;  // in the first block: bytes of the others' sums
@@ -50,7 +51,7 @@ class Parts {
   }
 
  private:
-  __device__ static int thread() { return int(threadIdx.x) % 128; }
+  __device__ static int thread() { return int(threadIdx.x) % THREADS; }
   __device__ float* sums_of(int rank) const { return shared_ + (rank - 1) * FLOATS + thread(); }
 
   // [give]
@@ -59,26 +60,24 @@ class Parts {
     gg::ptx::mbarrier_wait_parity(room_, phase_ ^ 1);
     const auto came = gg::ptx::mapa(came_, 0), to = gg::ptx::mapa(gg::ptx::shared_addr(sums_of(rank_)), 0);
 #pragma unroll
-    for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * 512}, sums[i], came);
+    for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * STEP_BYTES}, sums[i], came);
   }
   // [/give]
 
-  // [take]
   template <int SUMS>
   __device__ void take(float (&sums)[SUMS]) {
-    if (thread() == 0) gg::ptx::mbarrier_arrive_expect_tx(came_, (blocks_ - 1) * SUMS * 512);
+    if (thread() == 0) gg::ptx::mbarrier_arrive_expect_tx(came_, (blocks_ - 1) * SUMS * STEP_BYTES);
     gg::ptx::mbarrier_wait_parity(came_, phase_);
 #pragma unroll 1
     for (int rank = 1; rank < blocks_; ++rank) {
       const float* from = sums_of(rank);
 #pragma unroll
-      for (int i = 0; i < SUMS; ++i) sums[i] += from[i * 128];
+      for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
     }
-    gg::ptx::bar_sync(barrier_, 128);
+    gg::ptx::bar_sync(barrier_, THREADS);  // all have read them
     const int rank = thread();
     if (rank > 0 && rank < blocks_) gg::ptx::mbarrier_arrive(gg::ptx::mapa(room_, rank));
   }
-  // [/take]
 
   int rank_, blocks_;
   uint32_t came_, room_;

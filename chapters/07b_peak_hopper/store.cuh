@@ -53,7 +53,7 @@ class Store {
   // Up to 128 rows leave at once. The rest of a taller tile waits in registers, packed in half as many, until
   // the next tile's products are under way.
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
-    if (stored_) make_room();
+    if (stored_) make_room();  // there is, the first time
     stored_ = true;
 #pragma unroll
     for (int chunk = 0; chunk < BM / CHUNK; ++chunk) {
