@@ -38,6 +38,7 @@ struct Problem {
   Ideas ideas;
   int rows_each;       // of every group, the host guesses; 0: it does not
   int share_each = 0;  // then: rows of a tile
+  int counter = 0;     // for the claims of this launch
 };
 
 // CONSUMERS warpgroups of 64 columns of D each; tiles of up to BM rows; STAGES slices of A and B in shared
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const uint32_t b_addr = a_addr + STAGES * C::A_BYTES;                       // [STAGES][BN][BK], swizzled
   unsigned char* const stores = shared + STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64]
   __shared__ uint64_t full[STAGES], empty[STAGES];
-  __shared__ Tile headers[STAGES];  // of the tile whose first slice is in this stage
+  __shared__ Mailbox mailbox;
   __shared__ typename Parts<BM>::Barriers parts_bars[CONSUMERS];
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(full));
   const uint32_t empty_addr = gg::ptx::keep(gg::ptx::shared_addr(empty));
@@ -111,6 +112,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if constexpr (SPLIT > 1) {
       for (auto& bars : parts_bars) Parts<BM>::init(&bars);
     }
+    mailbox.init(BLOCKS * (2 + 4 * CONSUMERS));
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
@@ -123,18 +125,27 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     __syncthreads();
   }
   const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
-  Schedule<BM> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
+  Schedule<BM, BN> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
   // [guess]
   Tile guess;
   if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each, problem.share_each);
   guess.col0 = (guess.col0 * CLUSTER + side) * BN;
   const int guessed = guess.rows > 0 ? min(STAGES, k_tiles) : 0;  // slices
   // [/guess]
+  const bool one_each = schedule.tiles_if(problem.rows_each) <= workers;  // at most, if the guess is right
   // All of this overlaps the end of the kernel before; nothing of memory was looked at.
   gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();
 
   Ring<STAGES> ring;
+  Reader<BLOCKS> reader(mailbox);
+  bool right = false;  // the guess: each warp looks for itself
+  const auto next_tile = [&] {
+    if (right && one_each) return Tile{};
+    Tile tile = reader.read();
+    tile.col0 = (tile.col0 * CLUSTER + side) * BN;
+    return tile;
+  };
   if (warpgroup == CONSUMERS) {
     if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
     const bool loads_a = warp % 2 == 0, a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
@@ -177,42 +188,25 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       const int height = height_of(guess);
 #pragma unroll 1
       for (int slice = 0; slice < guessed; ++slice) load(guess, height, slice, slice);
+      right = schedule.all_have(problem.rows_each);
+      if (loads_a && rank == 0 && !(right && one_each)) {
+        hand_out<BLOCKS>(schedule, mailbox, !right, worker, workers, k_tiles, ideas.claims, problem.counter);
+      }
     } else {
-      Tile tile;
-      int index = worker;
-      const auto find = [&] {
-        const bool found = schedule.find(index, tile);
-        tile.col0 = (tile.col0 * CLUSTER + side) * BN;
-        tile = gg::ptx::uniform(tile);
-        return found;
-      };
-      schedule.look();
-      bool more = find();
-      int k_tile = 0;
-      if (guessed > 0) {
-        if (schedule.all_have(problem.rows_each)) k_tile = guessed;
-        for (int slice = 0; slice < guessed; ++slice) ring.next();
-      }
-      while (more) {
-        if (tile.rows > 0) {
-          const int height = height_of(tile);
+      right = schedule.all_have(problem.rows_each);
+      Tile tile = right ? guess : next_tile();
+      int k_tile = right ? guessed : 0;
+      for (int slice = 0; slice < guessed; ++slice) ring.next();
+      while (tile.group >= 0) {
+        const int height = height_of(tile);
 #pragma unroll 1
-          for (; k_tile < k_tiles; ++k_tile, ring.next()) {
-            // empty[stage]: all consumers of the cluster have read it
-            gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
-            if (k_tile == 0 && loads_a && gg::ptx::elect()) headers[ring.stage] = tile;
-            load(tile, height, ring.stage, k_tile);
-          }
+        for (; k_tile < k_tiles; ++k_tile, ring.next()) {
+          // empty[stage]: all consumers of the cluster have read it
+          gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
+          load(tile, height, ring.stage, k_tile);
         }
-        if (index == worker) schedule.plan_tail(workers);
-        index += workers;
-        more = find();
+        tile = next_tile();
         k_tile = 0;
-      }
-      gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
-      if (gg::ptx::elect()) {
-        if (loads_a) headers[ring.stage] = Tile{};  // there is no further tile
-        gg::ptx::mbarrier_arrive(full_addr + ring.stage * 8);
       }
     }
   } else {
@@ -236,13 +230,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
-    auto next_tile = [&] {
-      gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);  // header and slice are there
-      return gg::ptx::uniform(headers[ring.stage]);
-    };
     // [lost]
     Tile next = gg::ptx::uniform(guess);
-    if (guessed == 0 || !schedule.all_have(problem.rows_each)) {
+    right = schedule.all_have(problem.rows_each);
+    if (!right) {
       for (int slice = 0; slice < guessed; ++slice, ring.next()) {
         if (warp % 4 > 0) continue;
         gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
@@ -252,6 +243,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       next = next_tile();
     }
     // [/lost]
+    while (k_tiles == 0 && next.group >= 0) next = next_tile();
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];
@@ -273,7 +265,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           }
           // [slice]
           gg::ptx::wgmma_commit_group();
-          if (k_tile == 0) store.rest();  // of the tile before, while the tensor cores work on this one
+          if (k_tile % 2 == 0) store.step();  // of the tile before, while the tensor cores work on this one
           if (k_tile > 0) {
             gg::ptx::wgmma_wait_group<1>();  // the slice before was read
             release(last);
@@ -281,6 +273,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           // [/slice]
           last = ring.stage;
         }
+        store.rest();
         next = next_tile();  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
@@ -290,7 +283,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       if (SPLIT == 1 || rank == 0) store.first(acc, tile, tile.col0 + warpgroup * 64);
       if (!ideas.overlap) store.rest();
     }
-    store.rest();
     store.finish();
   }
   if constexpr (BLOCKS > 1) {  // no block ends while another still writes into it

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <type_traits>
 #include <vector>
@@ -26,6 +27,7 @@ inline const std::vector<gg::Idea> IDEAS = {
     {"narrow", "tiles with few rows multiply and load only those"},
     {"hints", "what is read once leaves the L2 first"},
     {"pdl", "a launch begins while the one before ends"},
+    {"claims", "who is done first has the next tile, not who is next in turn"},
     {"guess", "the first slices are asked for as if groups were equal, before the offsets are there"},
     {"split", "where tiles are few, two or four blocks have one together, each a part of K"},
     {"sizes", "tiles smaller than 256x128 where they are quicker"},
@@ -33,8 +35,8 @@ inline const std::vector<gg::Idea> IDEAS = {
 
 inline Ideas ideas_of(const gg::Problem& p) {
   const auto on = [&](const char* idea) { return !p.is_off(idea); };
-  return {on("multicast"), on("overlap"), on("tail"),  on("shares"), on("bands"), on("narrow"),
-          on("hints"),     on("pdl"),     on("guess"), on("split"),  on("sizes")};
+  return {on("multicast"), on("overlap"), on("tail"),   on("shares"), on("bands"), on("narrow"),
+          on("hints"),     on("pdl"),     on("claims"), on("guess"),  on("split"), on("sizes")};
 }
 
 // Clocks, roughly: what a tile costs, times the rounds of tiles, as if all groups had the average's rows.
@@ -55,6 +57,11 @@ double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
   const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000, start = C::BLOCKS > 1 ? 2000 : 0;
   const double end = rows > HALF ? 2000 : 300;
   return start + rounds * (std::max(multiply, fetch) + around) + end;
+}
+
+inline int next_counter() {
+  static std::atomic<unsigned> launches = 0;
+  return int(launches++ % COUNTERS);
 }
 
 template <class T>
@@ -98,6 +105,7 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
     problem.share_each =
         problem.ideas.shares ? round_up((problem.rows_each + tiles_m - 1) / tiles_m, STEP) : C::BM;
   }
+  problem.counter = next_counter();
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {unsigned(C::BLOCKS), 1, 1};

@@ -54,7 +54,6 @@ class Parts {
   __device__ static int thread() { return int(threadIdx.x) % THREADS; }
   __device__ float* sums_of(int rank) const { return shared_ + (rank - 1) * FLOATS + thread(); }
 
-  // [give]
   template <int SUMS>
   __device__ void give(const float (&sums)[SUMS]) {
     gg::ptx::mbarrier_wait_parity(room_, phase_ ^ 1);
@@ -62,7 +61,6 @@ class Parts {
 #pragma unroll
     for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * STEP_BYTES}, sums[i], came);
   }
-  // [/give]
 
   template <int SUMS>
   __device__ void take(float (&sums)[SUMS]) {

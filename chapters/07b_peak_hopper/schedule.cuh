@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
 // Chapter 07b: which tile comes next. Tiles are counted through all groups, as in chapter 05b; here each also
-// gets its share of the group's rows, a place that suits the L2, and the last few are cut into parts.
+// gets its share of the group's rows, a place that suits the L2, and the last few are cut into parts. One
+// warp of a cluster finds them, for all.
 
 #pragma once
 
+#include <algorithm>
 #include <climits>
+
+#include "mailbox.cuh"
 
 namespace chapter {
 
 constexpr int STEP = 32;  // rows of a tile, and wgmma's N, come in steps of it
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-struct __align__(16) Tile {
-  int group = -1;  // -1: there is no further tile
-  int row0 = 0;    // its first row in A and D
-  int rows = 0, col0 = 0;
-
-  bool operator==(const Tile&) const = default;
-};
-
 // What of this chapter is switched on: see --off. Read at run time where that costs nothing.
 struct Ideas {
   bool multicast = true, overlap = true, tail = true, shares = true, bands = true, narrow = true,
-       hints = true, pdl = true, guess = true, split = true, sizes = true;
+       hints = true, pdl = true, claims = true, guess = true, split = true, sizes = true;
 };
 
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a
@@ -31,9 +27,15 @@ struct Ideas {
 __device__ inline int divide_small(int a, int b) { return int(__fdividef(float(a) + 0.5f, float(b))); }
 __device__ inline int divide(int a, int b) { return a < 1 << 21 ? divide_small(a, b) : a / b; }
 
-// Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l. BM: rows
-// of a tile at most. Rows of tiles are counted in int: 2^31 tiles would be at least 2^43 elements of D.
-template <int BM>
+// A launch has one of these counters for its tiles: so many launches may be under way at the same time. The
+// last claim of a launch sets it back to 0.
+constexpr int COUNTERS = 4096;
+static __device__ int claimed[COUNTERS];
+
+// Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l. BM, BN:
+// rows of a tile at most, and its columns in a block. Rows of tiles are counted in int: 2^31 tiles would be
+// at least 2^43 elements of D.
+template <int BM, int BN>
 class Schedule {
  public:
   __device__ Schedule(const void* offsets, bool wide_offsets, int groups, int tiles_n, const Ideas& ideas)
@@ -46,7 +48,10 @@ class Schedule {
     return __all_sync(~0u, equal);
   }
 
-  // The tile as it would be if they had, for a worker's first index, and `share` of them in a tile. Needs no
+  // How many tiles there would be if they had.
+  __device__ int tiles_if(int rows) const { return groups_ * tiles_of(rows) * tiles_n_; }
+
+  // The tile as it would be, for a worker's first index, and `share` of them in a tile. Needs no
   // offsets, and nothing of memory; short, for nothing hides it.
   __device__ Tile guess(int index, int rows, int share) const {
     const int tiles_m = tiles_of(rows), group = divide_small(index, tiles_m * tiles_n_);
@@ -55,7 +60,7 @@ class Schedule {
                                 share);
   }
 
-  // False: there is no such tile. The tiles asked for only grow. A tile may have no rows.
+  // False: there is no such tile. The tiles asked for only grow. A part of a tile may have no rows.
   __device__ bool find(int index, Tile& tile) {
     int part = 0;
     const bool in_parts = index >= whole_tiles_;
@@ -77,21 +82,42 @@ class Schedule {
     }
   }
 
-  // W workers: after the full rounds `left` tiles are left over, and if most workers would watch, each of
-  // these tiles is cut into parts. Asked when the first tile is on its way: nobody waits for the sum.
-  __device__ void plan_tail(int workers) {
-    if (!ideas_.tail) return;
+  // Counts the tiles. After the full rounds of all workers some may be left over, and each of these is cut
+  // into as many parts as make the end come soonest. Asked when the first tile is on its way: nobody waits
+  // for it.
+  __device__ void plan_tail(int workers, int slices) {
     int total = lane() == 31 ? end_ : 0;
     for (int group = first_group_ + 32 + lane(); group < groups_; group += 32) {
       total += tiles_of(offset(group + 1) - offset(group));
     }
     for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
     total *= tiles_n_;
+    tiles_ = total;
     const int left = total % workers;
-    if (total > workers && left > 0 && left * 2 <= workers) {
-      parts_ = min(BM / STEP, workers / left);
-      whole_tiles_ = total - left;
+    if (!ideas_.tail || total < workers || left == 0) return;
+    int least = INT_MAX;
+    for (int parts = 1; parts <= BM / STEP; ++parts) {
+      const int rows = round_up((BM + parts - 1) / parts, STEP),
+                rounds = (left * parts + workers - 1) / workers;
+      const int slice =
+          max(rows * BN / 32, (rows + BN) * 2);  // clocks: of the products, or until it is there
+      const int clocks = rounds * (slice * slices + 1000);
+      if (clocks < least) least = clocks, parts_ = parts;
     }
+    whole_tiles_ = total - left;
+    tiles_ = whole_tiles_ + left * parts_;
+  }
+  __device__ int tiles() const { return tiles_; }  // with parts
+
+  // The index of the next tile that nobody has: for those behind the first one of each worker.
+  __device__ int claim(int counter, int workers) const {
+    int index = 0;
+    if (lane() == 0) {
+      index = workers + atomicAdd(&claimed[counter], 1);
+      // Each worker comes once too often, so there are as many claims as tiles.
+      if (index == workers + tiles_ - 1) atomicExch(&claimed[counter], 0);
+    }
+    return __shfl_sync(~0u, index, 0);
   }
 
   // Reads the offsets of the next 32 groups: of the first ones before any tile is asked for, then by itself.
@@ -156,6 +182,30 @@ class Schedule {
   int first_group_ = 0, tiles_before_ = 0;
   int begin_, rows_, end_;                 // of this lane's group
   int whole_tiles_ = INT_MAX, parts_ = 1;  // tiles from whole_tiles_ on are cut into parts
+  int tiles_ = 0;
 };
+
+// For a whole warp of a cluster's first block: finds its tiles and sends them, and a last one of no group.
+// `first`: it has none yet. A claim takes 1500 clocks, so short tiles go in turn.
+template <int BLOCKS, int BM, int BN>
+__device__ void hand_out(Schedule<BM, BN>& schedule, Mailbox& mailbox, bool first, int worker, int workers,
+                         int slices, bool claims, int counter) {
+  constexpr int LEAST_SLICES = 32;
+  Sender<BLOCKS> sender(mailbox);
+  Tile tile;
+  schedule.look();
+  if (first && schedule.find(worker, tile)) sender.send(tile);
+  schedule.plan_tail(workers, slices);
+  claims = claims && schedule.tiles() > workers && slices >= LEAST_SLICES;
+  int index = worker;
+  // [claims]
+  do {
+    if (claims) sender.wait_until_read();  // who claims sooner has less to choose from
+    index = claims ? schedule.claim(counter, workers) : index + workers;
+    if (!schedule.find(index, tile)) tile = {};
+    if (tile.rows > 0 || tile.group < 0) sender.send(tile);
+  } while (tile.group >= 0);
+  // [/claims]
+}
 
 }  // namespace chapter

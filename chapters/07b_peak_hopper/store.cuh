@@ -40,6 +40,8 @@ __device__ uint32_t pack(float low, float high) {
 // For a whole warpgroup. D 16 bits wide.
 template <class D, int BM>
 class Store {
+  static constexpr bool TALL = BM > HALF;
+
  public:
   // `shared`: HALF rows of 128 bytes, or BM if that is less, at a multiple of 1024. `barrier`: of its own.
   __device__ Store(const CUtensorMap* d_map, D* d, int n, unsigned char* shared, int barrier)
@@ -50,10 +52,10 @@ class Store {
         addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))),
         barrier_(barrier) {}
 
-  // Up to 128 rows leave at once. The rest of a taller tile waits in registers, packed in half as many, until
-  // the next tile's products are under way.
+  // A tile of up to 128 rows leaves at once, a taller one by `step`, `rest` or both: its first half is in
+  // shared memory then, the other one in registers, packed in half as many.
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
-    if (stored_) make_room();  // there is, the first time
+    if (!TALL && stored_) make_room();  // there is, the first time
     stored_ = true;
 #pragma unroll
     for (int chunk = 0; chunk < BM / CHUNK; ++chunk) {
@@ -68,24 +70,42 @@ class Store {
         for (int i = 0; i < 8; ++i) packed_[(chunk - HALF / CHUNK) * 8 + i] = reg[i];
       }
     }
-    send(tile.row0, min(tile.rows, HALF), col0);
-    row0_ = tile.row0 + HALF, rows_ = tile.rows - HALF, col0_ = col0;
-  }
-  __device__ void rest() {
-    if constexpr (BM > HALF) {
-      if (rows_ <= 0) return;
-      make_room();
-#pragma unroll
-      for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
-        if (chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
-      }
-      send(row0_, rows_, col0_);
-      rows_ = 0;
+    row0_ = tile.row0, rows_ = tile.rows, col0_ = col0;
+    if constexpr (TALL) {
+      left_ = 3;
+    } else {
+      send(0, rows_);
     }
   }
 
-  __device__ void finish() {  // shared memory must be there until it has been read
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
+  // One of the three things that are left to do for a tall tile, if any is: meant for the time in which the
+  // tensor cores have the next one. Each takes about as long as a slice's products, so not all at once.
+  __device__ void step() {
+    if constexpr (TALL) {
+      if (left_ == 0) return;
+      if (left_ == 3) {
+        send(0, min(rows_, HALF));
+        if (rows_ <= HALF) left_ = 2;
+      } else if (left_ == 2) {
+        make_room();
+#pragma unroll
+        for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
+          if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
+        }
+        send(HALF, rows_ - HALF);
+      } else {
+        make_room();  // for the next tile's first half
+      }
+      --left_;
+    }
+  }
+  __device__ void rest(int least = 0) {
+    while (left_ > least) step();
+  }
+
+  __device__ void finish() {
+    rest(1);
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
   }
 
  private:
@@ -107,24 +127,23 @@ class Store {
     gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
   }
 
-  __device__ void send(int row0, int rows, int col0) {
-    // [send]
+  __device__ void send(int first, int rows) {  // of the tile; from the beginning of shared memory
+    const int row0 = row0_ + first;
     const int boxes = rows / CHUNK;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
 #pragma unroll 1
       for (int box = 0; box < boxes; ++box) {
-        gg::ptx::tma_store_2d(d_map_, col0, row0 + box * CHUNK, addr_ + box * CHUNK * ROW_BYTES);
+        gg::ptx::tma_store_2d(d_map_, col0_, row0 + box * CHUNK, addr_ + box * CHUNK * ROW_BYTES);
       }
       gg::ptx::bulk_commit_group();
     }
-    // [/send]
     const int unit = thread() % 8;  // 16 bytes of a row
 #pragma unroll 1
     for (int row = boxes * CHUNK + thread() / 8; row < rows; row += 16) {
-      if (col0 + unit * 8 < n_) {
-        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0 + unit * 8) =
+      if (col0_ + unit * 8 < n_) {
+        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0_ + unit * 8) =
             *reinterpret_cast<const uint4*>(shared_ + row * ROW_BYTES + (unit ^ row % 8) * 16);
       }
     }
@@ -136,8 +155,8 @@ class Store {
   const unsigned char* shared_;
   uint32_t addr_;
   int barrier_;
-  uint32_t packed_[BM > HALF ? (BM - HALF) / 4 : 1];  // two rows of a column in a register
-  int row0_ = 0, rows_ = 0, col0_ = 0;
+  uint32_t packed_[TALL ? (BM - HALF) / 4 : 1];  // two rows of a column in a register
+  int row0_ = 0, rows_ = 0, col0_ = 0, left_ = 0;
   bool stored_ = false;
 };
 
@@ -156,6 +175,7 @@ class Store<float, BM> {
       if (row < tile.rows && c < n_) d_[int64_t(tile.row0 + row) * n_ + c] = acc[i];
     }
   }
+  __device__ void step() {}
   __device__ void rest() {}
   __device__ void finish() {}
 

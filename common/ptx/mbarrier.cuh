@@ -58,6 +58,12 @@ __device__ inline void mbarrier_arrive_expect_tx(uint32_t bar_addr, int bytes) {
                : "memory");
 }
 
+// The same at the barrier of any block of the cluster, given by mapa.
+__device__ inline void mbarrier_arrive_expect_tx(ClusterAddr bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(bar.value), "r"(bytes)
+               : "memory");
+}
+
 // Who: any thread of the block, while the current phase still lacks an arrival.
 // Does: makes the current phase wait for `bytes` more bytes. No arrival.
 __device__ inline void mbarrier_expect_tx(uint32_t bar_addr, int bytes) {

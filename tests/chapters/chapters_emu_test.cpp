@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "common/device.h"
@@ -75,6 +77,24 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
     expect_same_files(fair, skew);
     expect_same_files(fair, other);
   }
+}
+
+// Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
+TEST_P(ChapterOnEmulator, GivesTheSameBitsWhoeverClaimsATile) {
+  const Words ideas = listed(GetParam(), "ideas");
+  if (std::find(ideas.begin(), ideas.end(), "claims") == ideas.end()) return;  // tiles go in turn
+  setenv("GG_EMU_MULTIPROCESSORS", "3", 1);
+  const Words problem = {"--device",  "emu", "--tile", "32x128", "--m",
+                         "5,0,70,33", "--n", "136",    "--k",    "2056"};
+  const Folder fair, skew, other, in_turn;
+  write_tensors(GetParam(), fair, problem);
+  write_tensors(GetParam(), skew, with(problem, {"--order", "1:skew"}));
+  write_tensors(GetParam(), other, with(problem, {"--order", "2:skew"}));
+  write_tensors(GetParam(), in_turn, with(problem, {"--off", "claims"}));
+  unsetenv("GG_EMU_MULTIPROCESSORS");
+  expect_same_files(fair, skew);
+  expect_same_files(fair, other);
+  expect_same_files(fair, in_turn);
 }
 
 // The other tests run the tile that comes first, or what the chapter chooses for their small problems.

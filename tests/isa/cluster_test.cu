@@ -37,20 +37,23 @@ __global__ void __cluster_dims__(kBlocks) store_and_load(uint32_t* received, uin
   cluster_sync();  // nobody reads a block that has ended
 }
 
-// The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes.
-template <class Number>
+// The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes. Who says how
+// many come: that block, or, FROM_THERE, the one that stores.
+template <class Number, bool FROM_THERE>
 __global__ void __cluster_dims__(kBlocks) store_async(Number* received) {
   __shared__ Number inbox[kThreads];
   __shared__ uint64_t bar;
-  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
+  const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x), next = (rank + 1) % kBlocks;
   const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
   if (thread == 0) {
     gg::ptx::mbarrier_init(bar_addr, 1);
     gg::ptx::fence_mbarrier_init();
-    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof inbox));
+    if (!FROM_THERE) gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof inbox));
   }
   cluster_sync();  // every block's barrier is there
-  const int next = (rank + 1) % kBlocks;
+  if (FROM_THERE && thread == kThreads / 2) {
+    gg::ptx::mbarrier_arrive_expect_tx(gg::ptx::mapa(bar_addr, next), int(sizeof inbox));
+  }
   gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&inbox[(thread * 3 + 1) % kThreads]), next),
                     Number(blockIdx.x * 1000 + thread), gg::ptx::mapa(bar_addr, next));
   gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // all numbers have come
@@ -191,12 +194,15 @@ using Numbers = testing::Types<uint32_t, float>;
 TYPED_TEST_SUITE(AsynchronousStores, Numbers);
 
 TYPED_TEST(AsynchronousStores, AreCounted) {
-  const Array<TypeParam> received(std::vector<TypeParam>(this->kAll, 0));
-  store_async<<<this->kClusters * kBlocks, kThreads>>>(received.get());
-  const std::vector<TypeParam> got = received.read();
-  for (int i = 0; i < this->kAll; ++i) {
-    EXPECT_EQ(got[size_t(i)], TypeParam(this->sent(i / kThreads, i % kThreads)))
-        << "block " << i / kThreads << " thread " << i % kThreads;
+  for (const auto kernel : {store_async<TypeParam, false>, store_async<TypeParam, true>}) {
+    const Array<TypeParam> received(std::vector<TypeParam>(this->kAll, 0));
+    kernel<<<this->kClusters * kBlocks, kThreads>>>(received.get());
+    const std::vector<TypeParam> got = received.read();
+    for (int i = 0; i < this->kAll; ++i) {
+      EXPECT_EQ(got[size_t(i)], TypeParam(this->sent(i / kThreads, i % kThreads)))
+          << "block " << i / kThreads << " thread " << i % kThreads
+          << (kernel == store_async<TypeParam, true> ? ", its bytes announced from there" : "");
+    }
   }
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07b: how tiles get from the warp that finds them to all warps of a cluster that load and multiply.
+// Chapter 07a's table of tiles is made before the kernel; here each comes while the one before is under way.
+
+#pragma once
+
+#include <cstdint>
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/warp.cuh"
+
+namespace chapter {
+
+struct Tile {
+  int group = -1;  // -1: there is no further tile
+  int row0 = 0;    // its first row in A and D
+  int rows = 0, col0 = 0;
+
+  bool operator==(const Tile&) const = default;
+};
+
+struct Mailbox {
+  static constexpr int SLOTS = 4;
+  uint64_t full[SLOTS];   // of each block: the tile has come
+  uint64_t empty[SLOTS];  // of the first block: all have read it
+  int4 tiles[SLOTS];
+
+  __device__ void init(int readers) {  // by one thread; how many warps of the cluster read
+    for (int slot = 0; slot < SLOTS; ++slot) {
+      gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full[slot]), 1);
+      gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty[slot]), readers);
+    }
+  }
+};
+
+// For a whole warp of the first of BLOCKS blocks.
+template <int BLOCKS>
+class Sender {
+ public:
+  __device__ explicit Sender(Mailbox& mailbox) : mailbox_(mailbox) {}
+
+  __device__ void send(const Tile& tile) {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.empty[slot_]), phase_ ^ 1);
+    const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
+    if (rank < BLOCKS) {
+      const auto full = gg::ptx::mapa(gg::ptx::shared_addr(&mailbox_.full[slot_]), rank);
+      const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&mailbox_.tiles[slot_]), rank);
+      const int value = word == 0 ? tile.group : word == 1 ? tile.row0 : word == 2 ? tile.rows : tile.col0;
+      if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
+      gg::ptx::st_async({to.value + word * 4}, uint32_t(value), full);
+    }
+    __syncwarp();
+    if (++slot_ == Mailbox::SLOTS) slot_ = 0, phase_ ^= 1;
+  }
+  __device__ void wait_until_read() {  // the last tile that was sent, if there is one
+    const int last = (slot_ + Mailbox::SLOTS - 1) % Mailbox::SLOTS;
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.empty[last]),
+                                  slot_ == 0 ? phase_ ^ 1 : phase_);
+  }
+
+ private:
+  Mailbox& mailbox_;
+  int slot_ = 0, phase_ = 0;
+};
+
+// For a whole warp of any of them.
+template <int BLOCKS>
+class Reader {
+ public:
+  __device__ explicit Reader(Mailbox& mailbox) : mailbox_(mailbox) {}
+
+  __device__ Tile read() {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.full[slot_]), phase_);
+    const int4 words = mailbox_.tiles[slot_];
+    const Tile tile = gg::ptx::uniform(Tile{words.x, words.y, words.z, words.w});
+    const uint32_t empty = gg::ptx::shared_addr(&mailbox_.empty[slot_]);
+    if (gg::ptx::elect()) {
+      if constexpr (BLOCKS > 1) {
+        gg::ptx::mbarrier_arrive(gg::ptx::mapa(empty, 0));
+      } else {
+        gg::ptx::mbarrier_arrive(empty);
+      }
+    }
+    __syncwarp();
+    if (++slot_ == Mailbox::SLOTS) slot_ = 0, phase_ ^= 1;
+    return tile;
+  }
+
+ private:
+  Mailbox& mailbox_;
+  int slot_ = 0, phase_ = 0;
+};
+
+}  // namespace chapter
