@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           // [/slice]
           last = ring.stage;
         }
-        store.rest();
+        store.settle();
         next = next_tile();  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       };
       with_width_for<BM>(ideas.narrow ? tile.rows : BM, multiply);  // as many rows as were loaded
       if (SPLIT == 1 || rank == 0) store.first(acc, tile, tile.col0 + warpgroup * 64);
-      if (!ideas.overlap) store.rest();
+      if (!ideas.overlap) store.flush();
     }
     store.finish();
   }

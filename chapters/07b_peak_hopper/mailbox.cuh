@@ -23,16 +23,13 @@ struct Tile {
 };
 
 struct Mailbox {
-  static constexpr int SLOTS = 4;
-  uint64_t full[SLOTS];   // of each block: the tile has come
-  uint64_t empty[SLOTS];  // of the first block: all have read it
-  int4 tiles[SLOTS];
+  uint64_t full;   // of each block: a tile has come
+  uint64_t empty;  // of the first block: all have read it
+  int4 tile;
 
   __device__ void init(int readers) {  // by one thread; how many warps of the cluster read
-    for (int slot = 0; slot < SLOTS; ++slot) {
-      gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full[slot]), 1);
-      gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty[slot]), readers);
-    }
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full), 1);
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty), readers);
   }
 };
 
@@ -40,30 +37,36 @@ struct Mailbox {
 template <int BLOCKS>
 class Sender {
  public:
-  __device__ explicit Sender(Mailbox& mailbox) : mailbox_(mailbox) {}
+  __device__ explicit Sender(Mailbox& mailbox)
+      : full_(gg::ptx::shared_addr(&mailbox.full)),
+        empty_(gg::ptx::shared_addr(&mailbox.empty)),
+        tile_(gg::ptx::shared_addr(&mailbox.tile)),
+        mailbox_(mailbox) {}
+
+  // Until all have read the tile before, if there is one.
+  __device__ void wait() { gg::ptx::mbarrier_wait_parity(empty_, phase_ ^ 1); }
 
   __device__ void send(const Tile& tile) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.empty[slot_]), phase_ ^ 1);
-    const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
-    if (rank < BLOCKS) {
-      const auto full = gg::ptx::mapa(gg::ptx::shared_addr(&mailbox_.full[slot_]), rank);
-      const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&mailbox_.tiles[slot_]), rank);
-      const int value = word == 0 ? tile.group : word == 1 ? tile.row0 : word == 2 ? tile.rows : tile.col0;
-      if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
-      gg::ptx::st_async({to.value + word * 4}, uint32_t(value), full);
+    if constexpr (BLOCKS > 1) {
+      const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
+      if (rank < BLOCKS) {
+        const auto full = gg::ptx::mapa(full_, rank), to = gg::ptx::mapa(tile_ + word * 4, rank);
+        const int value = word == 0 ? tile.group : word == 1 ? tile.row0 : word == 2 ? tile.rows : tile.col0;
+        if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
+        gg::ptx::st_async(to, uint32_t(value), full);
+      }
+    } else if (gg::ptx::elect()) {
+      mailbox_.tile = {tile.group, tile.row0, tile.rows, tile.col0};
+      gg::ptx::mbarrier_arrive(full_);
     }
     __syncwarp();
-    if (++slot_ == Mailbox::SLOTS) slot_ = 0, phase_ ^= 1;
-  }
-  __device__ void wait_until_read() {  // the last tile that was sent, if there is one
-    const int last = (slot_ + Mailbox::SLOTS - 1) % Mailbox::SLOTS;
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.empty[last]),
-                                  slot_ == 0 ? phase_ ^ 1 : phase_);
+    phase_ ^= 1;
   }
 
  private:
+  uint32_t full_, empty_, tile_;
   Mailbox& mailbox_;
-  int slot_ = 0, phase_ = 0;
+  int phase_ = 0;
 };
 
 // For a whole warp of any of them.
@@ -73,10 +76,11 @@ class Reader {
   __device__ explicit Reader(Mailbox& mailbox) : mailbox_(mailbox) {}
 
   __device__ Tile read() {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.full[slot_]), phase_);
-    const int4 words = mailbox_.tiles[slot_];
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.full), phase_);
+    phase_ ^= 1;
+    const int4 words = mailbox_.tile;
     const Tile tile = gg::ptx::uniform(Tile{words.x, words.y, words.z, words.w});
-    const uint32_t empty = gg::ptx::shared_addr(&mailbox_.empty[slot_]);
+    const uint32_t empty = gg::ptx::shared_addr(&mailbox_.empty);
     if (gg::ptx::elect()) {
       if constexpr (BLOCKS > 1) {
         gg::ptx::mbarrier_arrive(gg::ptx::mapa(empty, 0));
@@ -85,13 +89,12 @@ class Reader {
       }
     }
     __syncwarp();
-    if (++slot_ == Mailbox::SLOTS) slot_ = 0, phase_ ^= 1;
     return tile;
   }
 
  private:
   Mailbox& mailbox_;
-  int slot_ = 0, phase_ = 0;
+  int phase_ = 0;
 };
 
 }  // namespace chapter

@@ -200,10 +200,12 @@ __device__ void hand_out(Schedule<BM, BN>& schedule, Mailbox& mailbox, bool firs
   int index = worker;
   // [claims]
   do {
-    if (claims) sender.wait_until_read();  // who claims sooner has less to choose from
+    if (claims) sender.wait();  // who claims sooner has less to choose from
     index = claims ? schedule.claim(counter, workers) : index + workers;
     if (!schedule.find(index, tile)) tile = {};
-    if (tile.rows > 0 || tile.group < 0) sender.send(tile);
+    if (tile.rows == 0 && tile.group >= 0) continue;
+    if (!claims) sender.wait();
+    sender.send(tile);
   } while (tile.group >= 0);
   // [/claims]
 }

@@ -52,8 +52,9 @@ class Store {
         addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))),
         barrier_(barrier) {}
 
-  // A tile of up to 128 rows leaves at once, a taller one by `step`, `rest` or both: its first half is in
-  // shared memory then, the other one in registers, packed in half as many.
+  // A tile of up to 128 rows leaves at once. Of a taller one the first half is in shared memory then, the
+  // other one in registers, packed in half as many; it leaves by `step` or `flush`. Before the next one:
+  // `settle`.
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
     if (!TALL && stored_) make_room();  // there is, the first time
     stored_ = true;
@@ -84,27 +85,38 @@ class Store {
     if constexpr (TALL) {
       if (left_ == 0) return;
       if (left_ == 3) {
-        send(0, min(rows_, HALF));
-        if (rows_ <= HALF) left_ = 2;
+        send_first();
       } else if (left_ == 2) {
-        make_room();
-#pragma unroll
-        for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
-          if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
-        }
-        send(HALF, rows_ - HALF);
+        send_second();
       } else {
         make_room();  // for the next tile's first half
       }
       --left_;
     }
   }
-  __device__ void rest(int least = 0) {
-    while (left_ > least) step();
+  // What steps have left of that; there was one at least. (Counted down in each of these loops: with `left_ =
+  // 1` the compiler spills registers.)
+  __device__ void settle() {
+    for (; left_ > 0; --left_) {
+      if (left_ == 2) {
+        send_second();
+      } else {
+        make_room();
+      }
+    }
   }
-
+  // To memory at once, after no step.
+  __device__ void flush() {
+    for (; left_ > 1; --left_) {
+      if (left_ == 3) {
+        send_first();
+      } else {
+        send_second();
+      }
+    }
+  }
   __device__ void finish() {
-    rest(1);
+    flush();
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
   }
 
@@ -116,6 +128,21 @@ class Store {
   __device__ void make_room() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
+  }
+
+  __device__ void send_first() {
+    send(0, min(rows_, HALF));
+    if (rows_ <= HALF) left_ = 2;  // there is no second half
+  }
+  __device__ void send_second() {
+    if constexpr (TALL) {
+      make_room();
+#pragma unroll
+      for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
+        if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
+      }
+      send(HALF, rows_ - HALF);
+    }
   }
 
   // 32 rows of this warp's 16 columns, as wgmma left them: registers 0-3 are rows 0-15, 8 rows by 8 columns
@@ -176,7 +203,8 @@ class Store<float, BM> {
     }
   }
   __device__ void step() {}
-  __device__ void rest() {}
+  __device__ void settle() {}
+  __device__ void flush() {}
   __device__ void finish() {}
 
  private:
