@@ -78,18 +78,18 @@ class Reader {
   __device__ Tile read() {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox_.full), phase_);
     phase_ ^= 1;
-    const int4 words = mailbox_.tile;
-    const Tile tile = gg::ptx::uniform(Tile{words.x, words.y, words.z, words.w});
-    const uint32_t empty = gg::ptx::shared_addr(&mailbox_.empty);
-    if (gg::ptx::elect()) {
+    Tile tile;
+    if (threadIdx.x % 32 == 0) {  // who reads it says so
+      const int4 words = mailbox_.tile;
+      tile = {words.x, words.y, words.z, words.w};
+      const uint32_t empty = gg::ptx::shared_addr(&mailbox_.empty);
       if constexpr (BLOCKS > 1) {
         gg::ptx::mbarrier_arrive(gg::ptx::mapa(empty, 0));
       } else {
         gg::ptx::mbarrier_arrive(empty);
       }
     }
-    __syncwarp();
-    return tile;
+    return gg::ptx::uniform(tile);
   }
 
  private:
