@@ -208,7 +208,7 @@ def percent(number):
 
 def ideas_table(data, chapter):
     """Warm times with everything, and with one idea switched off (--off)."""
-    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill", "own")
+    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill", "decode", "own")
             and row.format == "bf16" and not row.peer and row.warm and row.timed]
     ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
     lines, shown = [], []

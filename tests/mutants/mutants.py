@@ -121,6 +121,8 @@ def attempts(program):
         problems += [all_heights + ["264"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
+        # A warp that overtakes those who give back the slices of a wrong guess, likewise.
+        also += [pairs + ["300,33,3", "--k", "648", "--order", order] for order in ("3:skew", "7:skew")]
     if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
         problems += [["--tile", "32x128", "--m", "5,70,33", "--n", "136", "--k", "2056"],
                      ["--tile", "256x128", "--m", "300,33", "--n", "264", "--k", "2056"]]
@@ -128,6 +130,7 @@ def attempts(program):
         parts = ["--tile", "64x64", "--n", "136", "--m"]
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
         problems += [parts + ["64", "--groups", "6", "--k", k] for k in ("8", "648")]
+        problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
     return [words + ["--order", order] for order in orders for words in problems] + also
 
 
