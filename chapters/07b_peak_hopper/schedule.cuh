@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <algorithm>
 #include <climits>
+#include <cmath>
 
 #include "mailbox.cuh"
 
@@ -95,13 +95,12 @@ class Schedule {
     tiles_ = total;
     const int left = total % workers;
     if (!ideas_.tail || total < workers || left == 0) return;
-    int least = INT_MAX;
+    float least = INFINITY;
     for (int parts = 1; parts <= BM / STEP; ++parts) {
-      const int rows = round_up((BM + parts - 1) / parts, STEP),
-                rounds = (left * parts + workers - 1) / workers;
-      const int slice =
-          max(rows * BN / 32, (rows + BN) * 2);  // clocks: of the products, or until it is there
-      const int clocks = rounds * (slice * slices + 1000);
+      const int rows = round_up((BM + parts - 1) / parts, STEP);
+      const int rounds = (left * parts + workers - 1) / workers;
+      const int slice = max(rows * BN / 32, (rows + BN) * 2);  // clocks: multiplied, or until it is there
+      const float clocks = float(rounds) * (float(slice) * float(slices) + 1000);
       if (clocks < least) least = clocks, parts_ = parts;
     }
     whole_tiles_ = total - left;
