@@ -243,7 +243,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       next = next_tile();
     }
     // [/lost]
-    while (k_tiles == 0 && next.group >= 0) next = next_tile();
+    if constexpr (SPLIT > 1) {  // behind the last part of K there is nothing to multiply
+      while (k_tiles == 0 && next.group >= 0) next = next_tile();
+    }
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];
