@@ -124,8 +124,8 @@ def attempts(program):
         # A warp that overtakes those who give back the slices of a wrong guess, likewise.
         also += [pairs + ["300,33,3", "--k", "648", "--order", order] for order in ("3:skew", "7:skew")]
     if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
-        problems += [["--tile", "32x128", "--m", "5,70,33", "--n", "136", "--k", "2056"],
-                     ["--tile", "256x128", "--m", "300,33", "--n", "264", "--k", "2056"]]
+        problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
+                     for tile, rows in (("32x128", "5,70,33"), ("64x128", "5,70,33"), ("256x128", "300,33"))]
     if "split" in described["ideas"]:  # K in parts: some blocks without one, sums that are used again
         parts = ["--tile", "64x64", "--n", "136", "--m"]
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
