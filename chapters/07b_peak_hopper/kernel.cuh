@@ -189,6 +189,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
 #pragma unroll 1
       for (int slice = 0; slice < guessed; ++slice) load(guess, height, slice, slice);
       right = schedule.all_have(problem.rows_each);
+      // One of these warps then finds the tiles of the cluster.
       if (loads_a && rank == 0 && !(right && one_each)) {
         hand_out<BLOCKS>(schedule, mailbox, !right, worker, workers, k_tiles, ideas.claims, problem.counter);
       }

@@ -51,8 +51,8 @@ class Schedule {
   // How many tiles there would be if they had.
   __device__ int tiles_if(int rows) const { return groups_ * tiles_of(rows) * tiles_n_; }
 
-  // The tile as it would be, for a worker's first index, and `share` of them in a tile. Needs no
-  // offsets, and nothing of memory; short, for nothing hides it.
+  // The tile as it would be, for a worker's first index, and `share` of the rows in a tile. Needs no offsets,
+  // and nothing of memory; short, for nothing hides it.
   __device__ Tile guess(int index, int rows, int share) const {
     const int tiles_m = tiles_of(rows), group = divide_small(index, tiles_m * tiles_n_);
     if (group >= groups_) return {};
@@ -185,7 +185,8 @@ class Schedule {
 };
 
 // For a whole warp of a cluster's first block: finds its tiles and sends them, and a last one of no group.
-// `first`: it has none yet. A claim takes 1500 clocks, so short tiles go in turn.
+// `first`: it has none yet. A claim is a way to the L2 and back between two tiles, so short ones go in turn;
+// 32 slices are a guess that nobody has tuned.
 template <int BLOCKS, int BM, int BN>
 __device__ void hand_out(Schedule<BM, BN>& schedule, Mailbox& mailbox, bool first, int worker, int workers,
                          int slices, bool claims, int counter) {
