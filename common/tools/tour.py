@@ -142,7 +142,7 @@ class Tour:
         table = self.out / f"{name}.counts.csv"
         result, remark = self.results(program, table, "emu", [["--check"], ["--bench"]], "--counts-csv")
         where = " (no emulator here)" if result == "not run" else " on the emulator"
-        return line | {"check": result + where + remark} | self.counts(table, result)
+        return line | {"check": result + where + remark} | counts(table, result)
 
     def results(self, program, table, device, commands, option):
         """Runs a program's commands, which append to a table; returns how they ended and a remark, if any."""
@@ -181,18 +181,6 @@ class Tour:
             cells["decode us"] = f"{float(decode['us_median']):.1f}"
         return cells
 
-    def counts(self, table, result):
-        """Columns from what the emulator counted on the smoke set, for 1000 useful FLOP."""
-        cells = dict.fromkeys(COUNTS, "-")
-        if result != "passed" or not table.exists():
-            return cells
-        with open(table, newline="") as file:
-            found = {row["counter"]: int(row["value"]) for row in csv.DictReader(file)}
-        kiloflop = found["useful_multiply_adds"] / 500
-        for column, counters in COUNTS.items():
-            cells[column] = f"{sum(found[each] for each in counters) / kiloflop:.4g}"
-        return cells
-
     def figures(self):
         """Draws the figures if what they are made of has changed; returns what went wrong, if anything."""
         if not self.plot_python:
@@ -207,6 +195,19 @@ class Tour:
             if code:
                 return f"NOT DRAWN: plots/plot.py ended with {code}"
         return ""
+
+
+def counts(table, result):
+    """Columns from what the emulator counted on the smoke set, for 1000 useful FLOP."""
+    cells = dict.fromkeys(COUNTS, "-")
+    if result != "passed" or not table.exists():
+        return cells
+    with open(table, newline="") as file:
+        found = {row["counter"]: int(row["value"]) for row in csv.DictReader(file)}
+    kiloflop = found["useful_multiply_adds"] / 500
+    for column, counters in COUNTS.items():
+        cells[column] = f"{sum(found[each] for each in counters) / kiloflop:.4g}"
+    return cells
 
 
 def print_tables(lines):

@@ -22,6 +22,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "common" / "tools"))
+import tour  # noqa: E402
 PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what was built, maybe not everything
 
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
@@ -223,6 +225,13 @@ class Lessons(EveryCase):
     def test_root_readme_has_the_ladder(self):
         text = read(ROOT / "README.md")
         self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
+
+    def test_root_readme_prints_what_tour_prints(self):  # on the emulator, of what was counted last
+        lines = read(ROOT / "README.md").split("\n")
+        for table in sorted((ROOT / "plots" / "data" / "emulator").glob("*.csv")):
+            cells = list(tour.counts(table, "passed").values())
+            shown = [line.split()[-len(cells):] for line in lines if line.startswith(table.stem + " ")]
+            self.expect(shown == [cells], "README.md: of", table.stem, "tour prints", cells, "and not", shown)
 
 
 class Texts(EveryCase):
