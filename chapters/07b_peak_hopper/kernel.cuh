@@ -37,7 +37,7 @@ struct Problem {
   int groups, n, k;
   Ideas ideas;
   int rows_each;       // of every group, the host guesses; 0: it does not
-  int share_each = 0;  // then: rows of a tile
+  Share share_each{};  // then: how these are shared out
   int counter = 0;     // for the claims of this launch
 };
 
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     __syncthreads();
   }
   const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
-  Schedule<BM, BN> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
+  Schedule<C> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
   // [guess]
   Tile guess;
   if (problem.rows_each > 0) guess = schedule.guess(worker, problem.rows_each, problem.share_each);
@@ -191,7 +191,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       right = schedule.all_have(problem.rows_each);
       // One of these warps then finds the tiles of the cluster.
       if (loads_a && rank == 0 && !(right && one_each)) {
-        hand_out<BLOCKS>(schedule, mailbox, !right, worker, workers, k_tiles, ideas.claims, problem.counter);
+        hand_out(schedule, mailbox, right ? problem.rows_each : 0, worker, workers, k_tiles, ideas.claims,
+                 problem.counter);
       }
     } else {
       right = schedule.all_have(problem.rows_each);

@@ -21,7 +21,7 @@ namespace chapter {
 inline const std::vector<gg::Idea> IDEAS = {
     {"multicast", "pairs of blocks load a slice of A once for both"},
     {"overlap", "half of a tall tile is stored under the next one's products"},
-    {"tail", "the last tiles are cut so that all workers have a part"},
+    {"tail", "the last round of tiles is filled: a row of tiles more, or tiles in parts"},
     {"shares", "a group's rows are shared out equally over its tiles"},
     {"bands", "tiles in bands of 8 rows, for the L2"},
     {"narrow", "tiles with few rows multiply and load only those"},
@@ -101,9 +101,10 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
   }
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SHARED_BYTES));
   if (problem.rows_each > 0) {
+    const int steps = (problem.rows_each + STEP - 1) / STEP;
     const int tiles_m = (problem.rows_each + C::BM - 1) / C::BM;
-    problem.share_each =
-        problem.ideas.shares ? round_up((problem.rows_each + tiles_m - 1) / tiles_m, STEP) : C::BM;
+    problem.share_each = {C::BM};
+    if (problem.ideas.shares) problem.share_each = {steps / tiles_m * STEP, steps % tiles_m};
   }
   problem.counter = next_counter();
   cudaLaunchAttribute attributes[2] = {};

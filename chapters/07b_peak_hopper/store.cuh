@@ -20,9 +20,8 @@
 
 namespace chapter {
 
-constexpr int ROW_BYTES = 128;  // of every swizzled box in shared memory
-constexpr int CHUNK = 32;       // rows of a box of D
-constexpr int HALF = 128;       // rows that a warpgroup's part of shared memory holds
+constexpr int CHUNK = 32;  // rows of a box of D
+constexpr int HALF = 128;  // rows that a warpgroup's part of shared memory holds
 
 template <class D>
 __device__ uint32_t pack(float low, float high) {

@@ -43,28 +43,27 @@ INSTANTIATE_TEST_SUITE_P(Built, ChapterInOrder, testing::ValuesIn(every_order())
   return info.param.chapter + "_" + order[0] + order.substr(2);
 });
 
-class ChapterOnEmulator : public testing::TestWithParam<std::string> {
- protected:
-  // Words for the emulator; what was counted of the set that the words choose, by counter.
-  static std::map<std::string, uint64_t> counted(const Folder& folder, const Words& more) {
-    const Outcome outcome = run_chapter(
-        GetParam(), with({"--device", "emu", "--bench", "--counts-csv", folder.at("x.csv")}, more));
-    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-    EXPECT_EQ(outcome.out.find("TFLOP/s"), std::string::npos) << outcome.out;
-    EXPECT_NE(outcome.out.find("count  "), std::string::npos) << outcome.out;
-    std::map<std::string, uint64_t> counts;
-    std::istringstream lines(text_of(folder.at("x.csv")));
-    std::string line;
-    std::getline(lines, line);
-    EXPECT_EQ(line, "chapter,set,order,counter,value");
-    while (std::getline(lines, line)) {
-      const size_t value = line.rfind(',') + 1, counter = line.rfind(',', value - 2) + 1;
-      counts[line.substr(0, counter) + line.substr(counter, value - 1 - counter)] =
-          std::stoull(line.substr(value));
-    }
-    return counts;
+class ChapterOnEmulator : public testing::TestWithParam<std::string> {};
+
+// Words for the emulator; what was counted of the set that the words choose, by counter.
+std::map<std::string, uint64_t> counted(const std::string& id, const Folder& folder, const Words& more) {
+  const Outcome outcome =
+      run_chapter(id, with({"--device", "emu", "--bench", "--counts-csv", folder.at("x.csv")}, more));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.out.find("TFLOP/s"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("count  "), std::string::npos) << outcome.out;
+  std::map<std::string, uint64_t> counts;
+  std::istringstream lines(text_of(folder.at("x.csv")));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "chapter,set,order,counter,value");
+  while (std::getline(lines, line)) {
+    const size_t value = line.rfind(',') + 1, counter = line.rfind(',', value - 2) + 1;
+    counts[line.substr(0, counter) + line.substr(counter, value - 1 - counter)] =
+        std::stoull(line.substr(value));
   }
-};
+  return counts;
+}
 
 TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   const char* rows = wants_equal_groups(GetParam()) ? "128" : "70";
@@ -99,7 +98,7 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
   const std::string smoke = GetParam() + "," + set.set + ",0:fair,", own = GetParam() + ",own,3:skew,";
   const uint64_t m = uint64_t(set.m_total()), n = uint64_t(set.n[0]), k = uint64_t(set.k[0]),
                  not_empty = uint64_t(set.groups() - std::count(set.m.begin(), set.m.end(), 0));
-  auto counts = counted(folder, {});
+  auto counts = counted(GetParam(), folder, {});
   EXPECT_EQ(counts[smoke + "useful_multiply_adds"], m * n * k);
   EXPECT_GE(counts[smoke + "multiply_adds"], counts[smoke + "useful_multiply_adds"]);
   EXPECT_GT(counts[smoke + "instructions"], 0u);
@@ -113,11 +112,11 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
   const size_t rows = counts.size();
 
   const SmallProblem problem = small_problem(GetParam());
-  counts = counted(folder, with(problem.words(), {"--order", "3:skew"}));
+  counts = counted(GetParam(), folder, with(problem.words(), {"--order", "3:skew"}));
   EXPECT_EQ(counts[own + "useful_multiply_adds"],
             uint64_t(problem.m_total) * uint64_t(problem.n * problem.k));
   EXPECT_EQ(counts.size(), 2 * rows) << "the rows before are kept";
-  EXPECT_EQ(counted(folder, {}).size(), 2 * rows);
+  EXPECT_EQ(counted(GetParam(), folder, {}).size(), 2 * rows);
 }
 
 TEST_P(ChapterOnEmulator, LeavesOutWhatNeedsAGpu) {
@@ -158,6 +157,31 @@ TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
     expect_same_files(fair, skew);
     expect_same_files(fair, other);
     expect_same_files(fair, in_turn);
+  }
+}
+
+// Five pairs of blocks for 18 tiles: three rounds, and three tiles are left over. A row of tiles more, so 20
+// less tall tiles, is four full rounds.
+TEST(ChaptersThatPlanTheirEnd, FillTheLastRoundAndGiveTheSameBits) {
+  for (const std::string& id : built_chapters()) {
+    const Words ideas = listed(id, "ideas");
+    if (std::find(ideas.begin(), ideas.end(), "tail") == ideas.end()) continue;
+    SCOPED_TRACE(id);
+    setenv("GG_EMU_MULTIPROCESSORS", "10", 1);
+    const Words problem = {"--tile", "256x128", "--groups", "3", "--m", "768", "--n", "512", "--k", "128"};
+    const Folder planned, skew, as_it_comes;
+    write_tensors(id, planned, with(problem, {"--device", "emu"}));
+    write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
+    write_tensors(id, as_it_comes, with(problem, {"--device", "emu", "--off", "tail"}));
+    const Folder counts;
+    const std::string wgmma = id + ",own,0:fair,instructions_wgmma";
+    const uint64_t in_20 = counted(id, counts, problem)[wgmma],
+                   in_18 = counted(id, counts, with(problem, {"--off", "tail"}))[wgmma];
+    unsetenv("GG_EMU_MULTIPROCESSORS");
+    expect_same_files(planned, skew);
+    expect_same_files(planned, as_it_comes);
+    EXPECT_GT(in_18, 0u);
+    EXPECT_EQ(in_20 * 18, in_18 * 20);
   }
 }
 
