@@ -10,7 +10,7 @@
 namespace probe {
 namespace {
 
-constexpr int kThreads = 64, kResults = 10;
+constexpr int kThreads = 64, kResults = 11;
 
 // [probe]
 // Lane l shuffles by its own distance, in segments of 8 lanes. The lanes of `members` vote, match and add up.
@@ -40,6 +40,7 @@ __global__ void tell(const uint32_t* values, const uint32_t* by, uint32_t member
   asm volatile("match.any.sync.b32 %0, %1, %2;" : "=r"(r[7]) : "r"(x / 64), "r"(members));
   asm volatile("redux.sync.add.u32 %0, %1, %2;" : "=r"(r[8]) : "r"(x), "r"(members));
   asm volatile("redux.sync.max.s32 %0, %1, %2;" : "=r"(r[9]) : "r"(x - 128), "r"(members));
+  asm volatile("redux.sync.min.u32 %0, %1, %2;" : "=r"(r[10]) : "r"(x - 128), "r"(members));
 }
 // [/probe]
 
@@ -66,7 +67,8 @@ TEST_F(Warp, LanesTellEachOther) {
                                  1,
                                  0,
                                  0,
-                                 0};
+                                 0,
+                                 ~0u};
       int most = -1000;
       for (int l = 0; l < 32; ++l) {
         if (!(members >> l & 1)) continue;
@@ -75,6 +77,7 @@ TEST_F(Warp, LanesTellEachOther) {
         want[7] |= uint32_t(warp[l] / 64 == warp[lane] / 64) << l;
         want[8] += warp[l];
         most = std::max(most, int(warp[l]) - 128);
+        want[10] = std::min(want[10], warp[l] - 128);
       }
       want[9] = uint32_t(most);
       if (!(members >> lane & 1)) std::fill(want + 5, want + kResults, 7777);
