@@ -126,7 +126,7 @@ class TimedWay {
   std::vector<float> rounds_us_;
 };
 
-// Takes all ways through five rounds, then up to twelve within a tenth of the best through fifteen more. Each
+// Takes all ways through five rounds, then up to twelve within a tenth of the best through 45 more. Each
 // round has an order of its own: a way that always came behind an idle one would find a cooler device.
 inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
   cudaStream_t stream;
@@ -156,7 +156,7 @@ inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
   const float limit_us = 1.1f * timed[left.front()]->median_us();
   std::erase_if(left, [&](size_t i) { return timed[i]->median_us() > limit_us; });
   left.resize(std::min<size_t>(left.size(), 12));
-  run_rounds(15);
+  run_rounds(45);
 
   if (std::getenv("GG_PEER_VERBOSE")) {
     for (size_t i = 0; i < ways.size(); ++i) {
