@@ -139,11 +139,19 @@ TEST_P(ChapterOnEmulator, NamesTheBytesItNeedsAndThoseThatAreFree) {
   EXPECT_TRUE(one_line_with(outcome.err, " are free"));
 }
 
-// Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
-TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
+// The chapters that have an idea which --off takes.
+Words built_with(const std::string& idea) {
+  Words found;
   for (const std::string& id : built_chapters()) {
     const Words ideas = listed(id, "ideas");
-    if (std::find(ideas.begin(), ideas.end(), "claims") == ideas.end()) continue;
+    if (std::find(ideas.begin(), ideas.end(), idea) != ideas.end()) found.push_back(id);
+  }
+  return found;
+}
+
+// Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
+TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
+  for (const std::string& id : built_with("claims")) {
     SCOPED_TRACE(id);
     setenv("GG_EMU_MULTIPROCESSORS", "3", 1);
     const Words problem = {"--device",  "emu", "--tile", "32x128", "--m",
@@ -163,9 +171,7 @@ TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
 // Five pairs of blocks for 18 tiles: three rounds, and three tiles are left over. A row of tiles more, so 20
 // less tall tiles, is four full rounds.
 TEST(ChaptersThatPlanTheirEnd, FillTheLastRoundAndGiveTheSameBits) {
-  for (const std::string& id : built_chapters()) {
-    const Words ideas = listed(id, "ideas");
-    if (std::find(ideas.begin(), ideas.end(), "tail") == ideas.end()) continue;
+  for (const std::string& id : built_with("tail")) {
     SCOPED_TRACE(id);
     setenv("GG_EMU_MULTIPROCESSORS", "10", 1);
     const Words problem = {"--tile", "256x128", "--groups", "3", "--m", "768", "--n", "512", "--k", "128"};
