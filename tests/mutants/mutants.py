@@ -122,7 +122,7 @@ def attempts(program):
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
         # A warp that overtakes those who give back the slices of a wrong guess, likewise.
-        also += [pairs + ["300,33,3", "--k", "648", "--order", order] for order in ("3:skew", "7:skew")]
+        also += [pairs + ["300,33,3", "--k", "648", "--order", order] for order in ("3:skew", "4:skew", "7:skew")]
     if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
         problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
                      for tile, rows in (("32x128", "5,70,33"), ("64x128", "5,70,33"), ("256x128", "300,33"))]
