@@ -216,7 +216,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
     const auto a_desc0 = gg::ptx::wgmma_desc(a_addr, layout);
     const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
-    Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup);
+    // Nobody reads D here: it leaves the L2 before A and B.
+    const uint64_t policy = ideas.hints ? gg::ptx::evict_first_policy() : gg::ptx::evict_normal_policy();
+    Store<D, BM> store(&maps.d, d, n, stores + warpgroup * C::STORE_BYTES, 1 + warpgroup, policy);
     auto* const parts_sums = reinterpret_cast<float*>(stores + CONSUMERS * C::STORE_BYTES);
     Parts<BM> parts(rank, (slices + part - 1) / part, &parts_bars[warpgroup],
                     parts_sums + warpgroup * C::PARTS_BYTES / 4, 1 + warpgroup);

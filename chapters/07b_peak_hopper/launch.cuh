@@ -25,7 +25,7 @@ inline const std::vector<gg::Idea> IDEAS = {
     {"shares", "a group's rows are shared out equally over its tiles"},
     {"bands", "tiles in bands of 8 rows, for the L2"},
     {"narrow", "tiles with few rows multiply and load only those"},
-    {"hints", "what is read once leaves the L2 first"},
+    {"hints", "D, and an A that is read once, leave the L2 first"},
     {"pdl", "a launch begins while the one before ends"},
     {"claims", "who is done first has the next tile, not who is next in turn"},
     {"guess", "the first slices are asked for as if groups were equal, before the offsets are there"},

@@ -190,7 +190,8 @@ class Schedule {
   }
 
   // Within a group: bands of 8 rows of tiles, each column by column, so that the tiles under way at the same
-  // time need few different rows of A and of B. The first band has what is no multiple of 8.
+  // time need few different rows of A and of B. The first band has what is no multiple of 8. Every other band
+  // begins with the last column: what the one before read last of B is still in the L2.
   template <int (*DIVIDE)(int, int)>
   __device__ Tile within(int group, int begin, int rows, int in_group, int tiles_m, Share share) const {
     constexpr int BAND = 8;
@@ -201,11 +202,11 @@ class Schedule {
       if (behind >= 0) first = band + DIVIDE(behind, BAND * tiles_n_) * BAND, band = BAND;
     }
     const int in_band = in_group - first * tiles_n_;
-    const int tile_n = tiles_n_ == 1 ? 0 : DIVIDE(in_band, band);
-    const int tile_m = first + in_band - tile_n * band;
+    const int column = tiles_n_ == 1 ? 0 : DIVIDE(in_band, band), tile_m = first + in_band - column * band;
+    const bool turned = (first + BAND - 1) / BAND % 2;
     const int row0 = tile_m * share.rows + min(tile_m, share.taller) * STEP;
     const int height = share.rows + (tile_m < share.taller ? STEP : 0);
-    return {group, begin + row0, min(height, rows - row0), tile_n};
+    return {group, begin + row0, min(height, rows - row0), turned ? tiles_n_ - 1 - column : column};
   }
 
   __device__ void cut(int part, Tile& tile) const {

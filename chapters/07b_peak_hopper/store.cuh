@@ -43,13 +43,15 @@ class Store {
 
  public:
   // `shared`: HALF rows of 128 bytes, or BM if that is less, at a multiple of 1024. `barrier`: of its own.
-  __device__ Store(const CUtensorMap* d_map, D* d, int n, unsigned char* shared, int barrier)
+  // `policy`: of D, in the L2.
+  __device__ Store(const CUtensorMap* d_map, D* d, int n, unsigned char* shared, int barrier, uint64_t policy)
       : d_map_(d_map),
         d_(d),
         n_(n),
         shared_(shared),
         addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))),
-        barrier_(barrier) {}
+        barrier_(barrier),
+        policy_(policy) {}
 
   // A tile of up to 128 rows leaves at once. Of a taller one the first half is in shared memory then, the
   // other one in registers, packed in half as many; it leaves by `step` or `flush`. Before the next one:
@@ -161,7 +163,7 @@ class Store {
     if (thread() == 0) {
 #pragma unroll 1
       for (int box = 0; box < boxes; ++box) {
-        gg::ptx::tma_store_2d(d_map_, col0_, row0 + box * CHUNK, addr_ + box * CHUNK * ROW_BYTES);
+        gg::ptx::tma_store_2d(d_map_, col0_, row0 + box * CHUNK, addr_ + box * CHUNK * ROW_BYTES, policy_);
       }
       gg::ptx::bulk_commit_group();
     }
@@ -181,6 +183,7 @@ class Store {
   const unsigned char* shared_;
   uint32_t addr_;
   int barrier_;
+  uint64_t policy_;
   uint32_t packed_[TALL ? (BM - HALF) / 4 : 1];  // two rows of a column in a register
   int row0_ = 0, rows_ = 0, col0_ = 0, left_ = 0;
   bool stored_ = false;
@@ -191,7 +194,7 @@ class Store {
 template <int BM>
 class Store<float, BM> {
  public:
-  __device__ Store(const CUtensorMap*, float* d, int n, unsigned char*, int) : d_(d), n_(n) {}
+  __device__ Store(const CUtensorMap*, float* d, int n, unsigned char*, int, uint64_t) : d_(d), n_(n) {}
 
   __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
     const int lane = int(threadIdx.x) % 32, col = col0 + int(threadIdx.x) % 128 / 32 * 16 + lane / 4;

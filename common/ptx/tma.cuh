@@ -72,11 +72,16 @@ __device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMa
       : "memory");
 }
 
-// How the L2 is to keep what a load brings, once it is full: what is read once goes first.
-// createpolicy. Who: any thread. The policy as loads below take it.
+// How the L2 is to keep what a copy brings, once it is full: what nobody reads again goes first.
+// createpolicy. Who: any thread. The policy as copies below take it.
 __device__ inline uint64_t evict_first_policy() {
   uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline uint64_t evict_normal_policy() {  // as without one
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0;" : "=l"(policy));
   return policy;
 }
 __device__ inline uint64_t evict_last_policy() {
@@ -135,8 +140,18 @@ __device__ inline void tma_store_3d(const CUtensorMap* map, int c0, int c1, int 
       : "memory");
 }
 
-// cp.reduce.async.bulk.tensor: the same, but each element in global memory becomes the sum of itself and the
-// box's, one atomic addition each; the element type is the map's.
+// The same with a policy of the L2.
+__device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr,
+                                    uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::
+          "l"(map),
+      "r"(c0), "r"(c1), "r"(src_addr), "l"(policy)
+      : "memory");
+}
+
+// cp.reduce.async.bulk.tensor: the same as tma_store_2d, but each element in global memory becomes the sum of
+// itself and the box's, one atomic addition each; the element type is the map's.
 __device__ inline void tma_reduce_add_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(

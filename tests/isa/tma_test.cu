@@ -80,6 +80,24 @@ __global__ void load_with_policy(const __grid_constant__ CUtensorMap map_2d,
 }
 // [/policy]
 
+// [store_policy]
+// A box of its own for each block: block 0 evicts it first, 1 as usual, 2 last.
+__global__ void store_with_policy(const __grid_constant__ CUtensorMap map, const uint32_t* in) {
+  __shared__ __align__(1024) uint32_t words[256];
+  for (int i = int(threadIdx.x); i < 256; i += kThreads) words[i] = in[blockIdx.x * 256 + i];
+  gg::ptx::fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const uint64_t policy = blockIdx.x == 0   ? gg::ptx::evict_first_policy()
+                            : blockIdx.x == 1 ? gg::ptx::evict_normal_policy()
+                                              : gg::ptx::evict_last_policy();
+    gg::ptx::tma_store_2d(&map, 16, 8 * int(blockIdx.x) + 4, gg::ptx::shared_addr(words), policy);
+    gg::ptx::bulk_commit_group();
+    gg::ptx::bulk_wait_group<0>();
+  }
+}
+// [/store_policy]
+
 // Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place.
 __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool adds, const uint32_t* in) {
   __shared__ __align__(1024) uint32_t words[kWords];
@@ -340,6 +358,24 @@ TEST_F(Tma, LoadsWithAPolicyBringTheSame) {
     EXPECT_EQ(got[size_t(i)], inside ? numbers[size_t((slice * kRows + row) * kColumns + col)] : 0)
         << "block " << i / 256 << " word " << i % 256;
   }
+}
+
+TEST_F(Tma, StoresWithAPolicyLeaveTheSame) {
+  constexpr int kColumns = 40, kRows = 27;  // the boxes reach over both ends
+  std::vector<uint32_t> boxes(3 * 256), expected(kRows * kColumns);
+  for (size_t i = 0; i < boxes.size(); ++i) boxes[i] = uint32_t(i * 2654435761u) | 1;
+  const Array<uint32_t> in(boxes), data(expected);
+  store_with_policy<<<3, kThreads>>>(gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                                                          .data = data.get(),
+                                                          .dims = {kColumns, kRows},
+                                                          .stride_bytes = {kColumns * 4},
+                                                          .box = {32, 8}}),
+                                     in.get());
+  for (int i = 0; i < 3 * 256; ++i) {
+    const int row = 4 + i / 32, col = 16 + i % 32;
+    if (row < kRows && col < kColumns) expected[size_t(row * kColumns + col)] = boxes[size_t(i)];
+  }
+  EXPECT_EQ(data.read(), expected);
 }
 
 TEST_F(Tma, LoadsRoundToTf32) {
