@@ -124,6 +124,7 @@ class Run {
     };
     const bool emulated = device_.emulated;
     leave_out("--peer", emulated && !options_.peers.empty(), "libraries run on a GPU only");
+    leave_out("--sustained", emulated && options_.sustained, "the emulator takes no times");
     leave_out("--csv", emulated && !options_.csv.empty(),
               "the emulator counts (--counts-csv), it takes no times");
     leave_out("--counts-csv", !emulated && !options_.counts_csv.empty(), "counters come from the emulator");
@@ -295,7 +296,8 @@ class Run {
 
     for (int warm = 0; warm < 2 && !contestants.empty(); ++warm) {
       if (options_.tune && !warm) continue;
-      const std::vector<Timing> timings = time_contestants(contestants, warm ? 1 : int(sets.size()));
+      const std::vector<Timing> timings = time_contestants(
+          contestants, warm ? 1 : int(sets.size()), options_.sustained ? Rounds::sustained : Rounds::brief);
       for (size_t i = 0; i < timings.size(); ++i) {
         rows.push_back(row(shape, contestants[i].name, versions[i]));
         add_timing(rows.back(), shape, timings[i], warm);
@@ -309,6 +311,7 @@ class Run {
   }
 
   void load_peers() {
+    if (options_.sustained) setenv("GG_PEER_SUSTAINED", "1", 1);  // they choose as they are timed
     for (const std::string& peer : options_.peers) {
       try {
         peers_.push_back(load_peer(peer));

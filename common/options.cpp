@@ -41,6 +41,9 @@ const Option kOptions[] = {
      "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain, or another library by its path "
      "(libgg_peer_NAME.so, plots/peers), on the same data; needs a GPU",
      false},
+    {"sustained", "",
+     "time rounds of 30 ms, each behind 100 ms of the same: at the clock that a kernel's own power allows",
+     false},
     {"csv", "FILE", "append one row per measurement; the emulator makes none", false},
     {"counts-csv", "FILE", "append one row per set and counter of the emulator; a GPU makes none", false},
     {"in", "DIR", "read a.npy, b.npy, offsets.npy (contract section 3)", false},
@@ -237,6 +240,8 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
       parse_order(value, options);
     } else if (name == "peer") {
       options.peers = split(value, ',');
+    } else if (name == "sustained") {
+      options.sustained = true;
     } else if (name == "csv") {
       options.csv = value;
     } else if (name == "counts-csv") {
@@ -335,6 +340,7 @@ std::string kernel_name(const Chapter& chapter, const Options& options, Tile til
   if (!chapter.b_layouts.empty() && options.b_layout != chapter.b_layouts[0])
     name += format(" b=%s", layout_name(options.b_layout));
   if (options.shared_b) name += " shared-b";
+  if (options.sustained) name += " sustained";
   return name;
 }
 

@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> peers;
   std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
+  bool sustained = false;  // how rounds are timed: common/timer.h
   Formats formats;
   bool other_d = false;  // D is not of the type that A and B give by default
   bool wide_offsets = false, shared_b = false;

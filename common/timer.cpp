@@ -13,6 +13,7 @@
 #include <numeric>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "common/check.h"
 
@@ -20,13 +21,24 @@ namespace gg {
 namespace {
 
 constexpr double kGraphBelowUs = 200;  // launches shorter than this are replayed from a graph
-constexpr double kRoundUs = 3000;      // what one round of one contestant should last
-constexpr double kBudgetUs = 1200000;  // what all rounds of one contestant may last
-// At the power limit rounds differ by 7 %, so medians of 41 by 0.7 %: too much between kernels as quick.
-constexpr int kLeastRounds = 5, kMostRounds = 121;
-constexpr double kSettleUs =
-    300000;  // untimed rounds before, until clocks and power are those of sustained work
+constexpr double kBatchUs = 3000;      // what the launches of a graph should last
 constexpr int kMostLaunchesInGraph = 512;
+constexpr double kBudgetUs = 1500000;  // what all rounds of one contestant may last
+constexpr int kLeastRounds = 5;
+constexpr double kWarmUpUs =
+    300000;  // untimed rounds before, until clocks and power are those of sustained work
+
+struct RoundLengths {
+  double settle_us, timed_us;  // what is run before, and what is timed
+  int most;
+};
+RoundLengths lengths_of(Rounds rounds) {
+  // At the power limit rounds of 3 ms differ by 7 %, so medians of 41 by 0.7 %: too much between kernels as
+  // quick.
+  if (rounds == Rounds::brief) return {0, 3000, 121};
+  // An H200's clock stands still for 20 ms after another kernel, and has settled after 60 to 100.
+  return {100000, 30000, 11};
+}
 
 struct Stream {
   cudaStream_t stream = nullptr;
@@ -58,41 +70,50 @@ struct Stream {
   }
 };
 
-// One contestant's round: some launches, directly or from a graph.
-class Round {
+// One contestant's rounds: batches of launches, directly or from a graph.
+class Turns {
  public:
-  Round(const Contestant& contestant, int sets, Stream& stream)
+  Turns(const Contestant& contestant, int sets, RoundLengths lengths, Stream& stream)
       : contestant_(contestant), sets_(sets), stream_(stream) {
-    launches_ = 1;
     const auto nothing = [] {};
-    stream_.time([&] { direct(); }, nothing);  // module loading and the like
-    const double once = stream_.time([&] { direct(); }, nothing);
-    launches_ = std::clamp(int(kRoundUs / std::max(once, 0.5)), 1, kMostLaunchesInGraph);
-    if (launches_ > 1) launches_ = (launches_ + sets - 1) / sets * sets;
+    stream_.time([&] { launch(1); }, nothing);  // module loading and the like
+    const double once = stream_.time([&] { launch(1); }, nothing);
+    batch_ = std::clamp(int(kBatchUs / std::max(once, 0.5)), 1, kMostLaunchesInGraph);
+    if (batch_ > 1) batch_ = (batch_ + sets - 1) / sets * sets;
     if (once < kGraphBelowUs) record();
-    const double round = stream_.time([&] { run(); }, nothing);
-    rounds = std::clamp(int(kBudgetUs / std::max(round, 1.0)), kLeastRounds, kMostRounds);
+    const double batch_us = std::max(1.0, stream_.time([&] { run(1); }, nothing));
+    to_settle_ = int(std::ceil(lengths.settle_us / batch_us));
+    to_time_ = std::max(1, int(lengths.timed_us / batch_us));
+    rounds = std::clamp(int(kBudgetUs / ((to_settle_ + to_time_) * batch_us)), kLeastRounds, lengths.most);
   }
 
-  void run() {
-    if (graph_) {
-      GG_CHECK(cudaGraphLaunch(graph_.get(), stream_.stream));
-    } else {
-      direct();
-    }
+  void settle() { run(to_settle_); }
+  // Microseconds per launch; `meanwhile` runs on the host.
+  template <class Meanwhile>
+  double time(const Meanwhile& meanwhile) {
+    return stream_.time([&] { run(to_time_); }, meanwhile) / launches();
   }
-  int launches() const { return launches_; }
+  int launches() const { return to_time_ * batch_; }  // timed in a round
   int rounds = 0;
 
  private:
-  void direct() {
-    for (int i = 0; i < launches_; ++i) contestant_.launch(next_++ % sets_, stream_.stream);
+  void run(int batches) {
+    for (int i = 0; i < batches; ++i) {
+      if (graph_) {
+        GG_CHECK(cudaGraphLaunch(graph_.get(), stream_.stream));
+      } else {
+        launch(batch_);
+      }
+    }
+  }
+  void launch(int times) {
+    for (int i = 0; i < times; ++i) contestant_.launch(next_++ % sets_, stream_.stream);
   }
   void record() {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;
     GG_CHECK(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal));
-    direct();
+    launch(batch_);
     GG_CHECK(cudaStreamEndCapture(stream_.stream, &graph));
     GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
     GG_CHECK(cudaGraphDestroy(graph));
@@ -100,8 +121,9 @@ class Round {
   }
 
   const Contestant& contestant_;
-  int sets_, launches_ = 1, next_ = 0;
+  int sets_, next_ = 0;
   Stream& stream_;
+  int batch_, to_settle_, to_time_;  // launches; batches
   std::shared_ptr<CUgraphExec_st> graph_;
 };
 
@@ -120,33 +142,36 @@ void set_percentiles(Timing& timing, std::vector<double> samples) {
 
 }  // namespace
 
-std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets) {
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds kind) {
   Stream stream;
-  std::vector<std::unique_ptr<Round>> rounds;
-  int count = kMostRounds;
+  std::vector<std::unique_ptr<Turns>> turns;
+  const RoundLengths lengths = lengths_of(kind);
+  int rounds = lengths.most;
   for (const Contestant& contestant : contestants) {
-    rounds.push_back(std::make_unique<Round>(contestant, sets, stream));
-    count = std::min(count, rounds.back()->rounds);
+    turns.push_back(std::make_unique<Turns>(contestant, sets, lengths, stream));
+    rounds = std::min(rounds, turns.back()->rounds);
   }
-  for (double settled = 0; settled < kSettleUs;) {
-    for (const auto& round : rounds) settled += stream.time([&] { round->run(); }, [] {});
+  for (double spent = 0; spent < kWarmUpUs;) {
+    for (const auto& turn : turns) spent += turn->time([] {}) * turn->launches();
   }
   std::vector<Timing> timings(contestants.size());
   std::vector<std::vector<double>> samples(contestants.size());
   // Each round has an order of its own: who always came behind an idle one would find a cooler device.
-  std::vector<size_t> order(rounds.size());
+  std::vector<size_t> order(turns.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::mt19937 random(1);
-  for (int r = 0; r < count; ++r) {
+  size_t before = turns.size();  // who ran before
+  for (int r = 0; r < rounds; ++r) {
     std::shuffle(order.begin(), order.end(), random);
     for (const size_t i : order) {
       const auto observe = [&] {
-        if (r != 0 && r != count - 1) return;
+        if (r != 0 && r != rounds - 1) return;
         const DeviceState state = device_state();
         (r == 0 ? timings[i].clock_mhz : timings[i].clock_after_mhz) = state.clock_mhz;
         timings[i].power_w = state.power_w;
       };
-      samples[i].push_back(stream.time([&] { rounds[i]->run(); }, observe) / rounds[i]->launches());
+      if (i != std::exchange(before, i)) turns[i]->settle();
+      samples[i].push_back(turns[i]->time(observe));
     }
   }
   for (size_t i = 0; i < samples.size(); ++i) set_percentiles(timings[i], samples[i]);

@@ -23,9 +23,15 @@ struct Timing {  // microseconds per launch
   double power_w = 0;
 };
 
+// A GPU at its power limit sets its clock by what it drew in the last tenth of a second. Brief rounds, of 3
+// ms, all have the clock that they draw together: who needs fewer clocks wins. A sustained one, of 30 ms,
+// comes behind 100 ms of the same contestant, which has the clock that its own power allows: who needs fewer
+// joules wins.
+enum class Rounds { brief, sustained };
+
 // Launches rotate through `sets` buffer sets (1: warm). Launches shorter than 200 us are recorded into graphs
 // of many, so that the host's launch rate does not show.
-std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets);
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds rounds);
 // One launch at a time after a pause, so that neither heat nor the power limit has lowered the clock: for
 // ceilings.
 Timing time_rested(const Contestant& contestant);

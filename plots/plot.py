@@ -364,13 +364,15 @@ class Data:
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = devices.most_common(1)[0][0] if devices else ""
         self.others = sorted(set(devices) - {self.device})
-        self.rows = results.newest(row for row in first if row.device == self.device)
-        self.extra = results.newest(row for rows in others for row in rows)
+        rows = results.newest(row for row in first if row.device == self.device)
+        self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
+        self.sustained = [row for row in rows if row.sustained]
+        self.extra = results.newest(row for rows in others for row in rows if not row.sustained)
         self.chapters = chapters
         self.counts = {}
         for directory in directories:
             self.counts |= results.read_counts(directory)
-        for row in self.rows + self.extra:
+        for row in rows + self.extra:
             row.variant = results.variant(row, chapters)
 
     def of(self, name):

@@ -7,7 +7,8 @@
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's README between <!-- ncu --> and <!-- /ncu -->, what
 switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the set peers between
-<!-- peers --> and <!-- /peers -->; the rest of a README is left as it is.
+<!-- peers --> and <!-- /peers -->, and as --sustained times them between <!-- sustained --> and <!-- /sustained -->;
+the rest of a README is left as it is.
 """
 
 import argparse
@@ -207,8 +208,8 @@ def percent(number):
 
 
 def ideas_table(data, chapter):
-    """Warm times with everything, and with one idea switched off (--off)."""
-    rows = [row for row in data.rows if row.chapter == chapter.id and row.set in ("peers", "prefill", "decode", "own")
+    """Warm times with everything, and with one idea switched off (--off); sustained, for each was run by itself."""
+    rows = [row for row in data.sustained if row.chapter == chapter.id and row.set in ("peers", "prefill", "decode", "own")
             and row.format == "bf16" and not row.peer and row.warm and row.timed]
     ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
     lines, shown = [], []
@@ -223,7 +224,7 @@ def ideas_table(data, chapter):
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
     return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
-        "Timed one after the other, or on another card: less than 3 % may be that.\n" \
+        "All `--sustained`, each at its own clock; between two of a problem 1 % may be chance.\n" \
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
@@ -232,10 +233,10 @@ def named(row):
     return f"{row.peer} ({row.version})".replace(" ()", "")
 
 
-def peers_table(data, chapter, references):
+def peers_table(rows, chapter, references=()):
     """Ours and the fastest library on the set peers, warm. A library that was not run on a problem may have a
     figure of another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
-    mine = [row for row in data.rows if row.chapter == chapter.id and row.set == "peers"
+    mine = [row for row in rows if row.chapter == chapter.id and row.set == "peers"
             and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     rates = [row.roof_tflops for row in mine if row.roof_kind == "matrix" and row.roof_tflops]
     lines, shown, entered = [], [], {}
@@ -253,7 +254,7 @@ def peers_table(data, chapter, references):
 
         shape = [str(number) for number in problem[1]]
         absent = [(float(r["us_median"]) * float(r["cublas_8192_tflops"]) / rates[-1], r["peer"])
-                  for r in references if rates and r["device"] == data.device
+                  for r in references if rates and r["device"] == ours.device
                   and [r[column] for column in "groups m_total m_max n k".split()] == shape
                   and not any(row.peer == r["peer"] for row in found.values())]
         fastest, cold = best(True), found.get(("", "", False))
@@ -274,12 +275,16 @@ def peers_table(data, chapter, references):
         return "Nothing is measured yet."
     head = ["problem", "ours, µs", "TFLOP/s", "best library, µs", "by", "ratio", "ratio cold",
             "not run here", "clock, power"]
+    scales = any(line[7] for line in lines)
+    if not scales:
+        for line in [head, *lines]:
+            del line[7]
     text = table(head, 1, lines) + "\n\nRatio: the library's time over ours, warm; more than 1 is a row won."
     if entered:
         text += "\nLibraries timed: " + ", ".join(
             name + (f" on {len(problems)} of {len(lines)}" if len(problems) < len(lines) else "")
             for name, problems in sorted(entered.items())) + "."
-    if any(line[7] for line in lines):
+    if scales:
         text += "\nScaled: a library's time of another day, times what cuBLAS made of 8192³ on that day, over " \
             f"{rates[-1]:.0f} TFLOP/s in this run."
     return f"{text}\n{provenance(sorted(shown, key=lambda row: row.date))}."
@@ -342,7 +347,8 @@ def main():
         for chapter in data.chapters:
             fill(chapter.readme, chapter_table(data, chapter))
             fill(chapter.readme, ideas_table(data, chapter), "ideas", optional=True)
-            fill(chapter.readme, peers_table(data, chapter, references), "peers", optional=True)
+            fill(chapter.readme, peers_table(data.rows, chapter, references), "peers", optional=True)
+            fill(chapter.readme, peers_table(data.sustained, chapter), "sustained", optional=True)
             fill(chapter.readme, counts_table(data, chapter), "counts", optional=True)
         return 0 if plot.draw(data, plots / "figures") else 1
     except BadData as error:

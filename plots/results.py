@@ -53,6 +53,7 @@ def read_rows(directory):
             row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
+            row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/timer.h
             row.timed = row.ok and row.us_median is not None
             # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.
             row.intensity = 1000 * row.tflops / row.gbytes_per_s if row.timed and row.gbytes_per_s else None
@@ -90,7 +91,7 @@ def newest(rows):
 def variant(row, chapters):
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
     default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "")
-    return "" if row.peer else " ".join(word for word in row.kernel.split()[1:] if word != default)
+    return "" if row.peer else " ".join(w for w in row.kernel.split()[1:] if w not in (default, "sustained"))
 
 
 def cold_if_any(rows):

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What the peers written in CUDA share: errors as sentences, memory that frees itself, and the choice of the
-// fastest of several ways to run a problem. Two variables of the environment are read:
+// fastest of several ways to run a problem. Three variables of the environment are read:
 //   GG_PEER_CHOICE=TEXT   only ways whose name contains TEXT
 //   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
+//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, common/timer.h
 #pragma once
 
 #include <cuda_runtime.h>
@@ -82,6 +83,7 @@ class TimedWay {
     way.launch(stream);  // the first one loads the kernel
     const float first_us = time_us([&] { way.launch(stream); });
     launches_ = std::clamp(int(500 / std::max(first_us, 1.0f)), 3, 50);
+    replays_in_ms_ = 1000 / std::max(first_us * float(launches_), 1.0f);
     cudaGraph_t graph = nullptr;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     for (int i = 0; i < launches_; ++i) way.launch(stream);
@@ -96,9 +98,13 @@ class TimedWay {
     cudaEventDestroy(end_);
   }
 
-  void run_round() {
-    rounds_us_.push_back(time_us([&] { check(cudaGraphLaunch(replay_, stream_), "cudaGraphLaunch"); }) /
-                         float(launches_));
+  void run_round(int settle_ms, int timed_ms) {
+    const auto replay = [&](int times) {
+      for (int i = 0; i < times; ++i) check(cudaGraphLaunch(replay_, stream_), "cudaGraphLaunch");
+    };
+    const int times = std::max(1, int(replays_in_ms_ * float(timed_ms)));
+    replay(int(replays_in_ms_ * float(settle_ms)));
+    rounds_us_.push_back(time_us([&] { replay(times); }) / float(launches_ * times));
   }
   void forget_rounds() { rounds_us_.clear(); }
   float median_us() const {
@@ -123,11 +129,13 @@ class TimedWay {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   cudaGraphExec_t replay_ = nullptr;
   int launches_ = 0;
+  float replays_in_ms_ = 0;
   std::vector<float> rounds_us_;
 };
 
-// Takes all ways through five rounds, then up to twelve within a tenth of the best through 45 more. Each
-// round has an order of its own: a way that always came behind an idle one would find a cooler device.
+// Takes all ways through five rounds, then up to twelve within a tenth of the best through 45 more; or, where
+// joules count, eight within a seventh through five rounds at their own clocks. Each round has an order of
+// its own: a way that always came behind an idle one would find a cooler device.
 inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -143,20 +151,25 @@ inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
   }
   if (left.empty()) throw std::runtime_error("none of its ways runs here");
   std::mt19937 random(1);
-  const auto run_rounds = [&](int rounds) {
+  const auto run_rounds = [&](int rounds, int settle_ms, int timed_ms) {
     for (const size_t i : left) timed[i]->forget_rounds();
     for (int round = 0; round < rounds; ++round) {
       std::shuffle(left.begin(), left.end(), random);
-      for (const size_t i : left) timed[i]->run_round();
+      for (const size_t i : left) timed[i]->run_round(settle_ms, timed_ms);
     }
     std::sort(left.begin(), left.end(),
               [&](size_t x, size_t y) { return timed[x]->median_us() < timed[y]->median_us(); });
   };
-  run_rounds(5);
-  const float limit_us = 1.1f * timed[left.front()]->median_us();
+  const bool sustained = std::getenv("GG_PEER_SUSTAINED");
+  run_rounds(5, 0, 0);
+  const float limit_us = (sustained ? 1.15f : 1.1f) * timed[left.front()]->median_us();
   std::erase_if(left, [&](size_t i) { return timed[i]->median_us() > limit_us; });
-  left.resize(std::min<size_t>(left.size(), 12));
-  run_rounds(45);
+  left.resize(std::min<size_t>(left.size(), sustained ? 8 : 12));
+  if (sustained) {
+    run_rounds(5, 100, 30);
+  } else {
+    run_rounds(45, 0, 0);
+  }
 
   if (std::getenv("GG_PEER_VERBOSE")) {
     for (size_t i = 0; i < ways.size(); ++i) {

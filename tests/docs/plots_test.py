@@ -196,9 +196,9 @@ class PlotsTest(unittest.TestCase):
     def test_ideas_and_libraries_of_a_chapter(self):
         path = "chapters/03_tensor_cores/README.md"
         with open(self.repo / path, "a") as readme:
-            readme.write("<!-- ideas -->\n<!-- /ideas -->\n<!-- peers -->\n<!-- /peers -->\n")
+            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers", "sustained"))
         self.run_tool(publish)
-        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 3)
+        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 4)
 
         def timed(m, us, **changed):
             return row("03_tensor_cores", "peers", m, 100, us_median=us, **dict(warm=1) | changed)
@@ -206,11 +206,15 @@ class PlotsTest(unittest.TestCase):
         one, two = [512] * 8, [900, 100]
         save(self.data / "all.csv", [
             timed(one, 10, roof_tflops=600, roof_kind="matrix", power_w=650.4, clock_after_mhz=1500),
-            timed(one, 11, kernel="grouped_gemm off=tail"), timed(one, 9.9, kernel="grouped_gemm off=pdl"),
-            timed(one, 99, kernel="grouped_gemm off=pdl b=kn"), timed(one, 77, kernel="grouped_gemm 64x64"),
+            timed(one, 8, kernel="grouped_gemm 128x64 sustained", power_w=700, clock_after_mhz=1400),
+            timed(one, 7.6, kernel="cublas_loop sustained", peer="cublas_loop"),
+            timed(one, 8.8, kernel="grouped_gemm off=tail sustained"), timed(one, 1, kernel="grouped_gemm off=tail"),
+            timed(one, 7.92, kernel="grouped_gemm off=pdl sustained"),
+            timed(one, 99, kernel="grouped_gemm off=pdl b=kn sustained"), timed(one, 77, kernel="grouped_gemm 64x64"),
             timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
             timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
-            timed(two, 20), timed(two, 30, kernel="grouped_gemm off=tail"),
+            timed(two, 20), timed(two, 22, kernel="grouped_gemm sustained"),
+            timed(two, 33, kernel="grouped_gemm off=tail sustained"),
             timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
             timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
             timed(two, 25, peer="cublas_loop"), timed(two, 36, peer="deepgemm", version="DeepGEMM 2.6.1", warm=0),
@@ -226,8 +230,9 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(self.cells(path, "µs warm"),
                          ["µs warm", "all ideas", "without `tail`", "without `pdl`"])
         text = (self.repo / path).read_text()
-        for line in ("| G=8 M=512 N=4096 K=7168 | 10.0 | 11.0 (+10.0 %) | 9.90 (−1.0 %) |",
-                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 30.0 (+50.0 %) | – |",
+        for line in ("| G=8 M=512 N=4096 K=7168 | 8.00 | 8.80 (+10.0 %) | 7.92 (−1.0 %) |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 22.0 | 33.0 (+50.0 %) | – |",
+                     "| G=8 M=512 N=4096 K=7168 | 8.00 | 100 | 7.60 | cublas_loop | 0.950 | – | 1400 MHz 700 W |",
                      "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 |  | "
                      "1500 MHz 650 W |",
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
