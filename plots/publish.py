@@ -224,7 +224,7 @@ def ideas_table(data, chapter):
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
     return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
-        "All `--sustained`, each at its own clock; between two of a problem 1 % may be chance.\n" \
+        "All `--sustained`, but not in turns: at the power limit less than 3 % may be the card's heat.\n" \
         f"{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
