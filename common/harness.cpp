@@ -271,7 +271,8 @@ class Run {
     }
   }
 
-  // Times the chapter and its peers on one problem; our warm median in us, 0 if the check failed.
+  // Times the chapter and its peers on one problem; our warm median in us, 0 if the check failed. With --off
+  // the chapter with all ideas is a contestant too: cards and days differ by more than an idea is worth.
   double time(const Shape& shape) {
     if (shape.flops() == 0) return 0;
     BufferSets sets = make_sets(shape);
@@ -279,19 +280,28 @@ class Run {
     std::vector<Contestant> contestants;
     std::vector<std::string> versions;
     const auto ours = [&](int set, cudaStream_t stream) { launch_(sets[size_t(set)]->problem(), stream); };
-    ++checked_;
+    std::map<std::string, bool> none_off;
+    for (const auto& [idea, off] : setup_.ideas_off) none_off[idea] = false;
+    const auto all_ideas = [&](int set, cudaStream_t stream) {
+      launch_(sets[size_t(set)]->problem().with_ideas(none_off), stream);
+    };
     std::vector<Row> rows;
     double ours_us = 0;
-    if (correct(*sets[0], [&](cudaStream_t stream) { ours(0, stream); })) {
-      contestants.push_back({"", ours});
-      versions.push_back("");
-    } else {
+    const auto enter = [&](const char* name, const auto& launch) {
+      ++checked_;
+      if (correct(*sets[0], [&](cudaStream_t stream) { launch(0, stream); })) {
+        contestants.push_back({name, launch});
+        versions.push_back("");
+        return;
+      }
       ++failed_;
       std::printf("time   %-8s FAILED its check on random data, so it is not timed: %s\n", shape.set.c_str(),
                   shape.describe().c_str());
-      rows.push_back(row(shape, "", ""));
+      rows.push_back(row(shape, name, ""));
       rows.back()["ok"] = "0";
-    }
+    };
+    enter("", ours);
+    if (!options_.off.empty()) enter(kAllIdeas, all_ideas);
     for (const auto& peer : peers_) add_peer(*peer, shape, sets, contestants, versions);
 
     for (int warm = 0; warm < 2 && !contestants.empty(); ++warm) {

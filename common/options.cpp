@@ -58,7 +58,7 @@ const Option kOptions[] = {
     {"blocks", "B", "resident blocks", true},
     {"tile", "MxN", "tile of D that a block computes", true},
     {"tile-k", "T", "columns of A, rows of B that a tile holds at a time; K must be a multiple", true},
-    {"off", "NAME[,NAME]", "switch ideas off, listed below, to see what each is worth", true},
+    {"off", "NAME[,NAME]", "switch ideas off, listed below; timed beside the chapter with all of them", true},
     {"b-layout", "nk|kn", "B as [G,N,K], K contiguous, or as [G,K,N], N contiguous", true},
     {"tune", "", "time every legal tile on each problem and print the table; needs a GPU", true},
     {"print-schedule", "", "print which block computes which tile; needs no GPU", true},
@@ -329,7 +329,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
 std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer) {
   std::string name = peer.empty() ? "grouped_gemm" : peer;
   bool other_d = options.other_d;
-  if (peer.empty()) {  // how the chapter solves the problem: a library does not know
+  if (peer.empty() || peer == kAllIdeas) {  // how the chapter solves the problem: a library does not know
     if (tile.m) name += format(" %dx%d", tile.m, tile.n);
     if (options.tile_k) name += format(" tile-k=%d", options.tile_k);
     if (!options.off.empty()) name += " off=" + join(options.off, "+");

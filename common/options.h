@@ -45,6 +45,9 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
 std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats);
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats);
 
+// What stands for a peer's name where --off has the chapter with all ideas timed beside the one without some.
+constexpr const char* kAllIdeas = "all_ideas";
+
 // The kernel column of results: a chapter's grouped_gemm with its tile, or a library's call, and what the
 // reader asked for beyond the defaults, by which figures and tables tell rows apart.
 std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer);

@@ -116,6 +116,12 @@ bool Problem::is_off(const char* idea) const {
   return found->second;
 }
 
+Problem Problem::with_ideas(const std::map<std::string, bool>& off) const {
+  Problem other = *this;
+  other.ideas_off_ = &off;
+  return other;
+}
+
 std::string Formats::name() const {
   return a == b ? format_info(a).name : format("%s,%s", format_info(a).name, format_info(b).name);
 }

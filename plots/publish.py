@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
 from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, best_peer, provenance,  # noqa: E402
-                     read_chapters, read_counts, read_csv, smoke_counts)
+                     read_chapters, read_counts, read_csv, smoke_counts, told)
 
 NONE = "–"
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
@@ -212,20 +212,24 @@ def ideas_table(data, chapter):
     rows = [row for row in data.sustained if row.chapter == chapter.id and row.set in ("peers", "prefill", "decode", "own")
             and row.format == "bf16" and not row.peer and row.warm and row.timed]
     ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
-    lines, shown = [], []
+    lines, shown, in_turns = [], [], True
     for problem, found in problems_of(rows).items():
         ours, without = found.get(("", "", True)), [found.get(("", f"off={idea}", True)) for idea in ideas]
         if ours and any(without):
             shown += [ours, *filter(None, without)]
-            lines.append([title_of(problem), value(ours, "us_median"),
-                          *(f"{value(row, 'us_median')} ({percent(row.us_median / ours.us_median - 1)})"
-                            if row else NONE for row in without)])
+            cells = [NONE] * len(ideas)
+            for at, row in enumerate(without):
+                if row:
+                    beside = data.all_ideas.get(told(row), ours)
+                    in_turns = in_turns and beside is not ours
+                    cells[at] = f"{value(row, 'us_median')} ({percent(row.us_median / beside.us_median - 1)})"
+            lines.append([title_of(problem), value(ours, "us_median"), *cells])
     if not lines:
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
+    how = "in turns" if in_turns else "but not in turns: at the power limit less than 3 % may be the card's heat"
     return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
-        "All `--sustained`, but not in turns: at the power limit less than 3 % may be the card's heat.\n" \
-        f"{provenance(sorted(shown, key=lambda row: row.date))}."
+        f"All `--sustained`, {how}.\n{provenance(sorted(shown, key=lambda row: row.date))}."
 
 
 def named(row):

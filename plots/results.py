@@ -16,6 +16,7 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
                "date").split(",")  # of plots/ncu_counts.py
 # plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
+ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
 
@@ -86,6 +87,11 @@ def newest(rows):
     """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
     latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
     return sorted(latest.values(), key=lambda row: row.date)
+
+
+def told(row):
+    """What tells the rows apart that one run made of one chapter: with --off there are two, of one key."""
+    return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
 
 
 def variant(row, chapters):

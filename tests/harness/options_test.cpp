@@ -235,6 +235,7 @@ TEST(KernelName, SaysWhatWasAskedForBeyondTheDefaults) {
   EXPECT_EQ(name(all, "", {128, 64}), "grouped_gemm 128x64 tile-k=16 off=multicast+overlap d=bf16 b=kn");
   EXPECT_EQ(name(all, "cublas_loop", {128, 64}), "cublas_loop b=kn");
   EXPECT_EQ(name({}, "cublas_loop"), "cublas_loop d=f32");
+  EXPECT_EQ(name({"--off", "overlap"}, kAllIdeas, {128, 64}), "all_ideas 128x64 off=overlap");
   EXPECT_EQ(name({"--sustained"}), "grouped_gemm sustained");
   EXPECT_EQ(name({"--sustained"}, "cublas_loop"), "cublas_loop d=f32 sustained");
 }

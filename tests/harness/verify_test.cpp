@@ -165,6 +165,9 @@ TEST(Ideas, AreOnUnlessSwitchedOffAndMustBeListed) {
   const Buffers buffers(*machine, setup, {{4}, {8}, {8}});
   EXPECT_TRUE(buffers.problem().is_off("multicast"));
   EXPECT_FALSE(buffers.problem().is_off("overlap"));
+  const std::map<std::string, bool> none_off = {{"multicast", false}, {"overlap", false}};
+  EXPECT_FALSE(buffers.problem().with_ideas(none_off).is_off("multicast"));
+  EXPECT_TRUE(buffers.problem().is_off("multicast"));
   const auto error = testing_gg::error_of([&] { buffers.problem().is_off("overlapp"); });
   ASSERT_TRUE(error);
   EXPECT_NE(std::string(error->what()).find("'overlapp'"), std::string::npos) << error->what();

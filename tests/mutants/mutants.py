@@ -131,6 +131,7 @@ def attempts(program):
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
         problems += [parts + ["64", "--groups", "6", "--k", k] for k in ("8", "648")]
         problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
+        also += [parts + ["5,70,33", "--k", "3592", "--order", order] for order in ("3:skew", "4:skew")]  # as above
     return [words + ["--order", order] for order in orders for words in problems] + also
 
 
