@@ -365,10 +365,10 @@ class Data:
         self.device = devices.most_common(1)[0][0] if devices else ""
         self.others = sorted(set(devices) - {self.device})
         rows = results.newest(row for row in first if row.device == self.device)
-        timed_once = [row for row in rows if row.peer != results.ALL_IDEAS]
-        self.rows = [row for row in timed_once if not row.sustained]  # figures and most tables are made of these
-        self.sustained = [row for row in timed_once if row.sustained]
-        self.all_ideas = {results.told(row): row for row in rows if row.peer == results.ALL_IDEAS}
+        self.all_ideas = {results.told(row): row for row in rows if row.peer == results.ALL_IDEAS and row.timed}
+        rows = [row for row in rows if row.peer != results.ALL_IDEAS]
+        self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
+        self.sustained = [row for row in rows if row.sustained]
         self.extra = results.newest(row for rows in others for row in rows
                                     if not row.sustained and row.peer != results.ALL_IDEAS)
         self.chapters = chapters

@@ -217,6 +217,7 @@ class PlotsTest(unittest.TestCase):
             timed(two, 33, kernel="grouped_gemm off=tail sustained"),
             timed(two, 30, kernel="all_ideas off=tail sustained", peer="all_ideas"),
             timed(two, 5, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: no ratio to it
+            timed(one, 1, kernel="all_ideas off=pdl sustained", peer="all_ideas", ok=0),
             timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
             timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
             timed(two, 25, peer="cublas_loop"), timed(two, 36, peer="deepgemm", version="DeepGEMM 2.6.1", warm=0),
