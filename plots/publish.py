@@ -209,8 +209,8 @@ def percent(number):
 
 def ideas_table(data, chapter):
     """Warm times with everything, and with one idea switched off (--off); sustained, for each was run by itself."""
-    rows = [row for row in data.sustained if row.chapter == chapter.id and row.set in ("peers", "prefill", "decode", "own")
-            and row.format == "bf16" and not row.peer and row.warm and row.timed]
+    rows = [row for row in data.sustained if row.chapter == chapter.id and not row.peer and row.warm and row.timed
+            and row.format == "bf16" and row.set in ("peers", "prefill", "decode", "own")]
     ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
     lines, shown, in_turns = [], [], True
     for problem, found in problems_of(rows).items():

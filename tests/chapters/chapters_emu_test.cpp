@@ -168,6 +168,18 @@ TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
   }
 }
 
+// 22 rows of tiles and five columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
+TEST(ChaptersThatHaveBands, MakeEachTileOfThem) {
+  for (const std::string& id : built_with("bands")) {
+    SCOPED_TRACE(id);
+    const Words problem = {"--device", "emu", "--tile", "32x64", "--m", "700,40", "--n", "264", "--k", "64"};
+    const Folder bands, row_by_row;
+    write_tensors(id, bands, problem);
+    write_tensors(id, row_by_row, with(problem, {"--off", "bands"}));
+    expect_same_files(bands, row_by_row);
+  }
+}
+
 // Five pairs of blocks for 18 tiles: three rounds, and three tiles are left over. A row of tiles more, so 20
 // less tall tiles, is four full rounds.
 TEST(ChaptersThatPlanTheirEnd, FillTheLastRoundAndGiveTheSameBits) {
