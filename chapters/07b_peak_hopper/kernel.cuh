@@ -65,11 +65,12 @@ struct Maps {
 };
 
 // Calls f with WIDTH, or a step less of it as often as that still holds `rows`: as a constant, for wgmma's N
-// is part of the instruction.
+// is part of the instruction. Above HALF rows a step is 16, for there products take longer than loads.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
-  if constexpr (WIDTH > STEP) {
-    if (rows <= WIDTH - STEP) return with_width_for<WIDTH - STEP>(rows, f);
+  constexpr int LESS = WIDTH > HALF ? WIDTH - STEP / 2 : WIDTH - STEP;
+  if constexpr (LESS > 0) {
+    if (rows <= LESS) return with_width_for<LESS>(rows, f);
   }
   f(std::integral_constant<int, WIDTH>());
 }
@@ -87,6 +88,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C::BM> maps, D* d, const __grid_constant__ Problem problem) {
   constexpr int BM = C::BM, BN = C::BN, STAGES = C::STAGES, CONSUMERS = C::CONSUMERS;
   constexpr int CLUSTER = C::CLUSTER, SPLIT = C::SPLIT, BLOCKS = C::BLOCKS;
+  constexpr int BEGIN = 1 + CONSUMERS;  // a named barrier; consumers have those before it
   const Ideas& ideas = problem.ideas;
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), warpgroup = warp / 4;
   const int rank = BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0, side = SPLIT > 1 ? 0 : rank;
@@ -118,11 +120,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::prefetch_tensormap(&maps.b);
     gg::ptx::prefetch_tensormap(&maps.d);
   }
+  // The other warps guess meanwhile.
   if constexpr (BLOCKS > 1) {
     gg::ptx::cluster_arrive();
-    gg::ptx::cluster_wait();
-  } else {
-    __syncthreads();
+  } else if (warp == 0) {
+    gg::ptx::bar_arrive(BEGIN, C::THREADS);
   }
   const int tiles_n = (n + BN * CLUSTER - 1) / (BN * CLUSTER);
   Schedule<C> schedule(problem.offsets, problem.wide_offsets, problem.groups, tiles_n, ideas);
@@ -133,9 +135,14 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int guessed = guess.rows > 0 ? min(STAGES, k_tiles) : 0;  // slices
   // [/guess]
   const bool one_each = schedule.tiles_if(problem.rows_each) <= workers;  // at most, if the guess is right
-  // All of this overlaps the end of the kernel before; nothing of memory was looked at.
+  if constexpr (BLOCKS > 1) {
+    gg::ptx::cluster_wait();
+  } else if (warp > 0) {
+    gg::ptx::bar_sync(BEGIN, C::THREADS);
+  }
+  // All of this overlaps the end of the kernel before; nothing of memory was looked at. Each role waits for
+  // that kernel where it looks first: what it runs next is then in the instruction cache.
   gg::ptx::griddepcontrol_launch_dependents();
-  gg::ptx::griddepcontrol_wait();
 
   Ring<STAGES> ring;
   Reader<BLOCKS> reader(mailbox);
@@ -186,6 +193,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     };
     if (warp % 4 >= 2) {  // does not know where groups begin, and does not wait for it
       const int height = height_of(guess);
+      gg::ptx::griddepcontrol_wait();
 #pragma unroll 1
       for (int slice = 0; slice < guessed; ++slice) load(guess, height, slice, slice);
       right = schedule.all_have(problem.rows_each);
@@ -195,6 +203,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
                  problem.counter);
       }
     } else {
+      gg::ptx::griddepcontrol_wait();
       right = schedule.all_have(problem.rows_each);
       Tile tile = right ? guess : next_tile();
       int k_tile = right ? guessed : 0;
@@ -234,6 +243,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
+    gg::ptx::griddepcontrol_wait();
     // [lost]
     Tile next = gg::ptx::uniform(guess);
     right = schedule.all_have(problem.rows_each);
@@ -284,9 +294,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
         if constexpr (SPLIT > 1) parts.add_up(sums);
+        if (SPLIT == 1 || rank == 0) store.first(sums, tile, tile.col0 + warpgroup * 64);
       };
       with_width_for<BM>(ideas.narrow ? tile.rows : BM, multiply);  // as many rows as were loaded
-      if (SPLIT == 1 || rank == 0) store.first(acc, tile, tile.col0 + warpgroup * 64);
       if (!ideas.overlap) store.flush();
     }
     store.finish();

@@ -53,18 +53,21 @@ class Store {
         barrier_(barrier),
         policy_(policy) {}
 
-  // A tile of up to 128 rows leaves at once. Of a taller one the first half is in shared memory then, the
-  // other one in registers, packed in half as many; it leaves by `step` or `flush`. Before the next one:
-  // `settle`.
-  __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
+  // The sums of a tile's rows, with some more to a multiple of 16. A tile of up to 128 rows leaves at once.
+  // Of a taller one the first half is in shared memory then, the other one in registers, packed in half as
+  // many; it leaves by `step` or `flush`. Before the next one: `settle`.
+  template <int SUMS>
+  __device__ void first(const float (&sums)[SUMS], const Tile& tile, int col0) {
     if (!TALL && stored_) make_room();  // there is, the first time
     stored_ = true;
 #pragma unroll
-    for (int chunk = 0; chunk < BM / CHUNK; ++chunk) {
-      if (chunk * CHUNK >= tile.rows) break;
+    for (int chunk = 0; chunk * 16 < SUMS; ++chunk) {
       uint32_t reg[8];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) reg[i] = pack<D>(acc[chunk * 16 + i * 2], acc[chunk * 16 + i * 2 + 1]);
+      for (int i = 0; i < 8; ++i) {
+        const int sum = chunk * 16 + i * 2;
+        reg[i] = sum < SUMS ? pack<D>(sums[sum], sums[sum + 1]) : 0;
+      }
       if (chunk < HALF / CHUNK) {
         put(chunk, reg);
       } else {
@@ -74,47 +77,24 @@ class Store {
     }
     row0_ = tile.row0, rows_ = tile.rows, col0_ = col0;
     if constexpr (TALL) {
-      left_ = 3;
+      left_ = 4;
     } else {
       send(0, rows_);
     }
   }
 
-  // One of the three things that are left to do for a tall tile, if any is: meant for the time in which the
-  // tensor cores have the next one. Each takes about as long as a slice's products, so not all at once.
+  // One of the four things that are left to do for a tall tile, if any is: meant for the time in which the
+  // tensor cores have the next one. All at once would take longer than a slice's products.
   __device__ void step() {
-    if constexpr (TALL) {
-      if (left_ == 0) return;
-      if (left_ == 3) {
-        send_first();
-      } else if (left_ == 2) {
-        send_second();
-      } else {
-        make_room();  // for the next tile's first half
-      }
-      --left_;
-    }
+    if (left_ > 0) next_thing();
   }
-  // What steps have left of that; there was one at least. (Counted down in each of these loops: with `left_ =
-  // 1` the compiler spills registers.)
+  // What steps have left of that.
   __device__ void settle() {
-    for (; left_ > 0; --left_) {
-      if (left_ == 2) {
-        send_second();
-      } else {
-        make_room();
-      }
-    }
+    while (left_ > 0) next_thing();
   }
-  // To memory at once, after no step.
+  // To memory at once.
   __device__ void flush() {
-    for (; left_ > 1; --left_) {
-      if (left_ == 3) {
-        send_first();
-      } else {
-        send_second();
-      }
-    }
+    while (left_ > 1) next_thing();
   }
   __device__ void finish() {
     flush();
@@ -131,18 +111,23 @@ class Store {
     gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
   }
 
-  __device__ void send_first() {
-    send(0, min(rows_, HALF));
-    if (rows_ <= HALF) left_ = 2;  // there is no second half
-  }
-  __device__ void send_second() {
+  __device__ void next_thing() {
     if constexpr (TALL) {
-      make_room();
+      if (left_ == 4) {
+        send(0, min(rows_, HALF));
+        if (rows_ <= HALF) left_ = 2;  // there is no second half
+      } else if (left_ == 3) {
+        make_room();
 #pragma unroll
-      for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
-        if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
+        for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
+          if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
+        }
+      } else if (left_ == 2) {
+        send(HALF, rows_ - HALF);
+      } else {
+        make_room();  // for the next tile's first half
       }
-      send(HALF, rows_ - HALF);
+      --left_;
     }
   }
 
@@ -196,12 +181,13 @@ class Store<float, BM> {
  public:
   __device__ Store(const CUtensorMap*, float* d, int n, unsigned char*, int, uint64_t) : d_(d), n_(n) {}
 
-  __device__ void first(const float (&acc)[BM / 2], const Tile& tile, int col0) {
+  template <int SUMS>
+  __device__ void first(const float (&sums)[SUMS], const Tile& tile, int col0) {
     const int lane = int(threadIdx.x) % 32, col = col0 + int(threadIdx.x) % 128 / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int i = 0; i < BM / 2; ++i) {
+    for (int i = 0; i < SUMS; ++i) {
       const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, c = col + i / 2 % 2 * 8;
-      if (row < tile.rows && c < n_) d_[int64_t(tile.row0 + row) * n_ + c] = acc[i];
+      if (row < tile.rows && c < n_) d_[int64_t(tile.row0 + row) * n_ + c] = sums[i];
     }
   }
   __device__ void step() {}

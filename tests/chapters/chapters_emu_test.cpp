@@ -168,6 +168,21 @@ TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
   }
 }
 
+// Tiles of each width: products come in steps of 32 rows, above 128 of 16, and all of D is as without.
+TEST(ChaptersThatAreNarrow, MultiplyWhatTheyMustAndGiveTheSameBits) {
+  for (const std::string& id : built_with("narrow")) {
+    SCOPED_TRACE(id);
+    const Words problem = {"--tile", "256x128", "--m", "129,150,170,180,195,215,230,250,20,40",
+                           "--n",    "256",     "--k", "64"};
+    const Folder narrow, whole;
+    write_tensors(id, narrow, with(problem, {"--device", "emu"}));
+    write_tensors(id, whole, with(problem, {"--device", "emu", "--off", "narrow"}));
+    expect_same_files(narrow, whole);
+    const uint64_t widths = 144 + 160 + 176 + 192 + 208 + 224 + 240 + 256 + 32 + 64;
+    EXPECT_EQ(counted(id, Folder(), problem)[id + ",own,0:fair,multiply_adds"], widths * 256 * 64);
+  }
+}
+
 // 22 rows of tiles and five columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
 TEST(ChaptersThatHaveBands, MakeEachTileOfThem) {
   for (const std::string& id : built_with("bands")) {
