@@ -561,18 +561,20 @@ enum class State { done, spinning, stuck };
 // Lets effects happen whose time has come; with `force`, at least one. True if any did.
 bool complete_effects(Cluster& c, bool force) {
   bool any = false;
-  for (size_t i = 0; i < c.effects.size();) {
+  size_t kept = 0;  // in their order; there may be thousands, and some add others
+  for (size_t i = 0; i < c.effects.size(); ++i) {
     if (c.effects[i].due <= c.round ||
         (force && !any && (i + 1 == c.effects.size() || !c.grid->order.skew || next_random(c.random) % 2))) {
       const auto complete = std::move(c.effects[i].complete);
-      c.effects.erase(c.effects.begin() + long(i));
       ++c.changes;
       complete();
       any = true;
     } else {
-      ++i;
+      if (kept < i) c.effects[kept] = std::move(c.effects[i]);
+      ++kept;
     }
   }
+  c.effects.erase(c.effects.begin() + long(kept), c.effects.end());
   return any;
 }
 
