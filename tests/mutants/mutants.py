@@ -117,7 +117,7 @@ def attempts(program):
     orders, also = ("0:fair", "2:skew"), []
     if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
-        all_heights = pairs + ["200,5,180,40,250,70,200,100,250,150,200,180,250", "--k"]
+        all_heights = pairs + ["200,5,180,40,250,70,200,100,250,150,200,180,250,140,170,220,230", "--k"]
         problems += [all_heights + ["264"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
