@@ -227,7 +227,7 @@ def ideas_table(data, chapter):
     if not lines:
         return "Nothing is measured yet."
     head = ["µs warm", "all ideas", *(f"without `{idea}`" for idea in ideas)]
-    how = "in turns" if in_turns else "but not in turns: at the power limit less than 3 % may be the card's heat"
+    how = "in turns: less than 2 % may be chance" if in_turns else "but not in turns: at the power limit less than 3 % may be the card's heat"
     return table(head, 1, lines) + "\n\nIn brackets: how much longer it takes without the idea. " \
         f"All `--sustained`, {how}.\n{provenance(sorted(shown, key=lambda row: row.date))}."
 
