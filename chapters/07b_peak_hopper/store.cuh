@@ -86,15 +86,15 @@ class Store {
   // One of the four things that are left to do for a tall tile, if any is: meant for the time in which the
   // tensor cores have the next one. All at once would take longer than a slice's products.
   __device__ void step() {
-    if (left_ > 0) next_thing();
+    if (left_ > 0) advance();
   }
   // What steps have left of that.
   __device__ void settle() {
-    while (left_ > 0) next_thing();
+    while (left_ > 0) advance();
   }
   // To memory at once.
   __device__ void flush() {
-    while (left_ > 1) next_thing();
+    while (left_ > 1) advance();
   }
   __device__ void finish() {
     flush();
@@ -111,7 +111,7 @@ class Store {
     gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
   }
 
-  __device__ void next_thing() {
+  __device__ void advance() {
     if constexpr (TALL) {
       if (left_ == 4) {
         send(0, min(rows_, HALF));
