@@ -86,15 +86,15 @@ class Store {
   // One of the four things that are left to do for a tall tile, if any is: meant for the time in which the
   // tensor cores have the next one. All at once would take longer than a slice's products.
   __device__ void step() {
-    if (left_ > 0) advance();
+    if (left_ > 0) advance<4, 1>();
   }
-  // What steps have left of that.
+  // What steps have left of that; there was one at least.
   __device__ void settle() {
-    while (left_ > 0) advance();
+    while (left_ > 0) advance<3, 1>();
   }
   // To memory at once.
   __device__ void flush() {
-    while (left_ > 1) advance();
+    while (left_ > 1) advance<4, 2>();
   }
   __device__ void finish() {
     flush();
@@ -111,9 +111,11 @@ class Store {
     gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
   }
 
+  // Where MOST to LEAST are left: the code of the others is not there.
+  template <int MOST, int LEAST>
   __device__ void advance() {
     if constexpr (TALL) {
-      if (left_ == 4) {
+      if (MOST == 4 && left_ == 4) {
         send(0, min(rows_, HALF));
         if (rows_ <= HALF) left_ = 2;  // there is no second half
       } else if (left_ == 3) {
@@ -122,7 +124,7 @@ class Store {
         for (int chunk = 0; chunk < (BM - HALF) / CHUNK; ++chunk) {
           if (HALF + chunk * CHUNK < rows_) put(chunk, reinterpret_cast<uint32_t(&)[8]>(packed_[chunk * 8]));
         }
-      } else if (left_ == 2) {
+      } else if (LEAST == 2 || left_ == 2) {
         send(HALF, rows_ - HALF);
       } else {
         make_room();  // for the next tile's first half

@@ -49,6 +49,16 @@ def kernel_text(ptx, name):
     return None
 
 
+def without_others(ptx, names):
+    """The module with these kernels alone: every run parses all that is there."""
+    kept, at = [], 0
+    for match in re.finditer(r"(?:\.visible\s+)?\.entry\s+([\w$]+)", ptx):
+        if match.group(1) not in names:
+            kept.append(ptx[at : match.start()])
+            at = kernel_text(ptx, match.group(1))[1]
+    return "".join(kept) + ptx[at:]
+
+
 def more(match):
     return match.group(1) + str(int(match.group(2)) + 1) + match.group(3)
 
@@ -146,16 +156,21 @@ def run(program, environment, arguments):
         return None
 
 
-def attempts_of_kernels(program):
-    """The kernels that the attempts launch, by the names they have in PTX, each with the attempts that do."""
-    found = {}
-    for arguments in attempts(program):
-        with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
-            clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
-            if clean is None or clean.returncode != 0:
-                sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
-            for name in sorted({line for line in names.read().split("\n") if line}):
-                found.setdefault(name, []).append(arguments)
+def kernels_launched(program, arguments):
+    """The kernels that an attempt launches, by the names they have in PTX."""
+    with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
+        clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
+        if clean is None or clean.returncode != 0:
+            sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
+        return {line for line in names.read().split("\n") if line}
+
+
+def attempts_of_kernels(program, pool):
+    """The kernels that the attempts launch, each with the attempts that do."""
+    found, arguments = {}, attempts(program)
+    for each, names in zip(arguments, pool.map(lambda words: kernels_launched(program, words), arguments)):
+        for name in sorted(names):
+            found.setdefault(name, []).append(each)
     return found
 
 
@@ -200,13 +215,15 @@ def main():
     reasons, used, results, bad = harmless(), set(), Counter(), []
     programs = sorted(p for p in (options.build / "bin").iterdir() if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
     work = []
-    for program in programs:
-        for name, arguments_to_try in sorted(attempts_of_kernels(program).items()):
-            ptx = next((text for text in modules(program) if kernel_text(text, name)), None)
-            work += [(program, arguments_to_try, mutant) for mutant in mutants(ptx, name)]
-    if options.tenth:
-        work = work[::10]
     with ThreadPoolExecutor(options.jobs) as pool:
+        for program in programs:
+            found = attempts_of_kernels(program, pool)
+            texts = [without_others(text, found) for text in modules(program)]
+            for name, arguments_to_try in sorted(found.items()):
+                ptx = next((text for text in texts if kernel_text(text, name)), None)
+                work += [(program, arguments_to_try, mutant) for mutant in mutants(ptx, name)]
+        if options.tenth:
+            work = work[::10]
         outcomes = pool.map(lambda job: "listed" if options.list else tried(*job), work)
         for (program, _, (kind, line, text, _)), outcome in zip(work, outcomes):
             key = program.name, kind, text
