@@ -54,14 +54,14 @@ struct Config {
   static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a warpgroup
   static constexpr int PARTS_BYTES = (SPLIT - 1) * Parts<BM>::FLOATS * 4;   // of a warpgroup
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + PARTS_BYTES);
-  // 128 sums per thread want more registers than 384 threads can all have: the producers give theirs away.
-  static constexpr bool UNEVEN = CONSUMERS == 2 && BM > 128;
+  static constexpr bool TALL = CONSUMERS == 2 && BM > HALF;
 };
 
-// A has a map for each height of a tile: a block's part of a slice is one box, one instruction.
+// A has a map for each height of a tile: a block's part of a slice is one box, one instruction. B has one for
+// all columns of a tile, and where tiles are tall one for a consumer's.
 template <int BM>
 struct Maps {
-  CUtensorMap a[BM / STEP], b, d;
+  CUtensorMap a[BM / STEP], b[BM > HALF ? 2 : 1], d;
 };
 
 // Calls f with WIDTH, or a step less of it as often as that still holds `rows`: as a constant, for wgmma's N
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     mailbox.init(BLOCKS * (2 + 4 * CONSUMERS));
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
-    gg::ptx::prefetch_tensormap(&maps.b);
+    gg::ptx::prefetch_tensormap(&maps.b[0]);
     gg::ptx::prefetch_tensormap(&maps.d);
   }
   // The other warps guess meanwhile.
@@ -153,13 +153,24 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     tile.col0 = (tile.col0 * CLUSTER + side) * BN;
     return tile;
   };
+  // [stagger]
+  // Of a tall tile the first consumer multiplies so many slices before the second one begins, which has them
+  // in the end: one has products while the other changes tiles. They are loaded twice, each time with the
+  // columns of B of one consumer.
+  const auto alone_of = [&](const Tile& tile) {
+    return C::TALL && ideas.stagger && k_tiles >= 8 && tile.rows > 192 ? 2 : 0;
+  };
+  // [/stagger]
   if (warpgroup == CONSUMERS) {
-    if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_dec<56>();
+    // 128 sums per thread want more registers than 384 threads can all have.
+    if constexpr (C::TALL) gg::ptx::setmaxnreg_dec<56>();
     const bool loads_a = warp % 2 == 0, a_once = ideas.hints && tiles_n == 1;  // nobody reads it again
     const uint64_t evict_first = gg::ptx::evict_first_policy();
     const auto height_of = [&](const Tile& tile) { return ideas.narrow ? round_up(tile.rows, STEP) : BM; };
-    const auto load = [&](const Tile& tile, int height, int stage, int k_tile) {  // asks for a slice
-      const int k0 = (k_tile0 + k_tile) * BK;
+    // Asks for a slice. Behind the last one come those that the second consumer has alone.
+    const auto load = [&](const Tile& tile, int height, int stage, int k_tile) {
+      const bool again = C::TALL && k_tile >= k_tiles;
+      const int k0 = (k_tile0 + (again ? k_tile - k_tiles : k_tile)) * BK;
       const uint32_t bar = full_addr + stage * 8;
       if (loads_a) {
         const int box_rows = height / CLUSTER, row0 = tile.row0 + side * box_rows;
@@ -176,15 +187,19 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           }
         }
       } else {
+        const bool first = C::TALL && k_tile < alone_of(tile);
+        const int begin = again ? 64 : 0, end = first ? 64 : BN;  // columns
         const uint32_t dst = b_addr + stage * C::B_BYTES;
         if (gg::ptx::elect()) {
-          gg::ptx::mbarrier_arrive_expect_tx(bar, C::B_BYTES);
+          gg::ptx::mbarrier_arrive_expect_tx(bar, (end - begin) * ROW_BYTES);
           if constexpr (B_MAJOR == Major::k) {
-            gg::ptx::tma_load_3d(dst, &maps.b, k0, tile.col0, tile.group, bar);
+            const CUtensorMap* map = &maps.b[again || first];
+            gg::ptx::tma_load_3d(dst + begin * ROW_BYTES, map, k0, tile.col0 + begin, tile.group, bar);
           } else {
 #pragma unroll
             for (int col = 0; col < BN; col += 64) {
-              gg::ptx::tma_load_3d(dst + col * ROW_BYTES, &maps.b, tile.col0 + col, k0, tile.group, bar);
+              if (col < begin || col >= end) continue;
+              gg::ptx::tma_load_3d(dst + col * ROW_BYTES, &maps.b[0], tile.col0 + col, k0, tile.group, bar);
             }
           }
         }
@@ -209,9 +224,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       int k_tile = right ? guessed : 0;
       for (int slice = 0; slice < guessed; ++slice) ring.next();
       while (tile.group >= 0) {
-        const int height = height_of(tile);
+        const int height = height_of(tile), loads = k_tiles + alone_of(tile);
 #pragma unroll 1
-        for (; k_tile < k_tiles; ++k_tile, ring.next()) {
+        for (; k_tile < loads; ++k_tile, ring.next()) {
           // empty[stage]: all consumers of the cluster have read it
           gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
           load(tile, height, ring.stage, k_tile);
@@ -221,7 +236,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       }
     }
   } else {
-    if constexpr (C::UNEVEN) gg::ptx::setmaxnreg_inc<224>();
+    if constexpr (C::TALL) gg::ptx::setmaxnreg_inc<224>();
     const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
     const auto a_desc0 = gg::ptx::wgmma_desc(a_addr, layout);
     const auto b_desc0 = gg::ptx::wgmma_desc(b_addr + warpgroup * 64 * ROW_BYTES, layout);
@@ -243,6 +258,12 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
+    auto skip = [&](int stages) {  // what the other consumer has alone
+      for (; stages > 0; --stages, ring.next()) {
+        gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);
+        release(ring.stage);
+      }
+    };
     gg::ptx::griddepcontrol_wait();
     // [lost]
     Tile next = gg::ptx::uniform(guess);
@@ -262,6 +283,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     }
     while (next.group >= 0) {
       const Tile tile = next;
+      const int alone = alone_of(tile);
+      if (warpgroup == 1) skip(alone);
       float acc[BM / 2];
       auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
         auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);
@@ -281,7 +304,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           }
           // [slice]
           gg::ptx::wgmma_commit_group();
-          if (k_tile % 2 == 0) store.step();  // of the tile before, while the tensor cores work on this one
+          // Of the tile before, while the tensor cores work on this one; not when that is half as long.
+          if (k_tile % 2 == 0 && k_tile >= alone) store.step();
           if (k_tile > 0) {
             gg::ptx::wgmma_wait_group<1>();  // the slice before was read
             release(last);
@@ -291,6 +315,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
         store.settle();
         next = next_tile();  // while the last products are made
+        if (warpgroup == 0) skip(alone);
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
         if constexpr (SPLIT > 1) parts.add_up(sums);

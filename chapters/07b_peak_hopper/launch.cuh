@@ -21,6 +21,7 @@ namespace chapter {
 inline const std::vector<gg::Idea> IDEAS = {
     {"multicast", "pairs of blocks load a slice of A once for both"},
     {"overlap", "half of a tall tile is stored under the next one's products"},
+    {"stagger", "the two consumers of a tall tile begin and end it one after the other"},
     {"tail", "the last round of tiles is filled: a row of tiles more, or tiles in parts"},
     {"shares", "a group's rows are shared out equally over its tiles"},
     {"bands", "tiles in bands of 8 rows, for the L2"},
@@ -35,8 +36,8 @@ inline const std::vector<gg::Idea> IDEAS = {
 
 inline Ideas ideas_of(const gg::Problem& p) {
   const auto on = [&](const char* idea) { return !p.is_off(idea); };
-  return {on("multicast"), on("overlap"), on("tail"),   on("shares"), on("bands"), on("narrow"),
-          on("hints"),     on("pdl"),     on("claims"), on("guess"),  on("split"), on("sizes")};
+  return {on("multicast"), on("overlap"), on("stagger"), on("tail"),  on("shares"), on("bands"), on("narrow"),
+          on("hints"),     on("pdl"),     on("claims"),  on("guess"), on("split"),  on("sizes")};
 }
 
 // Clocks, roughly: what a tile costs, times the rounds of tiles, as if all groups had the average's rows.
@@ -84,13 +85,17 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
   }
   // Three dimensions, so that what lies behind K is zeros and not the next group's rows: 0 times NaN is NaN.
   const bool nk = B_MAJOR == Major::k;
-  maps.b = gg::make_tensor_map(
-      {.type = MAP_TYPE<T>,
-       .data = b,
-       .dims = nk ? std::vector<int64_t>{k, n, problem.groups} : std::vector<int64_t>{n, k, problem.groups},
-       .stride_bytes = {(nk ? k : n) * element, n * k * element},
-       .box = nk ? std::vector<int>{BK, C::BN, 1} : std::vector<int>{64, BK, 1},
-       .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  int columns = C::BN;
+  for (CUtensorMap& map : maps.b) {
+    map = gg::make_tensor_map(
+        {.type = MAP_TYPE<T>,
+         .data = b,
+         .dims = nk ? std::vector<int64_t>{k, n, problem.groups} : std::vector<int64_t>{n, k, problem.groups},
+         .stride_bytes = {(nk ? k : n) * element, n * k * element},
+         .box = nk ? std::vector<int>{BK, columns, 1} : std::vector<int>{64, BK, 1},
+         .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+    columns = 64;
+  }
   if constexpr (sizeof(D) == 2) {
     maps.d = gg::make_tensor_map({.type = MAP_TYPE<D>,
                                   .data = d,

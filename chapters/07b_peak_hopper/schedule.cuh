@@ -19,8 +19,8 @@ __host__ __device__ constexpr int round_up(int value, int step) { return (value 
 
 // What of this chapter is switched on: see --off. Read at run time where that costs nothing.
 struct Ideas {
-  bool multicast = true, overlap = true, tail = true, shares = true, bands = true, narrow = true,
-       hints = true, pdl = true, claims = true, guess = true, split = true, sizes = true;
+  bool multicast = true, overlap = true, stagger = true, tail = true, shares = true, bands = true,
+       narrow = true, hints = true, pdl = true, claims = true, guess = true, split = true, sizes = true;
 };
 
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a

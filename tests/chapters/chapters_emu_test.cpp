@@ -183,6 +183,27 @@ TEST(ChaptersThatAreNarrow, MultiplyWhatTheyMustAndGiveTheSameBits) {
   }
 }
 
+// One pair of blocks, then one block, has all tiles, so each kind of tile comes behind each other kind.
+TEST(ChaptersThatStagger, MultiplyNothingTwiceAndGiveTheSameBits) {
+  for (const std::string& id : built_with("stagger")) {
+    for (const auto& [layout, multiprocessors] : {std::pair{"nk", "2"}, {"kn", "1"}}) {
+      SCOPED_TRACE(id + " " + layout);
+      const Words problem = with(staggered_problem(), {"--b-layout", layout});
+      setenv("GG_EMU_MULTIPROCESSORS", multiprocessors, 1);
+      const Folder fair, skew;
+      write_tensors(id, fair, with(problem, {"--device", "emu"}));
+      write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
+      auto in_turn = counted(id, Folder(), problem);
+      auto at_once = counted(id, Folder(), with(problem, {"--off", "stagger"}));
+      unsetenv("GG_EMU_MULTIPROCESSORS");
+      expect_same_files(fair, skew);
+      const std::string row = id + ",own,0:fair,";
+      EXPECT_EQ(in_turn[row + "multiply_adds"], at_once[row + "multiply_adds"]);
+      EXPECT_GT(in_turn[row + "instructions_bulk"], at_once[row + "instructions_bulk"]);
+    }
+  }
+}
+
 // 22 rows of tiles and five columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
 TEST(ChaptersThatHaveBands, MakeEachTileOfThem) {
   for (const std::string& id : built_with("bands")) {

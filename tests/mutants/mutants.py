@@ -128,7 +128,7 @@ def attempts(program):
     if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
         all_heights = pairs + ["200,5,180,40,250,70,200,100,250,150,200,180,250,140,170,220,230", "--k"]
-        problems += [all_heights + ["264"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
+        problems += [all_heights + ["520"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
         # Which block of a pair ends first, a few more orders tell.
         also = [pairs + ["5,200", "--k", "64", "--order", order] for order in ("3:skew", "4:skew", "5:skew")]
         # A warp that overtakes those who give back the slices of a wrong guess, likewise.
