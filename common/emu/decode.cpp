@@ -153,6 +153,7 @@ class Expansion {
     const bool bound = inner.params.size() == callee.params.size() + callee.returns.size();
     const char* why = nullptr;
     if (!bound) why = "these call parameters";
+    if (callee.entry) why = "calls of a kernel";  // whose body may be unread
     if (depth >= kCallDepth) why = "calls nested this deep";
     if (std::find(active_.begin(), active_.end(), &callee) != active_.end())
       why = "a function that calls itself";

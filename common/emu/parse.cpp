@@ -2,7 +2,9 @@
 //
 // PTX text to a Module. PTX ISA 9.0: "Lexical elements", "Statements", "Directives". One pass; labels and
 // names of a scope are resolved when the scope ends.
+// A kernel's body may be left as text, and parsed when somebody asks for it.
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -76,7 +78,7 @@ constexpr size_t kMostTargets = 65535, kMostTargetsInAll = size_t(1) << 18;  // 
 constexpr size_t kDeepest = 64;  // scopes in scopes, operands in operands
 
 struct Token {
-  enum class Kind : uint8_t { word, number, string, punct, end };
+  enum class Kind : uint8_t { word, number, string, punct, body, end };
   Kind kind = Kind::end;
   std::string text;
   int line = 0;
@@ -87,9 +89,29 @@ bool word_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
-std::vector<Token> lex(const std::string& text) {
+// Behind the `}` that closes the `{` at i; 0 if none does.
+size_t behind_block(const std::string& text, size_t i) {
+  const size_t size = text.size();
+  for (int depth = 0; i < size; ++i) {
+    const char c = text[i];
+    if (c == '{') {
+      ++depth;
+    } else if (c == '}') {
+      if (--depth == 0) return i + 1;
+    } else if (c == '/' && text[i + 1] == '/') {
+      i = std::min(text.find('\n', i), size);
+    } else if (c == '/' && text[i + 1] == '*') {
+      i = std::min(text.find("*/", i + 2), size) + 1;
+    } else if (c == '"') {
+      for (++i; i < size && text[i] != '"'; ++i) i += text[i] == '\\';
+    }
+  }
+  return 0;
+}
+
+std::vector<Token> lex(const std::string& text, int line, Bodies bodies) {
   std::vector<Token> tokens;
-  int line = 1;
+  bool entry = false;  // from .entry to its body
   size_t i = 0;
   const size_t size = text.size();
   while (i < size) {
@@ -133,9 +155,16 @@ std::vector<Token> lex(const std::string& text) {
         j += text[j] == ':' ? 2 : 1;
       }
       tokens.push_back({Token::Kind::word, text.substr(i, j - i), line, i, j});
+      entry = entry || tokens.back().text == ".entry";
       i = j;
+    } else if (const size_t stop = c == '{' && entry && bodies == Bodies::later ? behind_block(text, i) : 0) {
+      tokens.push_back({Token::Kind::body, "{", line, i, stop});
+      line += int(std::count(&text[i], &text[stop], '\n'));
+      entry = false;
+      i = stop;
     } else {
       tokens.push_back({Token::Kind::punct, std::string(1, c), line, i, i + 1});
+      entry = entry && c != ';';
       ++i;
     }
   }
@@ -145,18 +174,22 @@ std::vector<Token> lex(const std::string& text) {
 
 class Parser {
  public:
-  explicit Parser(const std::string& text)
-      : text_(text), tokens_(lex(text)), module_(std::make_unique<Module>()) {}
+  Parser(Module& module, const std::string& text, int line, Bodies bodies)
+      : text_(text), tokens_(lex(text, line, bodies)), module_(module) {}
 
-  std::unique_ptr<Module> parse() {
-    size_t begin = 0;
-    while (begin <= text_.size()) {
-      const size_t end = std::min(text_.find('\n', begin), text_.size());
-      module_->text.push_back(text_.substr(begin, end - begin));
-      begin = end + 1;
-    }
+  void module() {
     while (now().kind != Token::Kind::end) top_level();
-    return std::move(module_);
+  }
+
+  void unread_body(Function& function) {
+    Function whole = function;  // what an error leaves half done is forgotten
+    fn_ = &whole;
+    scopes_.push_back({});
+    expect("{");
+    block();
+    if (now().kind != Token::Kind::end) fail("'" + now().text + "' stands behind the function's '}'");
+    whole.unread.clear();
+    function = std::move(whole);
   }
 
  private:
@@ -226,9 +259,9 @@ class Parser {
 
   void top_level() {
     if (accept(".version")) {
-      module_->version = take().text;
+      module_.version = take().text;
     } else if (accept(".target")) {
-      module_->target = take().text;
+      module_.target = take().text;
       while (accept(",")) take();
     } else if (accept(".address_size")) {
       if (integer() != 64) fail("only .address_size 64 is supported");
@@ -256,7 +289,7 @@ class Parser {
     take();
     const int index = small_integer();
     const Token name = take();
-    module_->files[index] = name.text;
+    module_.files[index] = name.text;
     while (accept(",")) take();
   }
 
@@ -276,7 +309,7 @@ class Parser {
     } else if (is(".global") || is(".shared") || is(".const") || is(".tex")) {
       for (Variable& variable : variables(external)) {
         place(variable, module_ends_);
-        module_->variables.push_back(std::move(variable));
+        module_.variables.push_back(std::move(variable));
       }
     } else {
       fail("'" + now().text + "' is no declaration");
@@ -510,11 +543,15 @@ class Parser {
     }
     if (accept(";")) {
       fn_->declared_only = true;
+    } else if (now().kind == Token::Kind::body) {
+      const Token body = take();
+      fn_->unread = text_.substr(body.begin, body.end - body.begin);
+      fn_->unread_line = body.line;
     } else {
       expect("{");
       block();
     }
-    module_->functions.push_back(std::move(made));
+    module_.functions.push_back(std::move(made));
   }
 
   void triple(int (&out)[3]) {
@@ -813,7 +850,7 @@ class Parser {
   const std::string& text_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  std::unique_ptr<Module> module_;
+  Module& module_;
   Function* fn_ = nullptr;
   std::vector<Scope> scopes_;
   std::map<std::string, std::vector<std::string>> targets_;
@@ -824,6 +861,17 @@ class Parser {
 
 }  // namespace
 
-std::unique_ptr<Module> parse_ptx(const std::string& text) { return Parser(text).parse(); }
+std::unique_ptr<Module> parse_ptx(const std::string& text, Bodies bodies) {
+  auto module = std::make_unique<Module>();
+  Parser(*module, text, 1, bodies).module();
+  return module;
+}
+
+void parse_body(Module& module, const std::string& kernel) {
+  for (const auto& function : module.functions) {
+    if (function->name != kernel || function->unread.empty()) continue;
+    Parser(module, function->unread, function->unread_line, Bodies::now).unread_body(*function);
+  }
+}
 
 }  // namespace gg::emu

@@ -91,11 +91,12 @@ struct Function {
   int max_threads[3] = {0, 0, 0}, required_threads[3] = {0, 0, 0}, required_cluster[3] = {0, 0, 0};
   bool explicit_cluster = false, blocks_are_clusters = false;
   int max_cluster = 0;  // .maxclusterrank
+  std::string unread;   // the body's text, until parse_body() makes the above of it
+  int unread_line = 0;  // where it begins
 };
 
 struct Module {
   std::string version, target;
-  std::vector<std::string> text;     // lines, for reports
   std::map<int, std::string> files;  // .file index -> path
   std::vector<Variable> variables;   // .global, .const, .shared of the module
   std::vector<std::unique_ptr<Function>> functions;
@@ -108,6 +109,10 @@ struct SyntaxError {
   int line;
   std::string what;
 };
-std::unique_ptr<Module> parse_ptx(const std::string& text);
+// Bodies of kernels may be left to parse_body(), errors in them too: a program holds many and launches few.
+enum class Bodies : uint8_t { now, later };
+std::unique_ptr<Module> parse_ptx(const std::string& text, Bodies bodies = Bodies::now);
+// Reads the body of this kernel, if it is still unread.
+void parse_body(Module& module, const std::string& kernel);
 
 }  // namespace gg::emu

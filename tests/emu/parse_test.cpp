@@ -12,9 +12,11 @@
 
 namespace {
 
+using gg::emu::Bodies;
 using gg::emu::Function;
 using gg::emu::Module;
 using gg::emu::Operand;
+using gg::emu::parse_body;
 using gg::emu::parse_ptx;
 using gg::emu::SyntaxError;
 
@@ -104,6 +106,40 @@ TEST(Parse, NamesTheLineOfWhatItCannotRead) {
   EXPECT_EQ(failing_line(std::string(kHeader) + ".entry f()\n{\n"), 6);
 }
 
+TEST(Parse, LeavesBodiesOfKernelsForLater) {
+  const std::string text =
+      std::string(kHeader) +
+      ".entry declared();\n"
+      ".func g()\n{\nret;\n}\n"
+      ".entry f(.param .u32 n)\n.maxntid 64\n{ // }\n/* }\n*/ { .pragma \"}\"; }\nret;\n}\n"
+      ".entry wrong()\n{\nret;\n@%p1 ret;\n}\n"
+      ".global .u32 x;\n";
+  const auto module = parse_ptx(text, Bodies::later);
+  EXPECT_EQ(module->variables.size(), 1u);
+  EXPECT_EQ(module->find("g")->body.size(), 1u);
+  const Function& f = *module->find("f");
+  EXPECT_EQ(f.params.size(), 1u);
+  EXPECT_EQ(f.max_threads[0], 64);
+  EXPECT_TRUE(f.body.empty());
+  for (int time = 0; time < 2; ++time) {
+    parse_body(*module, "f");
+    ASSERT_EQ(f.body.size(), 1u);
+    EXPECT_EQ(f.body[0].line, 14);
+    try {
+      parse_body(*module, "wrong");
+      ADD_FAILURE() << "there is no %p1";
+    } catch (const SyntaxError& error) {
+      EXPECT_EQ(error.line, 19);
+    }
+  }
+  try {
+    parse_ptx(std::string(kHeader) + ".entry f()\n{\nret;\n{\n}\n", Bodies::later);
+    ADD_FAILURE() << "a body without an end";
+  } catch (const SyntaxError& error) {
+    EXPECT_EQ(error.line, 9);
+  }
+}
+
 // PTX lies in a program as plain text: the build asks for no compression.
 std::vector<std::string> ptx_of(const std::string& program) {
   std::ifstream file(program, std::ios::binary);
@@ -117,6 +153,17 @@ std::vector<std::string> ptx_of(const std::string& program) {
   return found;
 }
 
+void expect_same(const Function& now, const Function& later) {
+  EXPECT_EQ(now.registers.size(), later.registers.size());
+  EXPECT_EQ(now.locals.size(), later.locals.size());
+  EXPECT_EQ(now.locations.size(), later.locations.size());
+  ASSERT_EQ(now.body.size(), later.body.size());
+  for (size_t i = 0; i < now.body.size(); ++i) {
+    const auto &a = now.body[i], &b = later.body[i];
+    ASSERT_TRUE(a.line == b.line && a.loc == b.loc && a.text == b.text) << "PTX line " << a.line;
+  }
+}
+
 TEST(Parse, ReadsThePtxOfEveryChapter) {
   std::istringstream chapters(GG_CHAPTERS);
   for (std::string chapter; chapters >> chapter;) {
@@ -125,8 +172,10 @@ TEST(Parse, ReadsThePtxOfEveryChapter) {
     int kernels = 0;
     for (const std::string& text : texts) {
       try {
-        const auto module = parse_ptx(text);
+        const auto module = parse_ptx(text), later = parse_ptx(text, Bodies::later);
         for (const auto& function : module->functions) {
+          parse_body(*later, function->name);
+          expect_same(*function, *later->find(function->name));
           if (function->name.find("grouped_gemm") == std::string::npos) continue;
           ++kernels;
           EXPECT_TRUE(function->entry);

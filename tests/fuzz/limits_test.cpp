@@ -104,4 +104,10 @@ TEST(Limits, EndCallsOfOneself) {
   EXPECT_EQ(reason(code->instrs[0]), "not supported: a function that calls itself");
 }
 
+TEST(Limits, EndCallsOfKernels) {
+  const auto module = parse_ptx(kHeader + std::string(".entry g() { ret; }\n") + in_kernel("call g;"));
+  const auto code = decode(*module, *module->find("f"));
+  EXPECT_EQ(reason(code->instrs[0]), "not supported: calls of a kernel");
+}
+
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // PTX text as anybody may write it: it parses or is refused with a line and a reason, and whatever parses
-// decodes.
+// decodes, also if the bodies of kernels are read later.
 
 #include <cstddef>
 #include <string>
@@ -10,12 +10,16 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;
-  try {
-    const auto module = parse_ptx(std::string(reinterpret_cast<const char*>(data), size));
-    for (const auto& function : module->functions) {
-      if (!function->declared_only) decode(*module, *function);
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  for (const Bodies bodies : {Bodies::now, Bodies::later}) {
+    try {
+      const auto module = parse_ptx(text, bodies);
+      for (const auto& function : module->functions) {
+        parse_body(*module, function->name);
+        if (!function->declared_only) decode(*module, *function);
+      }
+    } catch (const SyntaxError&) {
     }
-  } catch (const SyntaxError&) {
   }
   return 0;
 }

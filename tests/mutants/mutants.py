@@ -50,7 +50,7 @@ def kernel_text(ptx, name):
 
 
 def without_others(ptx, names):
-    """The module with these kernels alone: every run parses all that is there."""
+    """The module with these kernels alone: every run reads all that is there."""
     kept, at = [], 0
     for match in re.finditer(r"(?:\.visible\s+)?\.entry\s+([\w$]+)", ptx):
         if match.group(1) not in names:

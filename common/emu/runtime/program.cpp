@@ -66,6 +66,12 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+cudaError_t invalid_ptx(const Device& device, const Program& program, const SyntaxError& error) {
+  return refuse(cudaErrorInvalidPtx, "PTX line " + std::to_string(error.line) + " of the program's " +
+                                         choose_ptx(program.entries, device.capability())->target() + ": " +
+                                         error.what);
+}
+
 cudaError_t load_now(Runtime& runtime, Program& program) {
   const Device& device = runtime.device();
   const FatbinEntry* entry = choose_ptx(program.entries, device.capability());
@@ -74,14 +80,13 @@ cudaError_t load_now(Runtime& runtime, Program& program) {
   const FatbinEntry* code = choose_machine_code(program.entries, device.capability());
   try {
     if (code) program.registers = register_counts(contents(*code));
-    program.module =
-        parse_ptx(runtime.settings.ptx.empty() ? ptx_text(*entry) : text_of_file(runtime.settings.ptx));
+    program.module = parse_ptx(
+        runtime.settings.ptx.empty() ? ptx_text(*entry) : text_of_file(runtime.settings.ptx), Bodies::later);
     place_variables(runtime, program);
   } catch (const FatbinError& error) {
     return refuse(cudaErrorInvalidKernelImage, error.what());
   } catch (const SyntaxError& error) {
-    return refuse(cudaErrorInvalidPtx, "PTX line " + std::to_string(error.line) + " of the program's " +
-                                           entry->target() + ": " + error.what);
+    return invalid_ptx(device, program, error);
   } catch (const std::invalid_argument& error) {
     return refuse(cudaErrorInvalidPtx, error.what());
   }
@@ -144,6 +149,11 @@ cudaError_t Programs::load(Runtime& runtime, Program& program) {
 cudaError_t Programs::ready(Runtime& runtime, CUkern_st& kernel) {
   if (kernel.code) return cudaSuccess;
   if (const cudaError_t error = load(runtime, *kernel.program)) return error;
+  try {
+    parse_body(*kernel.program->module, kernel.name);
+  } catch (const SyntaxError& error) {
+    return invalid_ptx(runtime.device(), *kernel.program, error);
+  }
   const Function* function = kernel.program->module->find(kernel.name);
   if (!function || !function->entry) {
     return refuse(cudaErrorInvalidDeviceFunction, "the program's PTX has no kernel " + kernel.name);

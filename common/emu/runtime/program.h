@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What a program registers before main: fatbins, and the kernels and variables in them by the address of
-// their host side. A fatbin is parsed when something in it is first used, a kernel decoded when first
-// launched.
+// their host side. A fatbin is parsed when something in it is first used, a kernel's body parsed and
+// decoded when it is first launched.
 
 #pragma once
 
