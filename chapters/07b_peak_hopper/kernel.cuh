@@ -153,14 +153,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     tile.col0 = (tile.col0 * CLUSTER + side) * BN;
     return tile;
   };
-  // [stagger]
-  // Of a tall tile the first consumer multiplies so many slices before the second one begins, which has them
-  // in the end: one has products while the other changes tiles. They are loaded twice, each time with the
-  // columns of B of one consumer.
+  // Of a tile of more rows the first consumer multiplies so many slices before the second one begins, which
+  // has them in the end: one has products while the other changes tiles. They are loaded twice, each time
+  // with the columns of B of one consumer.
+  constexpr int BEGUN_TOGETHER = 192;
   const auto alone_of = [&](const Tile& tile) {
-    return C::TALL && ideas.stagger && k_tiles >= 8 && tile.rows > 192 ? 2 : 0;
+    return C::TALL && ideas.stagger && k_tiles >= 8 && tile.rows > BEGUN_TOGETHER ? 2 : 0;
   };
-  // [/stagger]
   if (warpgroup == CONSUMERS) {
     // 128 sums per thread want more registers than 384 threads can all have.
     if constexpr (C::TALL) gg::ptx::setmaxnreg_dec<56>();
@@ -258,33 +257,30 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
       }
     };
-    auto skip = [&](int stages) {  // what the other consumer has alone
-      for (; stages > 0; --stages, ring.next()) {
+    // [unread]
+    auto give_back = [&](int slices) {  // as soon as they have come, unread
+      for (int slice = 0; slice < slices; ++slice, ring.next()) {
+        if (warp % 4 > 0) continue;
         gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);
         release(ring.stage);
       }
+      if (slices > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // they have come, for all warps
     };
+    // [/unread]
     gg::ptx::griddepcontrol_wait();
-    // [lost]
     Tile next = gg::ptx::uniform(guess);
     right = schedule.all_have(problem.rows_each);
     if (!right) {
-      for (int slice = 0; slice < guessed; ++slice, ring.next()) {
-        if (warp % 4 > 0) continue;
-        gg::ptx::mbarrier_wait_parity(full_addr + slice * 8, 0);
-        release(slice);
-      }
-      if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // they have come, for all warps
+      give_back(guessed);
       next = next_tile();
     }
-    // [/lost]
     if constexpr (SPLIT > 1) {  // behind the last part of K there is nothing to multiply
       while (k_tiles == 0 && next.group >= 0) next = next_tile();
     }
     while (next.group >= 0) {
       const Tile tile = next;
       const int alone = alone_of(tile);
-      if (warpgroup == 1) skip(alone);
+      if (warpgroup == 1) give_back(alone);  // what the first one has alone
       float acc[BM / 2];
       auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
         auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);
@@ -304,8 +300,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           }
           // [slice]
           gg::ptx::wgmma_commit_group();
-          // Of the tile before, while the tensor cores work on this one; not when that is half as long.
-          if (k_tile % 2 == 0 && k_tile >= alone) store.step();
+          if (k_tile % 2 == 0 && k_tile >= alone) store.step();  // of the tile before, under these products
           if (k_tile > 0) {
             gg::ptx::wgmma_wait_group<1>();  // the slice before was read
             release(last);
@@ -315,7 +310,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         }
         store.settle();
         next = next_tile();  // while the last products are made
-        if (warpgroup == 0) skip(alone);
+        if constexpr (WIDTH > BEGUN_TOGETHER) {
+          if (warpgroup == 0) give_back(alone);  // what the second one has alone
+        }
         gg::ptx::wgmma_wait_group<0>(sums);
         release(last);
         if constexpr (SPLIT > 1) parts.add_up(sums);

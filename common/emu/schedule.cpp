@@ -561,10 +561,11 @@ enum class State { done, spinning, stuck };
 // Lets effects happen whose time has come; with `force`, at least one. True if any did.
 bool complete_effects(Cluster& c, bool force) {
   bool any = false;
+  const bool drawn = force && c.grid->order.skew && !c.effects.empty();
+  const size_t forced = drawn ? next_random(c.random) % c.effects.size() : 0;
   size_t kept = 0;  // in their order; there may be thousands, and some add others
   for (size_t i = 0; i < c.effects.size(); ++i) {
-    if (c.effects[i].due <= c.round ||
-        (force && !any && (i + 1 == c.effects.size() || !c.grid->order.skew || next_random(c.random) % 2))) {
+    if (c.effects[i].due <= c.round || (force && !any && i >= forced)) {
       const auto complete = std::move(c.effects[i].complete);
       ++c.changes;
       complete();
@@ -648,30 +649,48 @@ class Watch {
   std::vector<State> first_;
 };
 
-// How many instructions a warp may do in this round. The skewed order leaves warps out, unless nobody moved.
-int turn_of(Cluster& c, bool all_move) {
-  if (!c.grid->order.skew) return kTurn;
-  if (!all_move && next_random(c.random) % 4 == 0) return 0;
-  return 1 + int(next_random(c.random) % kLongestTurn);
-}
+// Who may do how many instructions in a round. The skewed order leaves out some warps, and one for as long as
+// the others change anything: what comes too late for them shows.
+class Turns {
+ public:
+  Turns(Cluster& c, const std::vector<Warp*>& warps) : c_(c), order_(warps) {}
+
+  // Of the next round. `idle`, `quiet`: rounds in which nobody moved, in which nothing changed.
+  const std::vector<Warp*>& order(uint64_t idle, uint64_t quiet) {
+    constexpr uint64_t kPatience = 4;
+    all_move_ = idle > 0;
+    if (!c_.grid->order.skew) return order_;
+    for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[next_random(c_.random) % i]);
+    if (!last_ || last_->live == 0 || idle > 0 || quiet > kPatience) last_ = order_[0];
+    return order_;
+  }
+  int of(const Warp& w) {
+    if (!c_.grid->order.skew) return kTurn;
+    if (!all_move_ && (&w == last_ || next_random(c_.random) % 4 == 0)) return 0;
+    return 1 + int(next_random(c_.random) % kLongestTurn);
+  }
+
+ private:
+  Cluster& c_;
+  std::vector<Warp*> order_;
+  const Warp* last_ = nullptr;
+  bool all_move_ = false;
+};
 
 State run_cluster(Cluster& c, const Code& code) {
   std::vector<Warp*> warps;
   for (const auto& block : c.blocks) {
     for (const auto& warp : block->warps) warps.push_back(warp.get());
   }
-  std::vector<Warp*> order = warps;
+  Turns turns(c, warps);
   uint64_t idle = 0, quiet = 0, changes = c.changes;
   Watch watch;
   for (;;) {
     ++c.round;
     bool any = complete_effects(c, false), live = false;
-    if (c.grid->order.skew) {
-      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(c.random) % i]);
-    }
-    for (Warp* w : order) {
+    for (Warp* w : turns.order(idle, quiet)) {
       if (w->live == 0) continue;
-      any = run_warp(*w, code, turn_of(c, idle > 0)) > 0 || any;
+      any = run_warp(*w, code, turns.of(*w)) > 0 || any;
       live = live || w->live != 0;
     }
     if (!live) break;

@@ -139,7 +139,7 @@ def attempts(program):
     if "split" in described["ideas"]:  # K in parts: some blocks without one, sums that are used again
         parts = ["--tile", "64x64", "--n", "136", "--m"]
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
-        problems += [parts + ["64", "--groups", "6", "--k", k] for k in ("8", "648")]
+        problems += [parts + [rows, "--groups", "6", "--k", k] for rows in ("32", "64") for k in ("8", "648")]
         problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
         also += [parts + ["5,70,33", "--k", "3592", "--order", order] for order in ("3:skew", "4:skew")]  # as above
     return [words + ["--order", order] for order in orders for words in problems] + also
