@@ -258,13 +258,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       }
     };
     // [unread]
-    auto give_back = [&](int slices) {  // as soon as they have come, unread
+    // Slices that have come, unread. One warp looks, for all: a late one could be overtaken by a phase.
+    auto give_back = [&](int slices) {
       for (int slice = 0; slice < slices; ++slice, ring.next()) {
         if (warp % 4 > 0) continue;
         gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);
         release(ring.stage);
       }
-      if (slices > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // they have come, for all warps
     };
     // [/unread]
     gg::ptx::griddepcontrol_wait();
@@ -272,6 +272,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     right = schedule.all_have(problem.rows_each);
     if (!right) {
       give_back(guessed);
+      if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // they have come, for all warps
       next = next_tile();
     }
     if constexpr (SPLIT > 1) {  // behind the last part of K there is nothing to multiply
