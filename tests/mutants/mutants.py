@@ -6,8 +6,8 @@
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
 `--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
-stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in an order that lets
-warps run far ahead; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several
+stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in orders that let
+warps run far ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several
 tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in
 harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
 """
@@ -124,10 +124,11 @@ def attempts(program):
         wrong, right = ["--m", "5,70,33", "--n", "136", "--k"], ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
             problems += [[*tile, *wrong, "648"], [*tile, *wrong, "192"], [*tile, *right, "648"]]
-    if "multicast" in described["ideas"]:  # tiles for pairs of blocks: after a tall one each height, long and short
+    if "multicast" in described["ideas"]:  # for pairs: each height after one whose store has boxes in both halves, and
+        # K such that its steps are under a slice, or behind the last one
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
-        all_heights = pairs + ["200,5,180,40,250,70,200,100,250,150,200,180,250,140,170,220,230", "--k"]
-        problems += [all_heights + ["520"], all_heights + ["64"], all_heights + ["64", "--off", "overlap"]]
+        all_heights = pairs + ["250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230", "--k"]
+        problems += [all_heights + [k] for k in ("64", "320", "448", "520")] + [all_heights + ["64", "--off", "overlap"]]
         problems += [pairs + ["5,200", "--k", "64"], pairs + ["300,33,3", "--k", "648"]]
     if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
         problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
