@@ -1010,6 +1010,32 @@ TEST(Time, ADeadlockIsFoundAtOnce) {
   }
 }
 
+// Seven warps count for long, the last one looks once: in some skewed order when they are done.
+TEST(Time, AWarpMayBeAsLateAsTheOthersAllow) {
+  const std::string body = R"(
+    setp.eq.u32 %p0, %r4, 7;
+    @%p0 bra LOOK;
+    mov.u32 %r10, 0;
+    COUNT:
+    add.u32 %r10, %r10, 1;
+    atom.global.max.u32 %r11, [%rd1], %r10;
+    setp.lt.u32 %p1, %r10, 3000;
+    @%p1 bra COUNT;
+    LOOK:
+    ld.volatile.global.u32 %r12, [%rd1];
+    st.global.u32 [%rd2], %r12;)";
+  Program program(kernel(body));
+  int late = 0;
+  constexpr int kOrders = 16;
+  for (int seed = 1; seed <= kOrders; ++seed) {
+    Config config = config_of(1, 256);
+    config.options.order = {uint64_t(seed), true};
+    late += run(program, config, 256, {0})[255] == 3000;
+  }
+  EXPECT_GT(late, 0);
+  EXPECT_LT(late, kOrders);
+}
+
 // Block 0 computes for long without touching memory, the others wait for its flag: this ends.
 TEST(Time, WaitingForSlowWorkIsNoDeadlock) {
   const std::string body = R"(

@@ -7,9 +7,10 @@
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
 `--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
 stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in orders that let
-warps run far ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several
-tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that must stand in
-harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an error too.
+warps run far ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks
+have several tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that
+must stand in harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an
+error too.
 """
 
 import argparse
