@@ -258,7 +258,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       }
     };
     // [unread]
-    // Slices that have come, unread. One warp looks, for all: a late one could be overtaken by a phase.
+    // Slices that have come, unread. One warp looks: a late one could be overtaken by a phase. The others
+    // multiply with it before they come to the stage again, or wait for it.
     auto give_back = [&](int slices) {
       for (int slice = 0; slice < slices; ++slice, ring.next()) {
         if (warp % 4 > 0) continue;
