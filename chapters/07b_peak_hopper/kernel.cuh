@@ -65,10 +65,11 @@ struct Maps {
 };
 
 // Calls f with WIDTH, or a step less of it as often as that still holds `rows`: as a constant, for wgmma's N
-// is part of the instruction. Above HALF rows a step is 16, for there products take longer than loads.
+// is part of the instruction. Above HALF rows a step is 16, for there products take longer than loads, and 8
+// where the last tile of a group of many rows nearly always is, from 193 to 224.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
-  constexpr int LESS = WIDTH > HALF ? WIDTH - STEP / 2 : WIDTH - STEP;
+  constexpr int LESS = WIDTH - (WIDTH > 192 && WIDTH <= 224 ? STEP / 4 : WIDTH > HALF ? STEP / 2 : STEP);
   if constexpr (LESS > 0) {
     if (rows <= LESS) return with_width_for<LESS>(rows, f);
   }

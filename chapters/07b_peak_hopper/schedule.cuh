@@ -90,10 +90,10 @@ class Schedule {
     }
   }
 
-  // Counts the tiles and plans their end, when the first one is on its way: nobody waits for it. Some tiles
-  // are left over for the last round. They may be cut into parts; and if all groups have `rows_each` (0: they
-  // do not), the last few groups may have a row of tiles more, all of these less tall, so that the round is
-  // full. Each lane estimates one such plan, in clocks.
+  // Counts the tiles and plans their end, when the first one is on its way: nobody waits for it. If all
+  // groups have `rows_each` (0: they do not), workers end together, and some tiles are left over for the last
+  // round. They may be cut into parts; and the last few groups may have a row of tiles more, all of these
+  // less tall, so that the round is full. Each lane estimates one such plan, in clocks.
   __device__ void plan_end(int workers, int slices, int rows_each) {
     int rows_of_tiles = lane() == 31 ? end_ : 0;
     for (int group = first_group_ + 32 + lane(); group < groups_; group += 32) {
@@ -101,29 +101,28 @@ class Schedule {
     }
     tiles_ = __reduce_add_sync(~0u, rows_of_tiles) * tiles_n_;
     if (!ideas_.tail || tiles_ <= workers) return;
+    if (C::TALL && rows_each == 0) return halve_last(workers, slices);
 
     constexpr int MOST_PARTS = BM / STEP;
     const int more = lane() / MOST_PARTS, parts = lane() % MOST_PARTS + 1;
     const int tiles = tiles_ + more * tiles_n_, rounds = (tiles - 1) / workers;  // all but the last
-    const int rows = min(BM, int(float(offset(groups_)) * float(tiles_n_) / float(tiles)) + 1);  // of a tile
+    const int rows = rows_of(tiles);
     const int last = ((tiles - rounds * workers) * parts + workers - 1) / workers;  // rounds of parts
     const float part = clocks_of(round_up((rows + parts - 1) / parts, STEP), slices);
     float clocks = float(rounds) * clocks_of(rows, slices) + float(last) * part;
-    // What that does not count, two guesses. With equal groups workers end together, but it is chance who
-    // gets how many of the shorter tiles; with others they do not, and wait for half a part.
+    // What that does not count, two guesses: it is chance who gets how many less tall tiles; and workers that
+    // do not end together wait for half a part.
     clocks += rows_each > 0 ? clocks_of(BM, slices) / 8 * float(more) : part / 2;
     if (more > 0 && !may_have_more(more, workers, rows_each)) clocks = INFINITY;
     const unsigned key = (__float_as_uint(clocks) & ~31u) | unsigned(lane());  // compares as the float does
     const int best = int(__reduce_min_sync(~0u, key) % 32);
 
-    parts_ = best % MOST_PARTS + 1;
     if (MAY_HAVE_MORE && best >= MOST_PARTS) {
       more_from_ = groups_ - best / MOST_PARTS;
       look();
       tiles_ += best / MOST_PARTS * tiles_n_;
     }
-    whole_tiles_ = (tiles_ - 1) / workers * workers;
-    tiles_ = whole_tiles_ + (tiles_ - whole_tiles_) * parts_;
+    cut_from((tiles_ - 1) / workers * workers, best % MOST_PARTS + 1);
   }
   __device__ int tiles() const { return tiles_; }  // with parts
 
@@ -171,6 +170,23 @@ class Schedule {
     const int tiles_m = tiles_of(rows_each);
     return MAY_HAVE_MORE && ideas_.shares && rows_each / (tiles_m + 1) >= BM / 4 * 3 &&
            (groups_ - more) * tiles_m * tiles_n_ >= workers;
+  }
+
+  // Of unequal groups workers end at any time within that of a tile. They end closer together if the last
+  // tiles, a quarter as many as workers, are halved: of fewer the whole ones before end too late, of more
+  // the halves do.
+  __device__ void halve_last(int workers, int slices) {
+    const int rows = rows_of(tiles_);
+    const bool pays = clocks_of(round_up(rows / 2, STEP), slices) < 0.7f * clocks_of(rows, slices);
+    if (pays) cut_from(max(workers, tiles_ - workers / 4), 2);
+  }
+  __device__ void cut_from(int whole_tiles, int parts) {
+    whole_tiles_ = whole_tiles;
+    parts_ = parts;
+    tiles_ = whole_tiles + (tiles_ - whole_tiles) * parts;
+  }
+  __device__ int rows_of(int tiles) const {  // each, if the rows there are make so many
+    return min(BM, int(float(offset(groups_)) * float(tiles_n_) / float(tiles)) + 1);
   }
   __device__ static int lane() { return int(threadIdx.x) % 32; }
   __device__ int offset(int group) const {

@@ -185,11 +185,14 @@ class Store<float, BM> {
 
   template <int SUMS>
   __device__ void first(const float (&sums)[SUMS], const Tile& tile, int col0) {
-    const int lane = int(threadIdx.x) % 32, col = col0 + int(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+    const int lane = int(threadIdx.x) % 32, row0 = lane % 4 * 2;
+    const int col = col0 + int(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+    float* const to = d_ + int64_t(tile.row0 + row0) * n_ + col;
+    const int rows = tile.rows - row0, columns = n_ - col;
 #pragma unroll
     for (int i = 0; i < SUMS; ++i) {
-      const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, c = col + i / 2 % 2 * 8;
-      if (row < tile.rows && c < n_) d_[int64_t(tile.row0 + row) * n_ + c] = sums[i];
+      const int row = i / 4 * 8 + i % 2, column = i / 2 % 2 * 8;
+      if (row < rows && column < columns) to[int64_t(row) * n_ + column] = sums[i];
     }
   }
   __device__ void step() {}

@@ -168,17 +168,18 @@ TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
   }
 }
 
-// Tiles of each width: products come in steps of 32 rows, above 128 of 16, and all of D is as without.
+// Tiles of each width: products come in steps of 32 rows, above 128 of 16, from 193 to 224 of 8, and
+// all of D is as without.
 TEST(ChaptersThatAreNarrow, MultiplyWhatTheyMustAndGiveTheSameBits) {
   for (const std::string& id : built_with("narrow")) {
     SCOPED_TRACE(id);
-    const Words problem = {"--tile", "256x128", "--m", "129,150,170,180,195,215,230,250,20,40",
+    const Words problem = {"--tile", "256x128", "--m", "129,150,170,180,195,203,210,220,230,250,20,40",
                            "--n",    "256",     "--k", "64"};
     const Folder narrow, whole;
     write_tensors(id, narrow, with(problem, {"--device", "emu"}));
     write_tensors(id, whole, with(problem, {"--device", "emu", "--off", "narrow"}));
     expect_same_files(narrow, whole);
-    const uint64_t widths = 144 + 160 + 176 + 192 + 208 + 224 + 240 + 256 + 32 + 64;
+    const uint64_t widths = 144 + 160 + 176 + 192 + 200 + 208 + 216 + 224 + 240 + 256 + 32 + 64;
     EXPECT_EQ(counted(id, Folder(), problem)[id + ",own,0:fair,multiply_adds"], widths * 256 * 64);
   }
 }
@@ -239,6 +240,38 @@ TEST(ChaptersThatPlanTheirEnd, FillTheLastRoundAndGiveTheSameBits) {
     expect_same_files(planned, as_it_comes);
     EXPECT_GT(in_18, 0u);
     EXPECT_EQ(in_20 * 18, in_18 * 20);
+  }
+}
+
+// 12 tiles for four pairs of blocks, 24 for eight, 11 for ten: a quarter as many as pairs are halved, but
+// nobody's first tile is.
+TEST(ChaptersThatPlanTheirEnd, HalveTheLastTilesOfUnequalGroups) {
+  struct Case {
+    std::string multiprocessors, m, n;
+    uint64_t tiles, halved;
+  };
+  for (const std::string& id : built_with("tail")) {
+    for (const Case& c :
+         {Case{"8", "512,768,0,250", "512", 12, 1}, Case{"16", "1280,1,1020,500", "512", 24, 2},
+          Case{"20", "1280,256,1020,200", "256", 11, 1}}) {
+      SCOPED_TRACE(id + ", " + c.m);
+      setenv("GG_EMU_MULTIPROCESSORS", c.multiprocessors.c_str(), 1);
+      const Words problem = {"--tile", "256x128", "--m", c.m, "--n", c.n, "--k", "256"};
+      const Words whole = with(problem, {"--off", "tail"});
+      const Folder halves, skew, wholes;
+      write_tensors(id, halves, with(problem, {"--device", "emu"}));
+      write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
+      write_tensors(id, wholes, with(whole, {"--device", "emu"}));
+      const auto products = [&](const Words& words) {
+        return counted(id, Folder(), words)[id + ",own,0:fair,instructions_wgmma"];
+      };
+      const uint64_t in_halves = products(problem), in_whole = products(whole);
+      unsetenv("GG_EMU_MULTIPROCESSORS");
+      expect_same_files(halves, skew);
+      expect_same_files(halves, wholes);
+      EXPECT_GT(in_whole, 0u);
+      EXPECT_EQ(in_halves * c.tiles, in_whole * (c.tiles + c.halved));
+    }
   }
 }
 
