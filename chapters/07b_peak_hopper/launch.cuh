@@ -22,7 +22,7 @@ inline const std::vector<gg::Idea> IDEAS = {
     {"multicast", "pairs of blocks load a slice of A once for both"},
     {"overlap", "half of a tall tile is stored under the next one's products"},
     {"stagger", "the two consumers of a tall tile begin and end it one after the other"},
-    {"tail", "the last round of tiles is filled: a row of tiles more, or tiles in parts"},
+    {"tail", "the last round of tiles is filled; where groups differ the last tiles are halved"},
     {"shares", "a group's rows are shared out equally over its tiles"},
     {"bands", "tiles in bands of 8 rows, for the L2"},
     {"narrow", "tiles with few rows multiply and load only those"},
