@@ -101,7 +101,7 @@ class Schedule {
     }
     tiles_ = __reduce_add_sync(~0u, rows_of_tiles) * tiles_n_;
     if (!ideas_.tail || tiles_ <= workers) return;
-    if (C::TALL && rows_each == 0) return halve_last(workers, slices);
+    if (C::TALL && rows_each == 0 && halves_pay()) return cut_from(max(workers, tiles_ - workers / 4), 2);
 
     constexpr int MOST_PARTS = BM / STEP;
     const int more = lane() / MOST_PARTS, parts = lane() % MOST_PARTS + 1;
@@ -172,13 +172,11 @@ class Schedule {
            (groups_ - more) * tiles_m * tiles_n_ >= workers;
   }
 
-  // Of unequal groups workers end at any time within that of a tile. They end closer together if the last
-  // tiles, a quarter as many as workers, are halved: of fewer the whole ones before end too late, of more
-  // the halves do.
-  __device__ void halve_last(int workers, int slices) {
-    const int rows = rows_of(tiles_);
-    const bool pays = clocks_of(round_up(rows / 2, STEP), slices) < 0.7f * clocks_of(rows, slices);
-    if (pays) cut_from(max(workers, tiles_ - workers / 4), 2);
+  // Workers whose groups are not equal end at any time within that of a tile. They end closer together if the
+  // last tiles, a quarter as many as workers, are halved: with fewer some whole one ends last, with more some
+  // half. Measured: it pays if a half, which waits for loads, takes less than 0.6 of a tile.
+  __device__ bool halves_pay() const {
+    return ideas_.narrow && to_load(BM / 2) * 5 < to_multiply(rows_of(tiles_)) * 3;
   }
   __device__ void cut_from(int whole_tiles, int parts) {
     whole_tiles_ = whole_tiles;
