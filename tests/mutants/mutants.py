@@ -128,7 +128,7 @@ def attempts(program):
     if "multicast" in described["ideas"]:  # for pairs: each height after one whose store has boxes in both halves, and
         # K such that its steps are under a slice, or behind the last one
         pairs = ["--tile", "256x128", "--n", "136", "--m"]
-        all_heights = pairs + ["250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230", "--k"]
+        all_heights = pairs + ["250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212", "--k"]
         problems += [all_heights + [k] for k in ("64", "320", "448", "520")] + [all_heights + ["64", "--off", "overlap"]]
         problems += [pairs + ["5,200", "--k", "64"], pairs + ["300,33,3", "--k", "648"]]
     if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
