@@ -90,10 +90,10 @@ class Schedule {
     }
   }
 
-  // Counts the tiles and plans their end, when the first one is on its way: nobody waits for it. If all
-  // groups have `rows_each` (0: they do not), workers end together, and some tiles are left over for the last
-  // round. They may be cut into parts; and the last few groups may have a row of tiles more, all of these
-  // less tall, so that the round is full. Each lane estimates one such plan, in clocks.
+  // Counts the tiles and plans their end, when the first one is on its way: nobody waits for it. Some tiles
+  // are left over for the last round. They may be cut into parts; and if all groups have `rows_each` (0: they
+  // do not), the last few groups may have a row of tiles more, all of these less tall, so that the round is
+  // full. Each lane estimates one such plan, in clocks. Or no round is planned at all: halves_pay.
   __device__ void plan_end(int workers, int slices, int rows_each) {
     int rows_of_tiles = lane() == 31 ? end_ : 0;
     for (int group = first_group_ + 32 + lane(); group < groups_; group += 32) {
