@@ -14,7 +14,7 @@ namespace gg {
 
 struct Limit {
   Format format = Format::bf16;
-  bool exact = true;
+  bool exact = true;         // every sum is a whole number that fp32 holds, whatever the order of adding
   double sum_factor = 0;     // of sum |a*b|; unused when exact
   bool nan_allowed = false;  // where the reference is NaN (operands read from files)
 };

@@ -42,7 +42,8 @@ class Machine {
                             const std::vector<Region>& regions) = 0;
   // The first byte in which two buffers differ, -1 if they are equal.
   virtual int64_t first_difference(const void* x, const void* y, size_t bytes) = 0;
-  // Every output element of the groups against a double-precision reference.
+  // Every output element of the groups against a reference in double precision, or single where sums are
+  // exact.
   virtual Comparison compare(const Matrices& matrices, const std::vector<Group>& groups,
                              const Limit& limit) = 0;
 

@@ -91,7 +91,7 @@ class HostMachine : public Machine {
         const int rows = std::min(kRowsAtOnce, group.m - first);
         std::vector<double> reference(size_t(rows) * size_t(group.n)), magnitude(reference.size());
         reference_rows(matrices, group, first, first + rows, reference.data(), magnitude.data());
-        parallel_for(rows, 8, [&](int64_t begin, int64_t end) {
+        parallel_for(rows, std::max(8, 32768 / group.n), [&](int64_t begin, int64_t end) {
           Comparison part;
           for (int64_t i = begin * group.n; i < end * group.n; ++i) {
             const int64_t element = group.d.offset + (first + i / group.n) * group.d.ld + i % group.n;

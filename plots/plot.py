@@ -12,6 +12,7 @@ import argparse
 import math
 import os
 import sys
+import tempfile
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -396,7 +397,12 @@ class Data:
 def draw(data, out):
     """Writes the figures; returns False if matplotlib is missing."""
     out.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("MPLCONFIGDIR", str(out.resolve() / ".matplotlib"))  # not in the home directory
+    with tempfile.TemporaryDirectory() as cache:  # matplotlib's, which goes neither home nor among the figures
+        os.environ.setdefault("MPLCONFIGDIR", cache)
+        return draw_each(data, out)
+
+
+def draw_each(data, out):
     try:
         import matplotlib
         matplotlib.use("Agg")

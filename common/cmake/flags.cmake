@@ -13,16 +13,22 @@ function(gg_compile target arch)
   if(arch STREQUAL "80")
     string(APPEND code ",sm_90")
   endif()
-  # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. Warnings are errors on both sides, and
-  # so are ptxas spills, which are warnings. -Wrestrict is off: GCC 12 sees it where strings are joined (its
-  # bug 105651).
+  # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. -Wrestrict is off: GCC 12 sees it where
+  # strings are joined (its bug 105651). A register spill is an error everywhere: nvcc-launcher makes it one.
+  set(warnings -Wall -Wextra -Wno-restrict)
+  set(cuda_warnings)
+  if(GG_WERROR)
+    list(APPEND warnings -Werror)
+    set(cuda_warnings -Werror=all-warnings)
+  endif()
+  list(JOIN warnings "," for_nvcc)
   target_compile_options(${target} PRIVATE -std=c++20
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-restrict -Werror>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-restrict,-Werror -Werror=all-warnings
-      -Xptxas=--warn-on-spills --generate-code=arch=compute_${arch},code=[${code}] --compress-mode=none
-      -lineinfo --expt-relaxed-constexpr>)
+    $<$<COMPILE_LANGUAGE:CXX>:${warnings}>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${for_nvcc} ${cuda_warnings} -Xptxas=--warn-on-spills
+      --generate-code=arch=compute_${arch},code=[${code}] --compress-mode=none -lineinfo --expt-relaxed-constexpr>)
   target_link_options(${target} PRIVATE LINKER:--enable-new-dtags)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   if(GG_SANITIZE)  # host code; kernels are the emulator's to check
     set(sanitize -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
     list(JOIN sanitize "," for_nvcc)

@@ -6,6 +6,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
 #include <map>

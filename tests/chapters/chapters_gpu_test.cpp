@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/device.h"
 #include "common/shapes.h"
 #include "tests/chapters/run_chapter.h"

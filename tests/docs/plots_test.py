@@ -5,7 +5,9 @@ import contextlib
 import csv
 import importlib.util
 import io
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -303,6 +305,20 @@ class PlotsTest(unittest.TestCase):
         for text in ("measured roof 100", "cublas_loop 90", "failed", "×0.75", "slower", "this run: NVIDIA"):
             self.assertIn(text, ladder)
         self.assertIn("failed", (outs[0] / "step_02_tiled.svg").read_text())
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_figures_come_without_caches(self):
+        self.measure()
+        environment = {name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR"}
+        command = [sys.executable, "-B", plot.__file__, "--repo", self.repo, "--data", self.data, "--out",
+                   self.repo / "out"]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        self.assertEqual({path.suffix for path in (self.repo / "out").iterdir()}, {".svg"})
+
+    def test_nothing_that_a_tool_leaves_behind_is_committed(self):
+        files = subprocess.run(["git", "ls-files", "plots"], cwd=ROOT, check=True, capture_output=True, text=True)
+        kinds = {Path(file).suffix for file in files.stdout.split()}
+        self.assertEqual(kinds, {".csv", ".svg", ".py", ".mplstyle", ".md", ".txt", ".cpp", ".cu", ".h"})
 
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
     def test_what_cannot_be_drawn_is_said(self):

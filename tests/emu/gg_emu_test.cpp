@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/emu/trace_file.h"
 #include "tests/process.h"
 

@@ -5,6 +5,7 @@
 // takes. Times are CPU time of the quickest of several runs, so a busy machine disturbs them little; the
 // spread over cores is wall-clock time. The target `emu_speed` runs it.
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>

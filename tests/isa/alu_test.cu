@@ -3,6 +3,7 @@
 // Arithmetic that C++ has no operator for: parts of products, bit fields, carries, bytes picked and
 // multiplied, roundings, and comparisons of numbers with NaN.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

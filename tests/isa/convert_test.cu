@@ -3,6 +3,7 @@
 // cvt: roundings to integers and to narrower floats, saturation, and pairs, of which the first operand goes
 // to the upper half.
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/formats.h"

@@ -4,6 +4,7 @@
 // stores leave alone. Shared memory is filled before every load and shown whole after it, so that a byte too
 // many is seen as well as one too few.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

@@ -4,6 +4,8 @@
 // byte by byte, and the kernel copies them to shared memory as they are, so that no copy of ours can be wrong
 // in the same way. Whole numbers, whose sums are exact; and numbers of every size against an H200.
 
+#include <algorithm>
+
 #include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/tma.cuh"       // fence_proxy_async
 #include "common/ptx/wgmma.cuh"

@@ -4,6 +4,8 @@
 // there counts. PTX ISA: "Data Movement and Conversion Instructions: mapa, getctarank, st.async",
 // "red.async". A shared address holds the block's rank in its bits 24 and up.
 
+#include <algorithm>
+
 #include "common/emu/isa/mbarrier.h"
 #include "common/emu/isa/reduction.h"
 

@@ -11,6 +11,7 @@
 // sin and cos an absolute one of 2^-20.4 within a turn. Where a result is a zero, an infinity or a NaN, they
 // agree.
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>

@@ -46,16 +46,15 @@ std::string lacks(const Mbarrier& b) {
   return text;
 }
 
-Mbarrier& find(const Issuer& who, const BarrierAt& at) {
+Mbarrier& find(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   Mbarriers& all = mbarriers_of(*at.block);
   const auto found = all.live.find(at.offset);
   if (at.block->live_warps == 0) {
-    raise_final(FaultKind::exit, *who.warp, *who.instr, who.lane,
-                name_of(at) + " belongs to a block that has ended",
+    raise_final(FaultKind::exit, w, in, lane, name_of(at) + " belongs to a block that has ended",
                 "a cluster barrier at the end of the kernel keeps blocks alive until their peers are done");
   }
   if (found == all.live.end()) {
-    raise_final(FaultKind::mbarrier, *who.warp, *who.instr, who.lane, name_of(at) + " is not initialised",
+    raise_final(FaultKind::mbarrier, w, in, lane, name_of(at) + " is not initialised",
                 "mbarrier.init, and a barrier behind it, come before the first use; or the address is wrong");
   }
   return found->second;
@@ -126,7 +125,7 @@ Next inval(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const Place place = place_of_barrier(w, in, *l, address[*l]);
     const BarrierAt at{place.block, place.offset};
-    find({&w, &in, *l, {}}, at);
+    find(w, in, *l, at);
     mbarriers_of(*at.block).live.erase(at.offset);
     uint8_t* shadow = at.block->shared.shadow.data() + at.offset;
     for (int i = 0; i < kMbarrierBytes; ++i)
@@ -149,7 +148,7 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const BarrierAt at = use_mbarrier(w, in, *l, barrier_operand(in));
     Issuer who{&w, &in, *l, {}};
-    Mbarrier& b = find(who, at);
+    Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
     const int64_t operand = in.s[0] ? w.at<uint32_t>(in.s[0])[*l] : 1;
     const int64_t arrivals = in.variant & kExpect ? 1 : operand;
     if (in.d) token[*l] = token_of(at, b);
@@ -195,7 +194,7 @@ Next copies_arrive(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const BarrierAt at = use_mbarrier(w, in, *l, barrier_operand(in));
     if (in.variant == 0) {
-      Mbarrier& b = find({&w, &in, *l, {}}, at);
+      Mbarrier& b = find(w, in, *l, at);
       if (++b.pending > kMbarrierMost) {
         raise_final(FaultKind::mbarrier, w, in, *l,
                     name_of(at) + " would wait for more than " + std::to_string(kMbarrierMost) + " arrivals",
@@ -286,7 +285,7 @@ Asked ask(Warp& w, const Instr& in, Mask m, const Mbarriers& all) {
   Asked a;
   for (Lanes l(m); l; ++l) {
     a.at[*l] = use_mbarrier(w, in, *l, barrier_operand(in));
-    const Mbarrier& b = find({&w, &in, *l, {}}, a.at[*l]);
+    const Mbarrier& b = find(w, in, *l, a.at[*l]);
     const Mbarriers::Wait& before = all.waits[size_t(w.thread_of(*l))];
     a.phase[*l] = before.on ? before.phase : phase_asked(w, in, *l, a.at[*l], b);
     if (int64_t(b.phase - a.phase[*l]) > 0) a.ended |= Mask(1) << *l;  // the one before the first is ~0
@@ -476,7 +475,7 @@ BarrierAt use_mbarrier(Warp& w, const Instr& in, int lane, const AddressOperand&
 }
 
 void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
-  const Mbarrier& b = find({&w, &in, lane, {}}, at);
+  const Mbarrier& b = find(w, in, lane, at);
   const size_t by = agent_of(*b.initialised.warp);
   // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only a relaxed
   // one.
@@ -488,21 +487,21 @@ void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
 }
 
 void mbarrier_expect(const Issuer& who, const BarrierAt& at, int64_t bytes) {
-  Mbarrier& b = find(who, at);
+  Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
   b.expected += bytes;
   change_tx(who, at, b, bytes);
   end_phase_if_complete(*at.block, b);
 }
 
 void mbarrier_complete(const Issuer& who, const BarrierAt& at, int64_t bytes) {
-  Mbarrier& b = find(who, at);
+  Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
   b.arriving.join(who.clock);
   change_tx(who, at, b, -bytes);
   end_phase_if_complete(*at.block, b);
 }
 
 void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, const Clock* clock) {
-  Mbarrier& b = find(who, at);
+  Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
   if (arrivals < 1 || arrivals > b.pending) {
     raise_final(
         FaultKind::mbarrier, *who.warp, *who.instr, who.lane,

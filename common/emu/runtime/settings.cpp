@@ -4,6 +4,7 @@
 
 #include "common/emu/runtime/settings.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 
