@@ -131,7 +131,20 @@ def ladder_table(data):
 
 
 def chapter_table(data, chapter):
-    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it."""
+    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side
+    by side only if they are of one kind and one run: a label says where the type of D or the run is another."""
+    default_d = {each.id: each.d for each in data.chapters}
+
+    def type_of_d(row):
+        return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
+                    row.format if row.peer else default_d.get(row.chapter) or row.format)
+
+    def label(row, ours):
+        who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
+        d, run, our_run = type_of_d(row), (row.commit, row.date[:10]), (ours.commit, ours.date[:10])
+        return who + (f", D {d}" if d != row.format else "") + \
+            (f", of {row.date[:10]} at {row.commit[:10]}" if run != our_run else "")
+
     def place(problem):
         name, fmt, shape = problem
         return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
@@ -150,14 +163,15 @@ def chapter_table(data, chapter):
         others = sorted((row for row in ours if row.variant and "off=" not in row.variant and row.timed),
                         key=lambda row: row.us_median)
         peers = sorted({row.peer for row in ours if row.peer})
+        before = next((told for who, _, told, _ in found if who == chapter.previous
+                       and told == f"d={default_d.get(chapter.id) or fmt}"), "")
         for who, peer, told in [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]),
-                                (chapter.previous, "", ""), *((chapter.id, peer, "") for peer in peers)]:
+                                (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]:
             cold, warm = (found.get((who, peer, told, warm)) for warm in (False, True))
             some = [row for row in (cold, warm) if row]
             if some:
                 shown += some
-                label = named(some[0]) if peer else f"{who} {told}".strip()
-                lines.append([first, label, value(cold, "us_median"), value(warm, "us_median"),
+                lines.append([first, label(some[0], ours[0]), value(cold, "us_median"), value(warm, "us_median"),
                               value(cold, "tflops"), value(warm, "tflops"),
                               value(cold, "gbytes_per_s"), value(cold, "% of roof")])
                 first = ""

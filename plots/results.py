@@ -140,6 +140,8 @@ def read_chapters(repo):
         chapters.append(SimpleNamespace(
             id=main.parent.name, title=field("title"), arch=field("arch", r"gg::Arch::(\w+)"),
             previous=field("previous"), kernel=main.parent / "kernel.cuh", readme=main.parent / "README.md",
+            # The first format is the default; its D has the inputs' type, or this one.
+            d="f32" if re.search(r"gg::run<\s*gg::Operands<\w+,\s*\w+,\s*float>", text) else "",
             # The first is the default, unless the chapter chooses for each problem.
             tile="" if field("chooses_tile", "(true)") else
             re.sub(r",\s*", "x", field("tiles", r"\{\s*\{\s*(\d+,\s*\d+)"))))

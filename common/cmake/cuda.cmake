@@ -41,4 +41,5 @@ endif()
 
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 set(CMAKE_CUDA_ARCHITECTURES OFF)  # every target names its own: gg_compile in flags.cmake
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+# Programs link the runtime by its path, as CUDA::cudart: -lcudart is not found in a folder with a space in its name.
+set(CMAKE_CUDA_RUNTIME_LIBRARY None)

@@ -195,6 +195,24 @@ class PlotsTest(unittest.TestCase):
             self.assertIn(word, text)
         self.assertNotIn(">77<", text)
 
+    def test_rows_of_another_kind_or_run_say_so(self):
+        main = self.repo / "chapters/02_tiled/main.cu"
+        main.write_text(main.read_text() + "return gg::run<gg::Operands<bf16, bf16, float>, gg::Same<bf16>>(\n")
+        m = SETS["prefill"][0]
+        save(self.data / "all.csv", [
+            row("02_tiled", "prefill", m, 40), row("02_tiled", "prefill", m, 44, kernel="grouped_gemm d=bf16"),
+            row("02_tiled", "prefill", m, 70, kernel="cublas_loop d=f32", peer="cublas_loop"),
+            row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30)])
+        self.run_tool(publish)
+
+        def labels(chapter):
+            text = (self.repo / "chapters" / chapter / "README.md").read_text()
+            return [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ")][2:]
+
+        self.assertEqual(labels("02_tiled"), ["02_tiled, D f32", "02_tiled", "01_naive, of 2026-01-01 at 0123456789",
+                                              "cublas_loop, D f32"])
+        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled"])  # its rows with D as 03 has it
+
     def test_ideas_and_libraries_of_a_chapter(self):
         path = "chapters/03_tensor_cores/README.md"
         with open(self.repo / path, "a") as readme:
