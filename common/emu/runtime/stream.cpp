@@ -106,7 +106,7 @@ void Streams::append(CUstream_st* stream, cudaGraphNodeType type, Work work) {
   node->type = type;
   node->run = std::move(work);
   node->needs = stream->tail;
-  stream->tail = {node.get()};
+  stream->tail.assign(1, node.get());  // GCC 14 sees an assigned {node} out of bounds
   stream->capture->graph->nodes.push_back(std::move(node));
 }
 
