@@ -282,8 +282,10 @@ TEST(Convert, EveryHalf) {
         return from.name == "bf16" && to.bits == 32 ? o[0] << 16 : nan_of(to, from, o[0]);
       });
     }
+    const Float& other = from.name == "f16" ? kBF16 : kF16;
+    check("cvt." + other.name + "." + from.name + " %d, %a;", {16, 16}, every,  // as .rn
+          [&](const Operands& o) { return code_of(other, value_of(from, o[0]), rn); });
     for (const Rounding r : {rn, rz, rm, rp}) {
-      const Float& other = from.name == "f16" ? kBF16 : kF16;
       check(std::string("cvt") + kRoundings[r] + "." + other.name + "." + from.name + " %d, %a;", {16, 16},
             every, [&](const Operands& o) { return code_of(other, value_of(from, o[0]), r); });
       check(std::string("cvt") + kWholeRoundings[r] + ".s32." + from.name + " %d, %a;", {32, 16}, every,
