@@ -92,7 +92,7 @@ Place locate_shared(Warp& w, const Instr& in, int lane, uint64_t address, int wi
   }
   Block* block = w.block->cluster->blocks[rank].get();
   if (block->live_warps == 0) {
-    raise_final(FaultKind::exit, w, in, lane,
+    raise_final(FaultKind::use_after_free, w, in, lane,
                 "shared address " + hex(address) + " belongs to the block of rank " + std::to_string(rank) +
                     ", which has ended",
                 "a cluster barrier before the end of the kernel keeps every block alive until its peers are "

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "common/emu/machine.h"
 
@@ -24,18 +25,22 @@ struct Kind {
 constexpr Kind kKinds[kFaultKinds] = {
     {"unsupported", "an instruction, modifier or call that the emulator does not know"},
     {"bounds", "an address outside every buffer, or outside the block's shared memory"},
-    {"use-after-free", "an address inside memory that was freed"},
+    {"use-after-free",
+     "an address in memory that was freed, or in shared memory of another block that has ended"},
     {"alignment", "an access that is not aligned to its size"},
     {"uninit-shared", "a read of shared memory that nobody wrote"},
     {"uninit-register", "a read of a register that nobody wrote"},
     {"async-window", "touching what an asynchronous operation still reads or writes"},
     {"proxy", "ordinary writes read by an asynchronous operation without a proxy fence"},
     {"deadlock", "nobody can go on"},
-    {"diverged", "an instruction for all lanes that only some of them reach"},
-    {"barrier", "misuse of bar, barrier.cluster or a membermask"},
-    {"mbarrier", "misuse of an mbarrier: not initialised, too many arrivals, wrong byte counts"},
-    {"descriptor", "a tensor map or matrix descriptor that does not fit its use"},
-    {"exit", "a block or cluster that ends with something still owed to it"},
+    {"diverged", "an instruction for all lanes that only some of them reach, or name in its membermask"},
+    {"barrier", "misuse of bar or barrier.cluster"},
+    {"barrier-count", "a bar with a count or form that hardware refuses, a second barrier.cluster.arrive"},
+    {"mbarrier", "misuse of an mbarrier: initialised twice, its bytes used as memory, a foreign token"},
+    {"mbarrier-state", "an mbarrier not initialised, or with more arrivals or bytes than it can count"},
+    {"descriptor", "a matrix descriptor of wgmma that does not fit its use"},
+    {"tensor-map", "128 bytes that are no tensor map, or one that does not fit its use"},
+    {"exit", "a block that ends while a copy still reads or writes its shared memory"},
     {"race", "two warps touch the same shared bytes, one of them writes, and nothing orders them"},
     {"trap", "trap, brkpt, or a failed assertion"},
     {"launch", "a launch that no device accepts"},
@@ -227,10 +232,14 @@ std::string report(const char* title, FaultKind kind, const Warp& w, const Instr
   return text;
 }
 
+[[noreturn]] void stop(FaultKind kind, const Warp& warp, const Instr& instr, int lane,
+                       const std::string& what, const std::string& cause, const std::vector<Party>& others) {
+  throw Fault(kind, report("fault", kind, warp, instr, lane, what, cause, others));
+}
+
 }  // namespace
 
 const char* fault_name(FaultKind kind) { return kKinds[int(kind)].name; }
-const char* fault_summary(FaultKind kind) { return kKinds[int(kind)].summary; }
 bool fault_kind(const std::string& name, FaultKind* kind) {
   for (int i = 0; i < kFaultKinds; ++i) {
     if (name == kKinds[i].name) {
@@ -239,6 +248,25 @@ bool fault_kind(const std::string& name, FaultKind* kind) {
     }
   }
   return false;
+}
+
+std::string allowable_kinds() {
+  std::string names;
+  for (int i = 0; i < kFaultKinds; ++i) {
+    if (can_be_allowed(FaultKind(i))) names += (names.empty() ? "" : ", ") + std::string(kKinds[i].name);
+  }
+  return names;
+}
+
+std::string fault_kinds_help() {
+  std::string text;
+  for (int i = 0; i < kFaultKinds; ++i) {
+    std::string name = kKinds[i].name;
+    name.resize(16, ' ');
+    text +=
+        std::string(can_be_allowed(FaultKind(i)) ? "  * " : "    ") + name + " " + kKinds[i].summary + "\n";
+  }
+  return text;
 }
 
 std::string hex(uint64_t value) {
@@ -287,21 +315,21 @@ std::string place_of(const Instr& in) {
   return text + "PTX line " + std::to_string(in.statement->line) + ": " + squeezed(in.statement->text);
 }
 
-void raise(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+void raise(AllowableKind allowable, const Warp& warp, const Instr& instr, int lane, const std::string& what,
            const std::string& cause, const std::vector<Party>& others) {
-  if (!(warp.block->grid->allowed >> int(kind) & 1))
-    raise_final(kind, warp, instr, lane, what, cause, others);
+  const FaultKind kind = allowable.kind;
+  if (!(warp.block->grid->allowed >> int(kind) & 1)) stop(kind, warp, instr, lane, what, cause, others);
   static std::mutex mutex;
-  static auto& seen = *new std::set<std::pair<const Instr*, FaultKind>>;
+  static auto& seen = *new std::set<std::tuple<uint64_t, int32_t, FaultKind>>;
   std::lock_guard lock(mutex);
-  if (seen.insert({&instr, kind}).second) {
+  if (seen.insert({warp.block->grid->launch.code->number, instr.index, kind}).second) {
     std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
   }
 }
 
-void raise_final(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
                  const std::string& cause, const std::vector<Party>& others) {
-  throw Fault(kind, report("fault", kind, warp, instr, lane, what, cause, others));
+  stop(kind.kind, warp, instr, lane, what, cause, others);
 }
 
 void raise_launch(const Launch& launch, const std::string& what, const std::string& cause) {

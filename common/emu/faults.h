@@ -14,7 +14,7 @@ namespace gg::emu {
 enum class FaultKind : uint8_t {
   unsupported,      // an instruction, modifier or call the emulator does not know
   bounds,           // an address outside every allocation
-  use_after_free,   // inside memory that was freed
+  use_after_free,   // inside memory that was freed, or shared memory of another block that has ended
   alignment,        // an access not aligned to its size
   uninit_shared,    // a read of shared memory that nobody wrote
   uninit_register,  // a read of a register that nobody wrote
@@ -22,18 +22,56 @@ enum class FaultKind : uint8_t {
   proxy,            // ordinary writes read by an asynchronous operation without a proxy fence
   deadlock,         // nobody can go on
   diverged,         // an instruction for all lanes reached by some only
-  barrier,          // misuse of bar, barrier.cluster or a membermask
-  mbarrier,         // misuse of an mbarrier: not initialised, too many arrivals, wrong byte counts
-  descriptor,       // a tensor map, matrix or instruction descriptor that does not fit its use
-  exit,             // a block or a cluster ends with something still owed to it
+  barrier,          // misuse of bar or barrier.cluster
+  barrier_count,    // a bar with a count or a form that hardware refuses, a second barrier.cluster.arrive
+  mbarrier,         // misuse of an mbarrier: initialised twice, its bytes used as memory, a foreign token
+  mbarrier_state,   // an mbarrier not initialised, or with more arrivals or bytes than it can count
+  descriptor,       // a matrix descriptor of wgmma that does not fit its use
+  tensor_map,       // 128 bytes that are no tensor map, or one that does not fit its use
+  exit,             // a block ends while a copy still reads or writes its shared memory
   race,             // two warps touch the same shared bytes, one writes, nothing orders them
   trap,             // trap, brkpt, a failed assertion
   launch,           // a launch that no device accepts
 };
-constexpr int kFaultKinds = 17;
-const char* fault_name(FaultKind kind);     // "uninit-shared"
-const char* fault_summary(FaultKind kind);  // one line, for --help
+constexpr int kFaultKinds = 20;
+const char* fault_name(FaultKind kind);  // "uninit-shared"
 bool fault_kind(const std::string& name, FaultKind* kind);
+
+// Whether --allow can make warnings of a kind: hardware goes on, and the emulator does what hardware is known
+// to do. At all others hardware stops too, or nothing is known that could come next.
+constexpr bool can_be_allowed(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::uninit_shared:
+    case FaultKind::uninit_register:
+    case FaultKind::async_window:
+    case FaultKind::proxy:
+    case FaultKind::barrier:
+    case FaultKind::mbarrier:
+    case FaultKind::descriptor:
+    case FaultKind::exit:
+    case FaultKind::race:
+      return true;
+    default:
+      return false;
+  }
+}
+std::string allowable_kinds();   // their names: "uninit-shared, uninit-register, ..."
+std::string fault_kinds_help();  // every kind on a line of its own, for --help
+
+// What raise() takes and what raise_final() takes. The compiler refuses the other kinds: no place can stop at
+// a fault that is allowed, or go on behind one that cannot be.
+struct AllowableKind {
+  FaultKind kind;
+  consteval AllowableKind(FaultKind k) : kind(k) {
+    if (!can_be_allowed(k)) throw "raise_final is for this kind";
+  }
+};
+struct FinalKind {
+  FaultKind kind;
+  consteval FinalKind(FaultKind k) : kind(k) {
+    if (can_be_allowed(k)) throw "raise is for this kind";
+  }
+};
 
 struct Warp;
 struct Instr;
@@ -58,10 +96,10 @@ struct Party {
 // Raises a fault at this instruction of this lane (-1: the warp as a whole). `what` says what happened and
 // what was expected, with numbers; `cause` what the likely mistake is. Returns only if the kind is allowed,
 // having printed the report as a warning, once per instruction.
-void raise(FaultKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+void raise(AllowableKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
            const std::string& cause, const std::vector<Party>& others = {});
 // The same where going on makes no sense.
-[[noreturn]] void raise_final(FaultKind kind, const Warp& warp, const Instr& instr, int lane,
+[[noreturn]] void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane,
                               const std::string& what, const std::string& cause,
                               const std::vector<Party>& others = {});
 

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -75,6 +76,7 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
 
 // A kernel ready to run: instructions, and the layout of a warp's register file.
 struct Code {
+  const uint64_t number = next_number();  // no other has it, also none that is made when this one is gone
   const Module* module = nullptr;
   const Function* function = nullptr;
   std::vector<Instr> instrs;
@@ -98,6 +100,12 @@ struct Code {
   std::vector<std::unique_ptr<uint32_t[]>> lists;
   std::vector<std::unique_ptr<int32_t[]>> register_lists;
   std::vector<std::shared_ptr<void>> extras;
+
+ private:
+  static uint64_t next_number() {
+    static std::atomic<uint64_t> next = 0;
+    return next++;
+  }
 };
 
 struct Fragment {  // lanes of a warp that are at the same place

@@ -336,7 +336,7 @@ Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
     for (int l = 0; l < kLanes; ++l) group |= Mask((m >> l & 1) && members[l] == named) << l;
     left &= ~group;
     if (group & ~named) {
-      raise_final(FaultKind::barrier, w, in, __builtin_ctz(group & ~named),
+      raise_final(FaultKind::diverged, w, in, __builtin_ctz(group & ~named),
                   "the membermask " + hex(named) + " does not name this lane, which executes the instruction",
                   "the mask names every lane that executes the instruction, and only those");
     }
@@ -345,7 +345,7 @@ Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
     if (wanted & f.mask & ~m) raise_guarded(w, in, m, wanted & f.mask & ~m);
     if (other) {
       const int lane = __builtin_ctz(group), theirs = __builtin_ctz(other);
-      raise_final(FaultKind::barrier, w, in, lane,
+      raise_final(FaultKind::diverged, w, in, lane,
                   "lane " + std::to_string(lane) + " names lane " + std::to_string(theirs) +
                       " in its membermask " + hex(named) + ", and that lane is here with another mask, " +
                       hex(members[theirs]),

@@ -276,7 +276,7 @@ TEST(Warp, RefusesAMaskWithoutTheLane) {
     run("redux.sync.add.u32 %d, %a, %m;", lanes);
     ADD_FAILURE() << "lanes 16 to 31 are not in the mask";
   } catch (const gg::emu::Fault& fault) {
-    EXPECT_EQ(fault.kind, gg::emu::FaultKind::barrier) << fault.what();
+    EXPECT_EQ(fault.kind, gg::emu::FaultKind::diverged) << fault.what();
   }
 }
 

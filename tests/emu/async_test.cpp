@@ -273,20 +273,21 @@ TEST_F(Async, TryWaitGivesUpWhenNobodyElseCanGoOn) {
 
 TEST_F(Async, MisusedBarriersAreFaults) {
   const auto misuse = [&](const std::string& body) { return fault(FaultKind::mbarrier, body); };
+  const auto broken = [&](const std::string& body) { return fault(FaultKind::mbarrier_state, body); };
   EXPECT_TRUE(
-      says(misuse("mbarrier.arrive.shared::cta.b64 _, [bars];\n"), "mbarrier 0x2400 is not initialised"));
+      says(broken("mbarrier.arrive.shared::cta.b64 _, [bars];\n"), "mbarrier 0x2400 is not initialised"));
   EXPECT_TRUE(says(misuse("mbarrier.init.shared::cta.b64 [bars], 1;\n"), "is initialised a second time"))
       << "32 lanes";
-  EXPECT_TRUE(says(misuse("@%p0 mbarrier.init.shared::cta.b64 [bars], 0;\n"), "for 0 arrivals"));
-  EXPECT_TRUE(says(misuse("@%p0 mbarrier.init.shared::cta.b64 [bars], 1048576;\n"), "for 1048576 arrivals"));
-  EXPECT_TRUE(says(misuse(init(0, 2) + "@%p0 mbarrier.arrive.shared::cta.b64 _, [bars], 3;\n"),
+  EXPECT_TRUE(says(broken("@%p0 mbarrier.init.shared::cta.b64 [bars], 0;\n"), "for 0 arrivals"));
+  EXPECT_TRUE(says(broken("@%p0 mbarrier.init.shared::cta.b64 [bars], 1048576;\n"), "for 1048576 arrivals"));
+  EXPECT_TRUE(says(broken(init(0, 2) + "@%p0 mbarrier.arrive.shared::cta.b64 _, [bars], 3;\n"),
                    "gets 3 arrivals where phase 0 lacks 2 of 2"));
   EXPECT_TRUE(says(misuse(init(0, 2) + "@%p0 mbarrier.arrive.noComplete.shared::cta.b64 %rd3, [bars], 2;\n"),
                    "end its phase"));
-  EXPECT_TRUE(says(misuse(init(0, 1) + "@%p0 mbarrier.expect_tx.shared::cta.b64 [bars], 1048576;\n"),
+  EXPECT_TRUE(says(broken(init(0, 1) + "@%p0 mbarrier.expect_tx.shared::cta.b64 [bars], 1048576;\n"),
                    "would count 1048576 bytes"));
   EXPECT_TRUE(says(
-      misuse(
+      broken(
           init(0, 1) +
           "@%p0 mbarrier.inval.shared::cta.b64 [bars];\n@%p0 mbarrier.arrive.shared::cta.b64 _, [bars];\n"),
       "not initialised"));
@@ -454,7 +455,7 @@ TEST_F(Async, BulkOperandsAreChecked) {
   bulk(FaultKind::bounds, "[buffer+8192], [%rd1], 128, [bars]");
   bulk(FaultKind::bounds, "[buffer], [%rd1+65536], 16, [bars]");
   bulk(FaultKind::bounds, "[buffer], [%rd1+65520], 32, [bars]");
-  bulk(FaultKind::mbarrier, "[buffer], [%rd1], 16, [bars+8]");
+  bulk(FaultKind::mbarrier_state, "[buffer], [%rd1], 16, [bars+8]");
 }
 
 // ---- clusters ----
@@ -508,7 +509,7 @@ TEST_F(Async, ArrivesAtTheOtherBlock) {
   const std::string late =
       "setp.eq.u32 %p2, %r1, 0;\n@!%p2 bra END;\n" + wait(1, "1") + wait(1, "1") +
       "mapa.shared::cluster.u32 %r12, %r3, 1;\nmbarrier.arrive.shared::cluster.b64 _, [%r12];\nEND:\n";
-  fault(FaultKind::exit,
+  fault(FaultKind::use_after_free,
         init(0, 1) + init(1, 1) + kClusterSync +
             "setp.eq.u32 %p2, %r1, 1;\n@%p2 bra END2;\nmov.u32 %r20, 0;\nSPIN: add.u32 %r20, %r20, "
             "1;\nsetp.lt.u32 %p3, %r20, 5000;\n@%p3 bra SPIN;\n" +
@@ -735,17 +736,17 @@ TEST_F(Async, TensorCopiesAreChecked) {
       says(load(FaultKind::alignment, "[buffer], [%rd2, {1, 0}], [bars]"), "begins 4 bytes into its rows"));
   load(FaultKind::alignment, "[buffer+64], [%rd2, {0, 0}], [bars]");
   load(FaultKind::bounds, "[buffer+7808], [%rd2, {0, 0}], [bars]");
-  load(FaultKind::mbarrier, "[buffer], [%rd2, {0, 0}], [bars+8]");
+  load(FaultKind::mbarrier_state, "[buffer], [%rd2, {0, 0}], [bars+8]");
   load(FaultKind::bounds, "[buffer], [%rd1+65536, {0, 0}], [bars]");
-  load(FaultKind::descriptor, "[buffer], [%rd1, {0, 0}], [bars]");
+  load(FaultKind::tensor_map, "[buffer], [%rd1, {0, 0}], [bars]");
   map.rank = 3;
-  EXPECT_TRUE(says(load(FaultKind::descriptor, "[buffer], [%rd2, {0, 0}], [bars]"),
+  EXPECT_TRUE(says(load(FaultKind::tensor_map, "[buffer], [%rd2, {0, 0}], [bars]"),
                    "2 dimensions with a tensor map of 3"));
   map.rank = 2;
   map.dims[1] = 1000;
   EXPECT_TRUE(says(load(FaultKind::bounds, "[buffer], [%rd2, {0, 250}], [bars]"), "outside every buffer"));
   map.box[0] = 15;
-  EXPECT_TRUE(says(load(FaultKind::descriptor, "[buffer], [%rd2, {0, 0}], [bars]"), "box 0 is 60 bytes"));
+  EXPECT_TRUE(says(load(FaultKind::tensor_map, "[buffer], [%rd2, {0, 0}], [bars]"), "box 0 is 60 bytes"));
 }
 
 // ---- tensor maps that kernels change ----

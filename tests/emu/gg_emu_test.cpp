@@ -44,6 +44,7 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--order", "-1", "x"}, "--order -1"},
       {{"--allow", "race,rain", "x"}, "\"rain\" is no kind of fault"},
       {{"--allow", "", "x"}, "\"\" is no kind of fault"},
+      {{"--allow", "race,trap", "x"}, "\"trap\", these kinds can be allowed: uninit-shared, "},
       {{"--trace"}, "--trace wants a value"},
       {{"--trace", "/no/such/folder/t.json", "x"}, "/no/such/folder/t.json"},
       {{"--trace", "/dev/null", "x"}, "/dev/null: is there and is no plain file"},

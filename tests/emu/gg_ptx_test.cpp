@@ -637,7 +637,7 @@ TEST(GgPtx, FaultsStopAndChangeNoFile) {
   EXPECT_TRUE(
       reports(gg_ptx(words), {"race in clash", "st.shared.u32 [word]", "PTX line", "warp ", "5:skew"}));
   EXPECT_EQ(text_of(o), before);
-  words.insert(words.end(), {"--allow", "bounds,race"});
+  words.insert(words.end(), {"--allow", "proxy,race"});
   const Outcome outcome = gg_ptx(words);
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err.rfind("allowed: ", 0), 0u) << outcome.err;
@@ -780,6 +780,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"LikeUnknown", launch({"--like", "v100"}), "--like v100"},
         {"Order", launch({"--order", "fast"}), "--order fast"},
         {"Allow", launch({"--allow", "race,hurry"}), "\"hurry\" is no kind of fault"},
+        {"AllowWhatStops", launch({"--allow", "race,bounds"}),
+         "nobody can go on behind a fault of kind \"bounds\", these kinds can be allowed: uninit-shared, "},
         {"BufferWithoutName", scale({"--buf", "=zero:4"}), "a buffer's name"},
         {"BufferWithoutValue", scale({"--buf", "z"}), "wants NAME=in:FILE.npy"},
         {"BufferOfNothing", scale({"--buf", "z=ones:4"}), "\"ones:4\" is none of"},

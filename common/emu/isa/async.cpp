@@ -56,6 +56,19 @@ void later(Warp& w, std::function<void()> complete) {
   c.effects.push_back({std::move(complete), c.round + wait});
 }
 
+bool comes_too_late(const Issuer& who, const Block& block, const std::string& was_to,
+                    const std::string& cause) {
+  if (block.live_warps > 0) return false;
+  const std::string what = (block.cluster->blocks.size() == 1
+                                ? std::string("the block")
+                                : "the block of rank " + std::to_string(block.rank) + " of the cluster") +
+                           " ended while this operation was " + was_to;
+  if (who.warp->block != &block)
+    raise_final(FaultKind::use_after_free, *who.warp, *who.instr, who.lane, what, cause);
+  raise(FaultKind::exit, *who.warp, *who.instr, who.lane, what, cause);
+  return true;
+}
+
 Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes)
     : block_(&block), issuer_(issuer), writes_(writes) {
   for (const Range& r : ranges) {
@@ -64,18 +77,11 @@ Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& r
 }
 
 void Windows::close() {
-  if (block_->live_warps == 0) {
-    raise(FaultKind::exit, *issuer_.warp, *issuer_.instr, issuer_.lane,
-          (block_->cluster->blocks.size() == 1
-               ? std::string("the block")
-               : "the block of rank " + std::to_string(block_->rank) + " of the cluster") +
-              " ended while this operation was still to " + (writes_ ? "write" : "read") +
-              " its shared memory",
-          writes_ ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier "
-                    "before the "
-                    "end keeps the block alive"
-                  : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
-  }
+  comes_too_late(
+      issuer_, *block_, std::string("still to ") + (writes_ ? "write" : "read") + " its shared memory",
+      writes_ ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier "
+                "before the end keeps the block alive"
+              : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
   for (const SharedMemory::Handle& handle : handles_) block_->shared.close(handle);
   handles_.clear();
 }

@@ -47,6 +47,11 @@ Issuer issue(Warp& warp, const Instr& instr, int lane);
 void later(Warp& warp, std::function<void()> complete);
 uint64_t random_number(Cluster& cluster);
 
+// Whether the operation comes too late for a block. Its own block: a fault, which may be allowed, and then
+// the operation changes nothing that anybody sees. Another block of the cluster: hardware stops.
+bool comes_too_late(const Issuer& issuer, const Block& block, const std::string& was_to,
+                    const std::string& cause);
+
 // [begin, end) of a block's shared memory that an operation reads or writes.
 struct Range {
   size_t begin = 0, end = 0;
@@ -55,7 +60,7 @@ struct Range {
 class Windows {
  public:
   Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes);
-  // Faults if the block has ended meanwhile.
+  // Faults if the block has ended meanwhile, see comes_too_late.
   void close();
 
  private:

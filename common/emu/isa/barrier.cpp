@@ -32,11 +32,13 @@ constexpr const char* kReturned =
 std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   const int lane = __builtin_ctz(m);
   *id = w.at<uint32_t>(in.s[0])[lane];
-  if (*id > 15)
-    raise_final(FaultKind::barrier, w, in, -1, "there is no " + name_of(*id), "a block has barriers 0 to 15");
+  if (*id > 15) {
+    raise(FaultKind::barrier, w, in, -1, "there is no " + name_of(*id), "a block has barriers 0 to 15");
+    *id &= 15;  // allowed: an H200 looks at these bits only
+  }
   const int wanted = in.s[1] ? int(w.at<uint32_t>(in.s[1])[lane]) : threads_of(*w.block);
   if (wanted <= 0 || wanted % kLanes != 0) {
-    raise_final(FaultKind::barrier, w, in, -1,
+    raise_final(FaultKind::barrier_count, w, in, -1,
                 name_of(*id) + " is entered with a count of " + threads_text(wanted),
                 "whole warps meet at a barrier: the count is a multiple of 32");
   }
@@ -48,7 +50,7 @@ std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   }
   const Party other{phase->entered_warp, phase->entered_by, -1, "entered it"};
   if (wanted != phase->expected) {
-    raise_final(FaultKind::barrier, w, in, -1,
+    raise_final(FaultKind::barrier_count, w, in, -1,
                 name_of(*id) + " is entered with a count of " + threads_text(wanted) +
                     ", others are there with a count of " + std::to_string(phase->expected),
                 "all who meet at a barrier name the same count; who gives none means the whole block",
@@ -56,7 +58,7 @@ std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   }
   if (phase->entered_by && in.variant != phase->entered_by->variant &&
       std::max(in.variant, phase->entered_by->variant) >= kPopc) {
-    raise_final(FaultKind::barrier, w, in, -1,
+    raise_final(FaultKind::barrier_count, w, in, -1,
                 name_of(*id) + " is entered with bar.red and with another bar at the same time",
                 "two kinds of barrier share a number: give one of them a number of its own", {other});
   }
@@ -206,7 +208,7 @@ void complete(Cluster& c) {
 Next cluster_arrive(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
   if (w.cluster_arrived) {
-    raise_final(FaultKind::barrier, w, in, -1,
+    raise_final(FaultKind::barrier_count, w, in, -1,
                 "this warp has arrived at the cluster barrier and has not waited there yet",
                 "barrier.cluster.arrive and .wait take turns");
   }
@@ -223,9 +225,9 @@ Next cluster_arrive(Warp& w, const Instr& in, Mask) {
 Next cluster_wait(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
   if (!w.cluster_arrived) {
-    raise_final(FaultKind::barrier, w, in, -1,
-                "this warp waits at the cluster barrier without having arrived",
-                "barrier.cluster.arrive comes first");
+    raise(FaultKind::barrier, w, in, -1, "this warp waits at the cluster barrier without having arrived",
+          "barrier.cluster.arrive comes first");
+    return Next::go_on;  // allowed: an H200 does not wait either
   }
   const uint64_t before = w.cluster_generation;
   const auto passed = [&w, &c, before] {

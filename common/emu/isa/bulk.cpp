@@ -277,16 +277,7 @@ std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressO
                               const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment) {
   const Place place = locate_operand(w, in, lane, to, int(bytes), alignment);
   const BarrierAt at = use_mbarrier(w, in, lane, barrier);
-  if (mask == 0) {
-    if (at.block != place.block) {
-      raise_final(FaultKind::mbarrier, w, in, lane,
-                  "the copy goes to the block of rank " + std::to_string(place.block->rank) +
-                      ", the mbarrier that counts its bytes is in that of rank " +
-                      std::to_string(at.block->rank),
-                  "both must be of one block: mapa maps both, or neither");
-    }
-    return {{place.block, place.offset, at}};
-  }
+  if (mask == 0) return {{place.block, place.offset, barrier_beside(w, in, lane, *place.block, at)}};
   const uint32_t ranks = w.at<uint16_t>(mask)[lane];
   const auto& blocks = w.block->cluster->blocks;
   if (ranks == 0 || ranks >> blocks.size() != 0) {

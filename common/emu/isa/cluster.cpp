@@ -91,18 +91,19 @@ struct Remote {
   Reduction reduction;
 };
 
+// The mbarrier that counts what goes to a place, which must be in shared memory.
+BarrierAt remote_barrier(Warp& w, const Instr& in, int lane, const Remote& form, const Place& to) {
+  if (!to.block) own_block(w, in, lane, to);  // faults
+  return barrier_beside(w, in, lane, *to.block, use_mbarrier(w, in, lane, form.barrier));
+}
+
 // The bytes land, then the mbarrier beside them counts them.
 Next store_async(Warp& w, const Instr& in, Mask m) {
   const Remote& form = *static_cast<const Remote*>(in.extra);
   const int width = in.bytes * in.count;
   for (Lanes l(m); l; ++l) {
     const Place to = locate_operand(w, in, *l, form.to, width, width);
-    const BarrierAt at = use_mbarrier(w, in, *l, form.barrier);
-    if (!to.block || to.block != at.block) {
-      raise_final(FaultKind::mbarrier, w, in, *l,
-                  "the bytes go to one block, and the mbarrier that counts them is in another",
-                  "mapa maps both addresses to the same rank");
-    }
+    const BarrierAt at = remote_barrier(w, in, *l, form, to);
     std::vector<uint8_t> data;
     for (int i = 0; i < in.count; ++i) {
       const uint8_t* from = w.at<uint8_t>(in.list[i]) + *l * in.bytes;
@@ -125,12 +126,7 @@ Next reduce_async(Warp& w, const Instr& in, Mask m) {
   const Remote& form = *static_cast<const Remote*>(in.extra);
   for (Lanes l(m); l; ++l) {
     const Place to = locate_operand(w, in, *l, form.to, in.bytes, in.bytes);
-    const BarrierAt at = use_mbarrier(w, in, *l, form.barrier);
-    if (!to.block || to.block != at.block) {
-      raise_final(FaultKind::mbarrier, w, in, *l,
-                  "the bytes go to one block, and the mbarrier that counts them is in another",
-                  "mapa maps both addresses to the same rank");
-    }
+    const BarrierAt at = remote_barrier(w, in, *l, form, to);
     uint64_t value = 0;
     std::memcpy(&value, w.at<uint8_t>(in.list[0]) + *l * in.bytes, in.bytes);
     check_shared_read(w, in, *l, to, in.bytes, Access::strong);

@@ -50,14 +50,23 @@ Mbarrier& find(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   Mbarriers& all = mbarriers_of(*at.block);
   const auto found = all.live.find(at.offset);
   if (at.block->live_warps == 0) {
-    raise_final(FaultKind::exit, w, in, lane, name_of(at) + " belongs to a block that has ended",
+    raise_final(FaultKind::use_after_free, w, in, lane, name_of(at) + " belongs to a block that has ended",
                 "a cluster barrier at the end of the kernel keeps blocks alive until their peers are done");
   }
   if (found == all.live.end()) {
-    raise_final(FaultKind::mbarrier, w, in, lane, name_of(at) + " is not initialised",
+    raise_final(FaultKind::mbarrier_state, w, in, lane, name_of(at) + " is not initialised",
                 "mbarrier.init, and a barrier behind it, come before the first use; or the address is wrong");
   }
   return found->second;
+}
+
+// A copy or an arrival of copies that is done only after the mbarrier's block has ended: nobody is there to
+// be told.
+bool nobody_is_there(const Issuer& who, const BarrierAt& at) {
+  return comes_too_late(
+      who, *at.block, "still to signal its " + name_of(at),
+      "the mbarrier is not waited for, or a peer still signals it: a cluster barrier before "
+      "the end keeps the block alive");
 }
 
 void end_phase_if_complete(Block& block, Mbarrier& b) {
@@ -74,7 +83,7 @@ void end_phase_if_complete(Block& block, Mbarrier& b) {
 void change_tx(const Issuer& who, const BarrierAt& at, Mbarrier& b, int64_t bytes) {
   b.tx += bytes;
   if (b.tx > kMbarrierMost || b.tx < -kMbarrierMost) {
-    raise_final(FaultKind::mbarrier, *who.warp, *who.instr, who.lane,
+    raise_final(FaultKind::mbarrier_state, *who.warp, *who.instr, who.lane,
                 name_of(at) + " would count " + std::to_string(b.tx) + " bytes; it can count to " +
                     std::to_string(kMbarrierMost) + " in either direction",
                 "the bytes of one phase must fit in 20 bits, and be expected in the phase they arrive in");
@@ -87,6 +96,20 @@ Place place_of_barrier(Warp& w, const Instr& in, int lane, uint64_t address) {
   return own_block(w, in, lane, locate(w, in, lane, in.space, address, kMbarrierBytes, kMbarrierBytes));
 }
 
+// The barrier is no more, and its memory holds nothing that somebody wrote. Lanes that sleep there wake, and
+// ask anew: whatever barrier is then in its place begins with phase 0.
+void forget(Mbarriers& all, const BarrierAt& at) {
+  all.live.erase(at.offset);
+  uint8_t* shadow = at.block->shared.shadow.data() + at.offset;
+  for (int i = 0; i < kMbarrierBytes; ++i)
+    shadow[i] &= uint8_t(~(SharedMemory::kMbarrier | SharedMemory::kWritten));
+  for (Mbarriers::Wait& wait : all.waits) {
+    if (!wait.on || wait.offset != at.offset) continue;
+    wait.on = false;
+    ++all.given_up;
+  }
+}
+
 Next init(Warp& w, const Instr& in, Mask m) {
   uint64_t address[kLanes];
   addresses(w, in, address);
@@ -95,16 +118,17 @@ Next init(Warp& w, const Instr& in, Mask m) {
     const BarrierAt at{place.block, place.offset};
     const int64_t count = w.at<uint32_t>(in.s[0])[*l];
     if (count < 1 || count > kMbarrierMost) {
-      raise_final(FaultKind::mbarrier, w, in, *l,
+      raise_final(FaultKind::mbarrier_state, w, in, *l,
                   name_of(at) + " is initialised for " + std::to_string(count) + " arrivals",
                   "a phase wants 1 to " + std::to_string(kMbarrierMost) + " arrivals");
     }
     Mbarriers& all = mbarriers_of(*at.block);
     const auto live = all.live.find(at.offset);
     if (live != all.live.end()) {
-      raise_final(FaultKind::mbarrier, w, in, *l, name_of(at) + " is initialised a second time",
-                  "one thread initialises it, once; before its memory is used again, mbarrier.inval",
-                  {live->second.initialised});
+      raise(FaultKind::mbarrier, w, in, *l, name_of(at) + " is initialised a second time",
+            "one thread initialises it, once; before its memory is used again, mbarrier.inval",
+            {live->second.initialised});
+      forget(all, at);  // allowed: a new barrier begins
     }
     check_shared_write(w, in, *l, place, kMbarrierBytes, Access::strong);
     for (int i = 0; i < kMbarrierBytes; ++i)
@@ -126,10 +150,7 @@ Next inval(Warp& w, const Instr& in, Mask m) {
     const Place place = place_of_barrier(w, in, *l, address[*l]);
     const BarrierAt at{place.block, place.offset};
     find(w, in, *l, at);
-    mbarriers_of(*at.block).live.erase(at.offset);
-    uint8_t* shadow = at.block->shared.shadow.data() + at.offset;
-    for (int i = 0; i < kMbarrierBytes; ++i)
-      shadow[i] &= uint8_t(~(SharedMemory::kMbarrier | SharedMemory::kWritten));
+    forget(mbarriers_of(*at.block), at);
   }
   return Next::go_on;
 }
@@ -154,9 +175,9 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
     if (in.d) token[*l] = token_of(at, b);
     if (in.variant & kExpect) mbarrier_expect(who, at, operand);
     if (in.variant & kNoComplete && arrivals >= b.pending && b.tx == 0) {
-      raise_final(FaultKind::mbarrier, w, in, *l,
-                  name_of(at) + ": " + std::to_string(arrivals) + " arrivals end its phase, " + lacks(b),
-                  "an arrival with .noComplete may not be the last");
+      raise(FaultKind::mbarrier, w, in, *l,
+            name_of(at) + ": " + std::to_string(arrivals) + " arrivals end its phase, " + lacks(b),
+            "an arrival with .noComplete may not be the last");  // allowed: it ends the phase all the same
     }
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
     if (!(in.variant & kRelaxed)) release(w, who.clock);
@@ -196,7 +217,7 @@ Next copies_arrive(Warp& w, const Instr& in, Mask m) {
     if (in.variant == 0) {
       Mbarrier& b = find(w, in, *l, at);
       if (++b.pending > kMbarrierMost) {
-        raise_final(FaultKind::mbarrier, w, in, *l,
+        raise_final(FaultKind::mbarrier_state, w, in, *l,
                     name_of(at) + " would wait for more than " + std::to_string(kMbarrierMost) + " arrivals",
                     "cp.async.mbarrier.arrive adds an arrival to the phase; .noinc does not");
       }
@@ -211,7 +232,14 @@ Next copies_arrive(Warp& w, const Instr& in, Mask m) {
 
 // ---- waiting ----
 
+// The current phase, or the one before it.
+uint64_t phase_of_parity(const Mbarrier& b, uint64_t parity) {
+  return (b.phase & 1) == parity ? b.phase : b.phase - 1;
+}
+
 // The phase a lane asks about: by parity the current one or the one before; by a token that of the arrival.
+// An allowed token of another barrier or of an older phase is worth its parity, which is all that an H200
+// looks at.
 uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, const Mbarrier& b) {
   if (in.variant & kParity) {
     const uint32_t parity = w.at<uint32_t>(in.s[0])[lane];
@@ -219,20 +247,22 @@ uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, co
       raise(FaultKind::mbarrier, w, in, lane, "a wait for parity " + std::to_string(parity),
             "a parity is 0 or 1; hardware looks at the lowest bit only");
     }
-    return (b.phase & 1) == (parity & 1) ? b.phase : b.phase - 1;
+    return phase_of_parity(b, parity & 1);
   }
-  const uint64_t token = w.at<uint64_t>(in.s[0])[lane], bits = (1 << 28) - 1;
-  const uint64_t age = (b.phase - (token >> 36)) & bits;
+  const uint64_t token = w.at<uint64_t>(in.s[0])[lane], bits = (1 << 28) - 1, phase = token >> 36;
+  const uint64_t age = (b.phase - phase) & bits;
   if ((token >> 20 & 0xFFFF) != at.offset / kMbarrierBytes || age > bits / 2) {
-    raise_final(FaultKind::mbarrier, w, in, lane,
-                "the token " + hex(token) + " is not from an arrival at " + name_of(at),
-                "a token belongs to the barrier whose mbarrier.arrive gave it");
+    raise(FaultKind::mbarrier, w, in, lane,
+          "the token " + hex(token) + " is not from an arrival at " + name_of(at),
+          "a token belongs to the barrier whose mbarrier.arrive gave it");
+    return phase_of_parity(b, phase & 1);
   }
   if (age > 1) {
-    raise_final(FaultKind::mbarrier, w, in, lane,
-                "the token is of phase " + std::to_string(b.phase - age) + ", " + name_of(at) +
-                    " is in phase " + std::to_string(b.phase),
-                "a token can be asked about during its phase and the next one");
+    raise(FaultKind::mbarrier, w, in, lane,
+          "the token is of phase " + std::to_string(b.phase - age) + ", " + name_of(at) + " is in phase " +
+              std::to_string(b.phase),
+          "a token can be asked about during its phase and the next one");
+    return phase_of_parity(b, phase & 1);
   }
   return b.phase - age;
 }
@@ -486,6 +516,17 @@ void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   }
 }
 
+BarrierAt barrier_beside(Warp& w, const Instr& in, int lane, const Block& data, const BarrierAt& named) {
+  if (named.block == &data) return named;
+  raise(FaultKind::mbarrier, w, in, lane,
+        "the bytes go to the block of rank " + std::to_string(data.rank) +
+            ", the mbarrier that counts them is in that of rank " + std::to_string(named.block->rank),
+        "both must be of one block: mapa maps both to the same rank, or neither");
+  const BarrierAt beside{w.block->cluster->blocks[size_t(data.rank)].get(), named.offset};
+  use_mbarrier(w, in, lane, beside);
+  return beside;
+}
+
 void mbarrier_expect(const Issuer& who, const BarrierAt& at, int64_t bytes) {
   Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
   b.expected += bytes;
@@ -494,6 +535,7 @@ void mbarrier_expect(const Issuer& who, const BarrierAt& at, int64_t bytes) {
 }
 
 void mbarrier_complete(const Issuer& who, const BarrierAt& at, int64_t bytes) {
+  if (nobody_is_there(who, at)) return;
   Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
   b.arriving.join(who.clock);
   change_tx(who, at, b, -bytes);
@@ -501,17 +543,20 @@ void mbarrier_complete(const Issuer& who, const BarrierAt& at, int64_t bytes) {
 }
 
 void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, const Clock* clock) {
+  if (nobody_is_there(who, at)) return;
   Mbarrier& b = find(*who.warp, *who.instr, who.lane, at);
-  if (arrivals < 1 || arrivals > b.pending) {
-    raise_final(
-        FaultKind::mbarrier, *who.warp, *who.instr, who.lane,
-        name_of(at) + " gets " + std::to_string(arrivals) + (arrivals == 1 ? " arrival" : " arrivals") +
-            " where phase " + std::to_string(b.phase) + " lacks " + std::to_string(b.pending) + " of " +
-            std::to_string(b.count),
-        arrivals < 1
-            ? "an arrival counts at least once"
-            : "more threads arrive than the barrier was initialised for, or one arrives twice in a phase",
-        b.arrivals);
+  if (arrivals == 0) {
+    raise(FaultKind::mbarrier, *who.warp, *who.instr, who.lane, name_of(at) + " gets 0 arrivals",
+          "an arrival counts at least once", b.arrivals);
+    return;  // allowed: nothing changes
+  }
+  if (arrivals > b.pending) {
+    raise_final(FaultKind::mbarrier_state, *who.warp, *who.instr, who.lane,
+                name_of(at) + " gets " + std::to_string(arrivals) +
+                    (arrivals == 1 ? " arrival" : " arrivals") + " where phase " + std::to_string(b.phase) +
+                    " lacks " + std::to_string(b.pending) + " of " + std::to_string(b.count),
+                "more threads arrive than the barrier was initialised for, or one arrives twice in a phase",
+                b.arrivals);
   }
   constexpr size_t kShown = 4;
   if (b.arrivals.size() == kShown) b.arrivals.erase(b.arrivals.begin());

@@ -52,6 +52,9 @@ struct BarrierAt {
 // initialisation before this use.
 BarrierAt use_mbarrier(Warp& warp, const Instr& instr, int lane, const AddressOperand& operand);
 void use_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
+// The mbarrier that counts bytes which go to block `data`. It must be in that block. If another block is
+// allowed, it is the one at the same place in `data`: an H200 looks at the offset only.
+BarrierAt barrier_beside(Warp& warp, const Instr& instr, int lane, const Block& data, const BarrierAt& named);
 
 // What instructions and asynchronous operations do to it. An arrival publishes `clock`, or nothing if it is
 // null.

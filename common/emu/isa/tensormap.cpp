@@ -45,7 +45,7 @@ int capability_of(const Warp& w) {
 // The map at a global or generic address, which must be in global memory.
 uint8_t* map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) {
   if (address - kSharedWindow < kSharedWindowBytes || address - kLocalWindow < kLocalWindowBytes) {
-    raise_final(FaultKind::descriptor, w, in, lane,
+    raise_final(FaultKind::tensor_map, w, in, lane,
                 "the tensor map at " + hex(address) + " is in shared or local memory",
                 "a copy reads its map from a kernel parameter (const __grid_constant__ CUtensorMap), "
                 "constant or global memory");
@@ -140,7 +140,7 @@ void check_value(Warp& w, const Instr& in, int lane, Field field, uint64_t value
   if (field == Field::element_stride) least = 1, most = 8;
   if (field == Field::global_stride) most = (1ull << 40) - 16, unit = 16;
   if (value >= least && value <= most && value % unit == 0) return;
-  raise_final(FaultKind::descriptor, w, in, lane,
+  raise_final(FaultKind::tensor_map, w, in, lane,
               std::string(".") + kFieldNames[int(field)] + " cannot be " + std::to_string(value),
               field == Field::rank ? "the operand is the rank less one, 0 to 4"
                                    : "the field holds " + std::to_string(least) + " to " +
@@ -159,7 +159,7 @@ Next replace(Warp& w, const Instr& in, Mask m) {
     }
     TensorMap map = decode_tensor_map(place.bytes);
     if (map.unknown) {
-      raise_final(FaultKind::descriptor, w, in, *l,
+      raise_final(FaultKind::tensor_map, w, in, *l,
                   "the 128 bytes at " + hex(address[*l]) + " are no tensor map",
                   "fill them with zeros or with a whole map first");
     }
@@ -313,13 +313,13 @@ TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, i
   const std::string problem = tensor_map_problem(map, capability_of(w));
   if (!problem.empty()) {
     raise_final(
-        FaultKind::descriptor, w, in, lane,
+        FaultKind::tensor_map, w, in, lane,
         "the 128 bytes at " + hex(address) + " are no tensor map to be used: " + problem,
         "the map was not made by cuTensorMapEncodeTiled, was overwritten, or the address is not the map's");
   }
   if (map.rank != rank) {
     raise_final(
-        FaultKind::descriptor, w, in, lane,
+        FaultKind::tensor_map, w, in, lane,
         "a copy of " + std::to_string(rank) + " dimensions with a tensor map of " + std::to_string(map.rank),
         "the instruction and its map must have the same number of dimensions");
   }

@@ -257,7 +257,7 @@ Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map
   if (bitwise && (type == "u32" || type == "s32")) type = "b32";
   if (bitwise && type == "u64") type = "b64";
   if (!reduction_of(op, type, false, &reduction)) {
-    raise_final(FaultKind::descriptor, w, in, lane,
+    raise_final(FaultKind::tensor_map, w, in, lane,
                 std::string(".") + reduce_op_name(op) + " of elements of type " + map_type_name(map.type),
                 "the tensor map's type has no such reduction");
   }

@@ -48,6 +48,10 @@ uint32_t parse_allowed(const std::string& option, const std::string& value) {
       throw std::invalid_argument(option + " " + value + ": \"" + name +
                                   "\" is no kind of fault, gg-emu --help lists them");
     }
+    if (!can_be_allowed(kind)) {
+      throw std::invalid_argument(option + " " + value + ": nobody can go on behind a fault of kind \"" +
+                                  name + "\", these kinds can be allowed: " + allowable_kinds());
+    }
     allowed |= 1u << int(kind);
     at = comma + 1;
   }

@@ -41,17 +41,15 @@ void print_help() {
       "only sm_100a PTX\n"
       "  --order S[:fair|skew]       order of warps and of asynchronous effects, default 0:fair\n"
       "  --report                    counts of each kernel on stderr when the program ends\n"
-      "  --allow KIND[,KIND]         warn about these faults and go on\n"
+      "  --allow KIND[,KIND]         warn about these faults and go on, as hardware does: kinds with a * "
+      "below\n"
       "  --trace FILE                what each warp did, for chrome://tracing and Perfetto: load, mma, wait, "
       "epilogue,\n"
       "                              other. The axis is issue order, 1 us for each warp instruction, not "
       "time\n"
       "  --help                      this text\n\n"
-      "A fault ends the program with code 3. The kinds:\n");
-  for (int i = 0; i < gg::emu::kFaultKinds; ++i) {
-    const auto kind = gg::emu::FaultKind(i);
-    std::printf("  %-16s %s\n", gg::emu::fault_name(kind), gg::emu::fault_summary(kind));
-  }
+      "A fault ends the program with code 3. The kinds, with a * those that can be allowed:\n");
+  std::fputs(gg::emu::fault_kinds_help().c_str(), stdout);
 }
 
 // The options before PROGRAM, into the environment; the index of PROGRAM.

@@ -474,7 +474,7 @@ class Reader {
 Command parse_command(int argc, char** argv) { return Reader(argc, argv).read(); }
 
 std::string gg_ptx_help() {
-  std::string text =
+  const std::string text =
       R"(gg-ptx FILE.ptx [options] runs kernels of a PTX file on the emulator, whatever compiler made it.
 
 memory
@@ -504,7 +504,7 @@ the machine
   --arch 80|90a|100a            default: by the file's .target
   --like a100|h100|h200|b200    the device it plays (default: h200, b200 for 100a)
   --order S[:fair|skew]         order of warps and of asynchronous effects (default 0:fair)
-  --allow KIND[,KIND]           warn about these faults and go on
+  --allow KIND[,KIND]           warn about these faults and go on, as hardware does: kinds with a * below
   --report                      counts of each kernel, on stderr
   --trace FILE                  what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,
                                 other. The axis is issue order, 1 us for each warp instruction, not time
@@ -513,12 +513,9 @@ the machine
 exit codes: 0 done, 2 bad usage or input, 3 a fault (its report is on stderr), 4 a result could not be
 written, 5 not enough memory
 
-kinds of faults
+kinds of faults, with a * those that can be allowed
 )";
-  for (int i = 0; i < kFaultKinds; ++i) {
-    text += gg::format("  %-16s %s\n", fault_name(FaultKind(i)), fault_summary(FaultKind(i)));
-  }
-  return text;
+  return text + fault_kinds_help();
 }
 
 }  // namespace gg::emu
