@@ -154,7 +154,7 @@ TEST(GgEmu, EndsAtAFaultUnlessItIsAllowed) {
   const Outcome stopped = gg_emu(program);
   EXPECT_EQ(stopped.code, 3);
   EXPECT_TRUE(says(stopped.err, "fault uninit-shared")) << stopped.err;
-  std::vector<std::string> words = {"--allow", "race,uninit-shared"};
+  std::vector<std::string> words = {"--allow", "race,uninit-shared", "--allow", "proxy"};
   words.insert(words.end(), program.begin(), program.end());
   const Outcome warned = gg_emu(words);
   EXPECT_EQ(warned.code, 0) << warned.err;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kThreads = 256, kCodes = 1 << 16;
 
 // [probe]
-// Thread t converts codes t, t + 256, ...: the f16 of that code to out[code], the bf16 to out[kCodes + code].
+// Thread t converts codes[t], codes[t + 256], ...: as f16 numbers into out, as bf16 ones into its second half.
 __global__ void convert(const uint16_t* codes, uint16_t* out) {
   for (int i = threadIdx.x; i < kCodes; i += kThreads) {
     const uint16_t code = codes[i];
@@ -55,7 +55,6 @@ uint32_t rounded(gg::Format to, double x, int rounding) {
   if (rounding == 1) return inner;
   if (rounding == 2) return x < 0 ? outer : inner;
   if (rounding == 3) return x < 0 ? inner : outer;
-  // Seen from the even one's side a tie is as any other number of its half.
   const uint32_t nearest = gg::encode(to, x);
   const double below = gg::decode(to, inner), above = gg::decode(to, outer);
   const bool tie = std::isfinite(above) && x - below == above - x;

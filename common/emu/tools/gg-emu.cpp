@@ -55,6 +55,7 @@ void print_help() {
 // The options before PROGRAM, into the environment; the index of PROGRAM.
 int take_options(int argc, char** argv) {
   int at = 1;
+  std::string allowed;  // by all --allow together
   const auto value = [&](const std::string& option) -> std::string {
     if (at + 1 >= argc) throw UsageError(option + " wants a value");
     return argv[++at];
@@ -75,7 +76,8 @@ int take_options(int argc, char** argv) {
     } else if (option == "--allow") {
       const std::string kinds = value(option);
       gg::emu::parse_allowed(option, kinds);
-      setenv("GG_EMU_ALLOW", kinds.c_str(), 1);
+      allowed += (allowed.empty() ? "" : ",") + kinds;
+      setenv("GG_EMU_ALLOW", allowed.c_str(), 1);
     } else if (option == "--report") {
       setenv("GG_EMU_REPORT", "1", 1);
     } else if (option == "--trace") {
