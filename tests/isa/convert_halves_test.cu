@@ -16,7 +16,8 @@ namespace {
 constexpr int kThreads = 256, kCodes = 1 << 16;
 
 // [probe]
-// Thread t converts codes[t], codes[t + 256], ...: as f16 numbers into out, as bf16 ones into its second half.
+// Thread t converts codes[t], codes[t + 256], ...: as f16 numbers into out, as bf16 ones into its second
+// half.
 __global__ void convert(const uint16_t* codes, uint16_t* out) {
   for (int i = threadIdx.x; i < kCodes; i += kThreads) {
     const uint16_t code = codes[i];
