@@ -143,6 +143,23 @@ struct Truncation {
     gg::store_code(v.d, gg::Format::bf16, int64_t(v.offsets[group] + r) * v.n + col, code);
   }
 };
+struct NarrowOperand {  // A is cut to 3 bits behind the leading one, enough for whole numbers up to 16
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    float acc = 0;
+    for (int kk = 0; kk < v.k; ++kk) {
+      const int64_t at = (v.offsets[group] + r) * int64_t(v.k) + kk;
+      const uint32_t cut = gg::load_code(v.a, gg::Format::bf16, at) & ~0xFu;
+      acc += gg::decode(gg::Format::bf16, cut) * v.b_at(group, kk, col);
+    }
+    v.store(v.offsets[group] + r, col, acc);
+  }
+};
+struct OutputTimesZero {  // D = A * B + 0 * D
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const int64_t row = v.offsets[group] + r;
+    v.store(row, col, v.sum(row, group, col, 0, v.k) + 0.0f * gg::to_float(v.d[row * v.n + col]));
+  }
+};
 struct SquareOnly {  // [K,N] taken for [N,K], or the other way round
   static GG_HD void element(const View& v, int group, int r, int col) {
     View other = v;
@@ -233,6 +250,8 @@ inline const std::vector<Planted>& bugs() {
       plant<PaddingOfBRead>("PaddingOfBRead", Symptom::padding_read),
       plant<NeighbourRead>("NeighbourRead", Symptom::neighbour_read),
       plant<Truncation>("Truncation", Symptom::truncated),
+      plant<NarrowOperand>("NarrowOperand", Symptom::unknown),
+      plant<OutputTimesZero>("OutputTimesZero", Symptom::nan),
       plant<SquareOnly>("SquareOnly", Symptom::square_only),
       plant<FirstGroupOnly>("FirstGroupOnly", Symptom::first_group_only),
       plant<HalfAccumulator>("HalfAccumulator", Symptom::half_accumulator),

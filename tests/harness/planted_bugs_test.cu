@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Every planted bug and clean twin as a function on host memory.
+// Every planted bug and clean twin as a function on host memory, and what chapter 01 says of the checks: for
+// each a bug that passes all the others, and the words in which it is reported.
 
 #include "planted_bugs.cuh"
 
@@ -15,6 +16,69 @@ TEST_P(CleanTwin, Passes) { must_pass(*gg::host_machine(), GetParam().host); }
 
 INSTANTIATE_TEST_SUITE_P(Host, PlantedBug, testing::ValuesIn(bugs()), name_of);
 INSTANTIATE_TEST_SUITE_P(Host, CleanTwin, testing::ValuesIn(twins()), name_of);
+
+// Finds its rows by the offsets of its first launch, as a launch does that reads them while it is recorded.
+gg::Launch offsets_kept() {
+  return [kept = std::vector<int32_t>()](const gg::Problem& p, cudaStream_t) mutable {
+    const auto* offsets = p.offsets<int32_t>();
+    if (kept.empty()) kept.assign(offsets, offsets + p.groups() + 1);
+    View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), kept.data(), p.groups(), p.n(), p.k(), p.b_layout()};
+    for (int group = 0; group < view.groups; ++group) {
+      for (int i = 0; i < view.rows(group) * view.n; ++i) Clean::element(view, group, i / view.n, i % view.n);
+    }
+  };
+}
+
+// Each launch adds up in the order opposite to the one before, as blocks do that add to D as they come.
+gg::Launch sum_in_any_order() {
+  return [backwards = false](const gg::Problem& p, cudaStream_t stream) mutable {
+    backwards = !backwards;
+    backwards ? on_host<CleanBackwards>(p, stream) : on_host<Clean>(p, stream);
+  };
+}
+
+// The table of chapters/01_naive/README.md, on its problem.
+struct OneCheck {
+  const char* name;
+  gg::Launch launch;
+  const char *trial, *symptom, *words;
+};
+void PrintTo(const OneCheck& each, std::ostream* out) { *out << each.name; }
+class FoundByOneCheck : public testing::TestWithParam<OneCheck> {};
+
+TEST_P(FoundByOneCheck, InItsTrialAndWords) {
+  const OneCheck& one = GetParam();
+  const gg::CheckResult result =
+      gg::check_problem(*gg::host_machine(), {}, one.launch, gg::shape_set("smoke", {})[0], kOptions);
+  ASSERT_TRUE(result.failure);
+  const std::string& said = result.failure->sentence;
+  std::printf("%s, FAILED (%s): %s\n", one.name, gg::symptom_name(result.failure->symptom), said.c_str());
+  EXPECT_EQ(said.find(std::string("G=4 M=86 (0..64) N=256 K=128, ") + one.trial + ": "), 0u) << said;
+  EXPECT_STREQ(gg::symptom_name(result.failure->symptom), one.symptom) << said;
+  EXPECT_NE(said.find(one.words), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Host, FoundByOneCheck,
+    testing::Values(
+        OneCheck{"Truncation", on_host<Truncation>, "whole numbers", "truncation instead of rounding",
+                 "expected 820, got 816; the sum is right but cut toward zero"},
+        OneCheck{"NarrowOperand", on_host<NarrowOperand>, "random data", "unknown",
+                 "expected 4.18666089, got 3.828125; no known mistake explains it"},
+        OneCheck{"OutputTimesZero", on_host<OutputTimesZero>, "whole numbers", "NaN",
+                 "22016 of 22016 elements are wrong; the first: group 0 row 0 column 0, is NaN"},
+        OneCheck{"PaddingRead", on_host<PaddingRead>, "whole numbers", "padding read",
+                 "is NaN only while elements that no group owns are NaN"},
+        OneCheck{"OnePastTheEnd", on_host<OnePastTheEnd>, "whole numbers", "write out of bounds",
+                 "row 64, column 0 as seen from group 3, which has 64 rows"},
+        OneCheck{"SumInAnyOrder", sum_in_any_order(), "random data again, over another fill",
+                 "nondeterministic",
+                 "two launches on the same data differ, first at group 3 row 0 column 66"},
+        OneCheck{"OffsetsKept", offsets_kept(), "graph replay with other offsets, over the previous output",
+                 "unknown", "19434 of 22016 elements are wrong"},
+        OneCheck{"NeighbourRead", on_host<NeighbourRead>, "NaN in the neighbouring groups' operands",
+                 "neighbouring group read", "is NaN only while the neighbouring groups hold NaN"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace planted
