@@ -22,6 +22,10 @@ const GgEmuInterface* emulator();
 using Counters = std::vector<std::pair<std::string, uint64_t>>;
 Counters emulator_counters();
 
+// How long this many useful multiply-adds take on so many cores, in one sentence that names a set for those
+// in a hurry; empty where it is about a minute at most.
+std::string long_emulation(double multiply_adds, int cores, const std::string& short_set);
+
 // Puts this program in its own place under the emulator of its build tree, with the same arguments (argv),
 // and says so if it is for want of a GPU; the emulator plays one of the chapter's kind. Throws gg::Error: no
 // device where there is no emulator, device error where the program was started so and another runtime was

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "common/device.h"
 #include "common/emulator.h"
@@ -91,6 +92,7 @@ class Run {
         to_time = shapes_for(options_, chapter_, default_count_sets(chapter_), left_out_);
     }
     machine_ = device_.emulated ? emulator_machine() : gpu_machine();
+    if (device_.emulated) say_if_long(to_check, to_time);
     roof_ = read_roof(roof_path(), device_.name);
 
     if (!options_.out_dir.empty()) {
@@ -128,6 +130,25 @@ class Run {
     leave_out("--csv", emulated && !options_.csv.empty(),
               "the emulator counts (--counts-csv), it takes no times");
     leave_out("--counts-csv", !emulated && !options_.counts_csv.empty(), "counters come from the emulator");
+  }
+
+  // Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
+  void say_if_long(const std::vector<Shape>& to_check, const std::vector<Shape>& to_time) const {
+    constexpr int kTrials = 4;  // launches of a check
+    double multiply_adds = 0;
+    const auto add = [&](const std::vector<Shape>& shapes, int launches) {
+      for (const Shape& shape : shapes) {
+        if (unavoidable_bytes(shape, setup_.formats) < double(machine_->free_bytes()))
+          multiply_adds += launches * shape.flops() / 2;
+      }
+    };
+    add(to_check, kTrials);
+    add(to_time, 1);
+    const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+    const std::vector<std::string> short_sets = default_count_sets(chapter_);
+    const std::string sentence =
+        long_emulation(multiply_adds, cores, short_sets.empty() ? "smoke" : short_sets[0]);
+    if (!sentence.empty()) std::fprintf(stderr, "%s: %s\n", chapter_.id, sentence.c_str());
   }
 
   void check(const Shape& shape) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 
@@ -137,6 +138,42 @@ TEST_P(ChapterOnEmulator, NamesTheBytesItNeedsAndThoseThatAreFree) {
   EXPECT_EQ(outcome.code, int(gg::Exit::no_memory)) << outcome.out << outcome.err;
   EXPECT_TRUE(one_line_with(outcome.err, " bytes"));
   EXPECT_TRUE(one_line_with(outcome.err, " are free"));
+}
+
+// The first line that a program writes to stderr, which is then ended: what it was asked for takes hours.
+std::string first_complaint(const Words& words) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]), close(ends[1]);
+    std::freopen("/dev/null", "w", stdout);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string line;
+  for (char c = 0; c != '\n' && read(ends[0], &c, 1) == 1;) line += c;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  return line;
+}
+
+TEST_P(ChapterOnEmulator, SaysBeforehandThatABigProblemTakesLong) {
+  for (const char* half : {"--check", "--bench"}) {
+    const std::string line = first_complaint({program(GetParam()), "--device", "emu", half, "--groups", "8",
+                                              "--m", "2048", "--n", "4096", "--k", "7168"});
+    const char* size = half == std::string("--check") ? "1924.1" : "481.0";
+    EXPECT_EQ(line.rfind(GetParam() + ": emulating " + size + " billion useful multiply-adds takes ", 0), 0u)
+        << line;
+    EXPECT_NE(line.find("; --set smoke"), std::string::npos) << line;
+  }
 }
 
 // The chapters that have an idea which --off takes.
