@@ -424,7 +424,8 @@ class NcuCountsTest(unittest.TestCase):
         for path, text, values in [("bin/02_tiled", CHAPTER, dict(ROWS=[shape], COUNTS=counts)),
                                    ("ncu", NCU, dict(RAW=RAW, SOURCE=SOURCE))]:
             given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
-            (self.folder / path).write_text(f"#!{sys.executable} -B\n{given}{text}")
+            (self.folder / f"{path}.py").write_text(given + text)  # a first line takes no path with a space in it
+            (self.folder / path).write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
             (self.folder / path).chmod(0o755)
 
     def compare(self, fake=""):
