@@ -152,7 +152,7 @@ def chapter_table(data, chapter):
     mine = [row for row in data.rows if row.chapter == chapter.id and row.set not in DRAWN]
     if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
         mine = [row for row in mine if row.set != "peers"]
-    lines, shown = [], []
+    lines, shown, there = [], [], []
     for name, fmt, shape in sorted({(row.set, row.format, row.shape) for row in mine}, key=place):
         groups, m_total, m_max, n, k = shape
         first = f"`{name}`{'' if fmt == 'bf16' else ' ' + fmt}: " \
@@ -160,18 +160,26 @@ def chapter_table(data, chapter):
         rows = [row for row in data.rows if (row.set, row.format, row.shape) == (name, fmt, shape)]
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         ours = [row for row in rows if row.chapter == chapter.id]
-        others = sorted((row for row in ours if row.variant and "off=" not in row.variant and row.timed),
+        plain = next((row for row in ours if not row.variant and not row.peer), ours[0])
+        others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
                         key=lambda row: row.us_median)
         peers = sorted({row.peer for row in ours if row.peer})
-        before = next((told for who, _, told, _ in found if who == chapter.previous
-                       and told == f"d={default_d.get(chapter.id) or fmt}"), "")
-        for who, peer, told in [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]),
+        # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
+        same = [(chapter.id, "", f"d={fmt}")] if default_d.get(chapter.id) not in ("", fmt) else []
+        before = f"d={default_d.get(chapter.id) or fmt}"
+        if not any((chapter.previous, "", before, warm) in found for warm in (False, True)):
+            before = ""
+        for who, peer, told in [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]), *same,
                                 (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]:
             cold, warm = (found.get((who, peer, told, warm)) for warm in (False, True))
             some = [row for row in (cold, warm) if row]
             if some:
                 shown += some
-                lines.append([first, label(some[0], ours[0]), value(cold, "us_median"), value(warm, "us_median"),
+                if who == chapter.previous:  # what the libraries beside it took, of what they take beside ours
+                    beside = [[found.get((each, peer, "", False)) for each in (who, chapter.id)] for peer in peers]
+                    there += [theirs.us_median / these.us_median for theirs, these in beside
+                              if theirs and these and theirs.timed and these.timed]
+                lines.append([first, label(some[0], plain), value(cold, "us_median"), value(warm, "us_median"),
                               value(cold, "tflops"), value(warm, "tflops"),
                               value(cold, "gbytes_per_s"), value(cold, "% of roof")])
                 first = ""
@@ -179,7 +187,17 @@ def chapter_table(data, chapter):
         return "Nothing is measured yet."
     head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
             "% of roof cold"]
-    return table(head, 2, lines) + f"\n\n{provenance(sorted(shown, key=lambda row: row.date))}."
+    note = ""
+    if any(row.chapter == chapter.previous for row in shown):
+        note = f"{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
+            (f"libraries beside it took {span_of(there)} of their time here.\n" if there
+             else "no library was timed beside both.\n")
+    return table(head, 2, lines) + f"\n\n{note}{provenance(sorted(shown, key=lambda row: row.date))}."
+
+
+def span_of(ratios):
+    low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def counts_table(data, chapter):
