@@ -152,7 +152,7 @@ std::string first_complaint(const Words& words) {
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]), close(ends[1]);
-    std::freopen("/dev/null", "w", stdout);
+    if (!std::freopen("/dev/null", "w", stdout)) _exit(126);
     execv(argv[0], argv.data());
     _exit(127);
   }
