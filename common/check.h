@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Errors, and the macros that raise them. Every failure a program can end with is a gg::Error that carries
-// its exit code (contract: 1 check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, 77 no
+// its exit code (1 check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, 77 no
 // device); gg::run prints its sentence and returns its code.
 
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Problems in folders of .npy files (contract section 3): read with --in, written with --out.
+// Problems in folders of .npy files, one a tensor: read with --in, written with --out.
 
 #pragma once
 

@@ -24,7 +24,6 @@ struct FormatInfo {
   int exponent_bits;  // 0 for integers
   int mantissa_bits;
   double sum_factor;  // of the sum of |a*b| that an fp32 accumulator may be off by, with this output
-                      // (style.md 4)
 };
 
 GG_HD constexpr FormatInfo format_info(Format format) {

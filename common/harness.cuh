@@ -72,7 +72,7 @@ int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector
                 const Launch& launch);
 
 // run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda is called with the tag of the formats in
-// use; the first tag is the default. Returns the exit code of contract section 2.
+// use; the first tag is the default. Returns the exit code (check.h).
 template <class... Tags, class Lambda>
 int run(int argc, char** argv, const Chapter& chapter, Lambda lambda) {
   const Launch launch = [lambda](const Problem& problem, cudaStream_t stream) {

@@ -46,7 +46,7 @@ const Option kOptions[] = {
      false},
     {"csv", "FILE", "append one row per measurement; the emulator makes none", false},
     {"counts-csv", "FILE", "append one row per set and counter of the emulator; a GPU makes none", false},
-    {"in", "DIR", "read a.npy, b.npy, offsets.npy (contract section 3)", false},
+    {"in", "DIR", "read a.npy, b.npy, offsets.npy; --describe lists their shapes", false},
     {"out", "DIR", "write operands and output of the first launch on random data; wants exactly one problem",
      false},
     {"describe", "", "what this chapter supports, as JSON", false},

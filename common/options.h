@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The command line of a chapter (contract section 2).
+// The command line of a chapter: what --help prints.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Measurements as CSV rows (contract section 4), and the measured ceilings they are held against.
+// Measurements as CSV rows, and the measured ceilings they are held against.
 
 #pragma once
 

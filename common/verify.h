@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Is a launch right? The trials of style.md section 4 on one problem, and what a failure looks like.
+// Is a launch right? The trials (verify.cpp) on one problem, and what a failure looks like.
 
 #pragma once
 
@@ -54,8 +54,7 @@ struct CheckResult {
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options);
 
-// The same launch twice, over two fills, on operands read from files, where NaN may meet NaN (contract
-// section 3).
+// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN.
 struct GivenOperands;
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given);

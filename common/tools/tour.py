@@ -73,6 +73,7 @@ def run(*command):
     finally:
         timer.cancel()
         child.kill()
+        child.stdout.close()
 
 
 def result_of(code):
@@ -157,9 +158,11 @@ class Tour:
             code = run(program, "--device", device, *options, option, part)
             if code:
                 break
-        if part.exists():
-            part.replace(table)
         result = result_of(code)
+        if result != "passed":
+            part.unlink(missing_ok=True)  # the table of the last run that passed stays whole
+        elif part.exists():
+            part.replace(table)
         if result != "not run":
             self.state.put(table.name, key, result)
         return result, ""
@@ -255,7 +258,7 @@ def main():
     passed, waiting = (sum(check.startswith(word) for check in checks) for word in ("passed", "not run"))
     failed = len(lines) - passed - waiting
     print(f"tour: {passed} chapters passed, {failed} failed, {waiting} not run")
-    return 1 if failed or trouble.startswith("NOT") else 0
+    return 1 if failed or not passed or trouble.startswith("NOT") else 0
 
 
 if __name__ == "__main__":
