@@ -79,6 +79,16 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   }
 }
 
+// The other tests run the format that comes first.
+TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
+  const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
+  for (const Words& format : formats_of(GetParam())) {
+    const Outcome outcome =
+        run_chapter(GetParam(), with({"--device", "emu", "--check", "--set", smoke}, format));
+    EXPECT_EQ(outcome.code, 0) << format[1] << " to " << format[3] << "\n" << outcome.out << outcome.err;
+  }
+}
+
 // The other tests run the tile that comes first, or what the chapter chooses for their small problems.
 TEST_P(ChapterOnEmulator, PassesSmokeWithEachChoice) {
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
@@ -52,6 +54,16 @@ TEST_P(Chapter, DescribesItselfInJson) {
   const gg::Arch arch = arch_of(GetParam());
   const std::string name = arch == gg::Arch::sm_80 ? "80" : arch == gg::Arch::sm_90a ? "90a" : "100a";
   EXPECT_EQ(read.out, GetParam() + " " + name + " True 4096 True True list\n") << outcome.out << read.err;
+}
+
+// Tests go over these lists: one that is empty for all chapters would test nothing.
+TEST(Chapters, TogetherHaveChoicesOfEachKind) {
+  if (built_chapters().size() < 10) GTEST_SKIP() << "some chapters are not built";
+  for (const char* key : {"sets", "options", "tiles", "tile_ks", "ideas", "b_layouts"}) {
+    size_t most = 0;
+    for (const std::string& id : built_chapters()) most = std::max(most, listed(id, key).size());
+    EXPECT_GE(most, 2u) << key;
+  }
 }
 
 TEST_P(Chapter, SaysWhenItsWordsCannotBeWritten) {

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <iomanip>
 #include <regex>
@@ -44,6 +46,15 @@ inline Words listed(const std::string& id, const std::string& key) {
     for (std::string name; words >> std::quoted(name); words.ignore(2)) names.push_back(name);
   }
   return names;
+}
+// The words that choose each format of a chapter.
+inline std::vector<Words> formats_of(const std::string& id) {
+  const Words in = described(id, "\"in\": \"([^\"]*)\""),
+              d = described(id, "\"in\": [^}]*\"d\": \"([^\"]*)\"");
+  std::vector<Words> all;
+  for (size_t i = 0; i < in.size(); ++i) all.push_back({"--in-dtype", in[i], "--d-dtype", d.at(i)});
+  EXPECT_FALSE(all.empty()) << id;
+  return all;
 }
 // The words that choose each value of a chapter's own options.
 inline std::vector<Words> choices_of(const std::string& id) {
