@@ -11,8 +11,8 @@ that lanes give. The emulator executes PTX, of which SASS is made: only those in
 one another.
 
 Prints the comparison and writes it to plots/data/<gpu>/ncu.csv, which `publish` takes into the README of
-common/emu. It stands here and not among the tests, as it measures and does not judge. Exit code 77: no GPU,
-no ncu, or one that may not count.
+common/emu. Counts of programs built from changes that were not committed are not written there. It stands here
+and not among the tests, as it measures and does not judge. Exit code 77: no GPU, no ncu, or one that may not count.
 """
 
 import argparse
@@ -259,6 +259,10 @@ def main():
         print(f"ncu_counts: {error}", file=sys.stderr)
         return 1
     show(rows)
+    if rows[0]["commit"].endswith("-dirty") and not args.out:
+        print("ncu_counts: not written: the programs were built from changes that were not committed; --out FILE "
+              "writes elsewhere", file=sys.stderr)
+        return 1
     gpu = re.sub(r"[^a-z0-9]+", "-", rows[0]["device"].lower().removeprefix("nvidia ")).strip("-")
     out = args.out or REPO / "plots" / "data" / gpu / "ncu.csv"
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+from changes import short
+
 COLUMNS = (
     "chapter,kernel,device,arch,clock_mhz,cuda,commit,date,set,groups,m_total,m_max,n,k,format,warm,"
     "us_median,us_p10,us_p90,tflops,gbytes_per_s,roof_tflops,roof_kind,prep_us,peer,ok,clock_after_mhz,"
@@ -106,11 +108,31 @@ def cold_if_any(rows):
     return [row for row in rows if row.warm == warm], "warm" if warm else "cold"
 
 
+def run_of(row):
+    """Rows of one run have one commit and one day: between runs cards and clocks differ by 15 %."""
+    return row.commit, row.date[:10]
+
+
+def libraries(rows):
+    """The libraries' rows of the run that timed the last chapter, or the last one that had any beside it."""
+    for own in sorted((row for row in rows if not row.peer), key=lambda row: row.chapter, reverse=True):
+        beside = [row for row in rows if row.peer and row.timed
+                  and row.chapter == own.chapter and run_of(row) == run_of(own)]
+        if beside:
+            return beside
+    return []
+
+
 def best_peer(rows):
-    """The fastest library row beside the last chapter that has one, or None: cards and days differ by 15 %."""
-    peers = [row for row in rows if row.peer and row.timed]
-    last = max((row.chapter for row in peers), default="")
-    return max((row for row in peers if row.chapter == last), key=lambda row: row.tflops, default=None)
+    """The fastest of these libraries, or None."""
+    return max(libraries(rows), key=lambda row: row.tflops, default=None)
+
+
+def level(one, other):
+    """Whether two times differ by no more than noise: by less than 1 %, or their p10 to p90 overlap."""
+    low, high = sorted([one.us_median, other.us_median])
+    known = None not in (one.us_p10, one.us_p90, other.us_p10, other.us_p90)
+    return high < 1.01 * low or known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90
 
 
 def provenance(rows):
@@ -121,8 +143,7 @@ def provenance(rows):
 
     clocks = span(clock for row in rows for clock in (row.clock_mhz, row.clock_after_mhz))
     cuda = span(row.cuda for row in rows)
-    commits = [re.sub(r"^(\w{10})\w*", r"\1", row.commit) for row in reversed(rows) if row.commit]
-    commits = list(dict.fromkeys(commits))
+    commits = list(dict.fromkeys(short(row.commit) for row in reversed(rows) if row.commit))
     some = ", ".join(commits[:2]) + (f" and {len(commits) - 2} more" if len(commits) > 2 else "")
     facts = [", ".join(sorted({row.device for row in rows})), clocks and f"{clocks} MHz",
              cuda and f"CUDA {cuda}", span(row.date[:10] for row in rows), some and f"commit {some}"]
@@ -139,7 +160,7 @@ def read_chapters(repo):
             return found[1] if found else ""
         chapters.append(SimpleNamespace(
             id=main.parent.name, title=field("title"), arch=field("arch", r"gg::Arch::(\w+)"),
-            previous=field("previous"), kernel=main.parent / "kernel.cuh", readme=main.parent / "README.md",
+            previous=field("previous"), folder=main.parent, readme=main.parent / "README.md",
             # The first format is the default; its D has the inputs' type, or this one.
             d="f32" if re.search(r"gg::run<\s*gg::Operands<\w+,\s*\w+,\s*float>", text) else "",
             # The first is the default, unless the chapter chooses for each problem.

@@ -7,11 +7,13 @@ import importlib.util
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.dont_write_bytecode = True
@@ -21,6 +23,8 @@ sys.path.insert(0, str(ROOT / "plots"))
 import ncu_counts  # noqa: E402
 import plot  # noqa: E402
 import publish  # noqa: E402
+import tables  # noqa: E402
+from changes import History, aged, lines_changed  # noqa: E402
 from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, newest, read_chapters,  # noqa: E402
                      read_counts, read_csv, read_rows)
 
@@ -106,22 +110,29 @@ class PlotsTest(unittest.TestCase):
         self.measure()
         save(self.data / "later.csv", [
             row("02_tiled", "prefill", [2048] * 8, 50, date="2026-01-03"),
+            row("03_tensor_cores", "prefill", [2048] * 8, 97, date="2026-01-01", peer="cublas_loop"),
             row("03_tensor_cores", "decode", [16] * 32, 1, ok=0, date="2026-01-03"),
             row("01_naive", "prefill", [2048] * 8, 70, date="2026-01-03", warm=1),
-            row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop", version="cuBLAS 13.0"),
+            row("02_tiled", "prefill", [2048] * 8, 90, date="2026-01-03", peer="cublas_loop", version="cuBLAS 13.0"),
+            row("02_tiled", "prefill", [2048] * 8, 96, peer="cutlass_grouped"),
             row("02_tiled", "prefill", [2048] * 8, 60, kernel="grouped_gemm 64x64", date="2026-01-04"),
-            row("02_tiled", "prefill", [2048] * 8, 99, peer="cublas_plain"),
-            row("02_tiled", "prefill", [2048] * 8, 80, peer="cublas_strided")])
+            row("02_tiled", "prefill", [2048] * 8, 99, date="2026-01-03", peer="cublas_plain"),
+            row("02_tiled", "prefill", [2048] * 8, 80, date="2026-01-03", peer="cublas_strided"),
+            row("01_naive", "prefill", [2048] * 8, 98, peer="triton_tma")])
+        (self.repo / "chapters/02_tiled/schedule.cuh").write_text("one\n\ntwo\n")
+        (self.repo / "chapters/03_tensor_cores/schedule.cuh").write_text("  one\ntwo\n")
         self.run_tool(publish)
         self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
                          ["Idea of 01_naive", "sm_80", "10.0", "10 %"])
         self.assertEqual(self.cells("README.md", "[02_tiled]")[3:5], ["50.0", "50 %"], "the newest row wins")
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+1 −1")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+4 −1", "the whole folder")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[6], "+1 −2")
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
         text = (self.repo / "README.md").read_text()
-        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`; "
-                      "fastest library there: cublas_loop (cuBLAS 13.0), 90 TFLOP/s.", text)
-        self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 to 2026-01-03 · commit 0123456789.", text)
+        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\nLibraries timed on `prefill` beside "
+                      "02_tiled, in its run: cublas_loop (cuBLAS 13.0), cublas_strided.\n"
+                      "The fastest of these: cublas_loop, 90 TFLOP/s.\n", text)
+        self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-01 to 2026-01-03 · commit 0123456789.", text)
         self.assertTrue(text.startswith("# Title\n") and text.endswith("<!-- /table -->\nkept\n"))
 
     def test_chapter_table(self):
@@ -234,7 +245,7 @@ class PlotsTest(unittest.TestCase):
             timed(one, 8, kernel="grouped_gemm 128x64 sustained", power_w=700, clock_after_mhz=1400),
             timed(one, 7.6, kernel="cublas_loop sustained", peer="cublas_loop"),
             timed(one, 8.8, kernel="grouped_gemm off=tail sustained"), timed(one, 1, kernel="grouped_gemm off=tail"),
-            timed(one, 7.92, kernel="grouped_gemm off=pdl sustained"),
+            timed(one, 7.84, kernel="grouped_gemm off=pdl sustained"),
             timed(one, 99, kernel="grouped_gemm off=pdl b=kn sustained"), timed(one, 77, kernel="grouped_gemm 64x64"),
             timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
             timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
@@ -255,16 +266,18 @@ class PlotsTest(unittest.TestCase):
                                            reference | dict(peer="cublas_loop", us_median=1, m_max=512, groups=8,
                                                             m_total=4096)], REFERENCE_COLUMNS)
         self.run_tool(publish)
-        self.assertEqual(self.cells(path, "µs warm"),
-                         ["µs warm", "all ideas", "without `tail`", "without `pdl`"])
+        self.assertEqual(self.cells(path, "µs warm"), ["µs warm", "without `tail`", "without `pdl`"])
         text = (self.repo / path).read_text()
-        for line in ("| G=8 M=512 N=4096 K=7168 | 8.00 | 8.80 (+10.0 %) | 7.92 (−1.0 %) |",
-                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 22.0 | 33.0 (+10.0 %) | – |", "but not in turns",
-                     "| G=8 M=512 N=4096 K=7168 | 8.00 | 100 | 7.60 | cublas_loop | 0.950 | – | 1400 MHz 700 W |",
-                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 |  | "
+        for line in ("| G=8 M=512 N=4096 K=7168 | 8.800 / 8.000 (+10.0 %) | 7.840 / 8.000 (−2.0 %) |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 33.00 / 30.00 (+10.0 %) | – |", "but not in turns",
+                     "| G=8 M=512 N=4096 K=7168 | 8.00 | 100 | 7.60 | cublas_loop | 0.950 | 0.969 | – | "
+                     "1400 MHz 700 W |",
+                     " by `--off pdl`.\n", "won. Level: p10 to p90 of the two times overlap, or they differ by less than "
+                     "1 %.\n2 won, 0 level, 0 lost.", "\n0 won, 0 level, 1 lost.",
+                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 | – | "
                      "1500 MHz 650 W |",
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
-                     "1.000 scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "1.000, level, scaled: other | – |", "over 600 TFLOP/s in this run.",
                      "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
                      "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
             self.assertIn(line, text)
@@ -272,6 +285,68 @@ class PlotsTest(unittest.TestCase):
             figure = (self.repo / "plots/figures/peers.svg").read_text()
             for name, drawn in (("cublas", True), ("deepgemm", True), ("torch", False)):  # torch's check failed
                 self.assertEqual(f">{name}</text>" in figure, drawn, name)
+
+    def test_what_is_within_the_noise_is_level(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers"))
+
+        def timed(m, us, low, high, **changed):
+            return row("03_tensor_cores", "peers", [m] * 8, 100, us_median=us, us_p10=low, us_p90=high, warm=1,
+                       **changed)
+
+        loop, idea, whole = (dict(peer="cublas_loop"), dict(kernel="grouped_gemm off=tail sustained"),
+                             dict(kernel="all_ideas off=tail sustained", peer="all_ideas"))
+        save(self.data / "all.csv", [
+            timed(1, 10, 9.9, 10.1), timed(1, 10.5, 10.1, 10.6, **loop),    # 5 %, but they overlap
+            timed(2, 10, 10, 10), timed(2, 10.09, 10.09, 10.09, **loop),    # less than 1 %
+            timed(3, 10, 10, 10), timed(3, 9.91, 9.91, 9.91, **loop),
+            timed(4, 10, 9, 10.2), timed(4, 10.5, 10.3, 11, **loop),
+            timed(5, 10, 9.8, 11), timed(5, 9.7, 9.6, 9.7, **loop), timed(6, 10, 9, 11),
+            timed(1, 10, 9, 11), timed(1, 103, 102, 104, **idea), timed(1, 100, 99, 101, **whole),
+            timed(2, 103, 99, 104, **idea), timed(2, 100, 99, 101, **whole),
+            timed(3, 100.5, 101, 102, **idea), timed(3, 100, 99, 100.5, **whole),
+            timed(4, 97, 96, 98, **idea), timed(4, 100, 99, 101, **whole),
+            timed(5, 2.4694, 2.46, 2.47, **idea), timed(5, 2.3506, 2.35, 2.36, **whole)])
+        self.run_tool(publish)
+        text = (self.repo / path).read_text()
+        for cells in ("| 1.050, level |", "| 1.009, level |", "| 0.991, level |", "| 1.050 |", "| 0.970 |",
+                      "| 103.0 / 100.0 (+3.0 %) |", "| 103.0 / 100.0 (level) |", "| 100.5 / 100.0 (level) |",
+                      "| 97.00 / 100.0 (−3.0 %) |",
+                      "| 2.469 / 2.351 (+5.0 %) |",  # of the numbers printed; +5.1 of the others
+                      "\n1 won, 3 level, 1 lost.\n"):
+            self.assertIn(cells, text)
+
+    def test_a_ratio_without_pdl_is_of_the_same_run(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.write("<!-- peers -->\n<!-- /peers -->\n")
+
+        def timed(us, **changed):
+            return row("03_tensor_cores", "peers", [512] * 8, 100, us_median=us, warm=1, **changed)
+
+        both = [timed(10), timed(12, peer="cublas_loop")]
+        for changed, cell in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
+            save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
+            self.run_tool(publish)
+            text = (self.repo / path).read_text()
+            self.assertEqual("without PDL" in text, bool(cell))
+            self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+
+    def test_rows_of_uncommitted_changes_are_left_out(self):
+        tour = self.repo / "build" / "tour"
+        save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 12),
+                                row("01_naive", "decode", [16] * 32, 13, commit="0123456789abcdef-dirty")])
+        _, out, _ = self.run_tool(publish, "--run", tour)
+        self.assertIn("run.csv: 1 of 2 rows left out, as their program was built from changes that were not "
+                      "committed\n", out)
+        self.assertEqual([row["set"] for row in read_csv(self.data / "01_naive.csv")], ["prefill"])
+        save(self.data / "01_naive.csv", [row("01_naive", "prefill", [2048] * 8, 12, commit="0123456789abcdef-dirty"),
+                                          row("01_naive", "decode", [16] * 32, 13, date="2026-01-01")])
+        self.run_tool(publish)
+        text = (self.repo / "chapters/01_naive/README.md").read_text()
+        self.assertIn(" · commit 0123456789-dirty, 0123456789.", text)  # what is there already says so
+        self.assertIn("| 01_naive, of 2026-01-01 at 0123456789 |", text)
 
     def test_a_chapter_that_chooses_its_tile_has_no_default(self):
         main = self.repo / "chapters/02_tiled/main.cu"
@@ -300,7 +375,7 @@ class PlotsTest(unittest.TestCase):
             self.assertTrue(chapter.title and re.fullmatch(r"sm_\d+a?", chapter.arch), chapter)
             known = [c.id for c in chapters if c.id < chapter.id]
             self.assertIn(chapter.previous, known if before else [""], chapter)
-            main = (chapter.kernel.parent / "main.cu").read_text()
+            main = (chapter.folder / "main.cu").read_text()
             self.assertEqual(bool(chapter.tile), ".tiles" in main and ".chooses_tile" not in main)
 
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
@@ -356,6 +431,137 @@ class PlotsTest(unittest.TestCase):
         save(self.data / "a.csv", [row("01_naive", "prefill", [8], 3, date="2026-03-01"),
                                    row("01_naive", "prefill", [8], 2)])
         self.assertEqual([r.tflops for r in newest(read_rows(self.data))], [3])
+
+
+class ChangesTest(unittest.TestCase):
+    """Which kernels have changed since a commit, in a repository of the test's own."""
+
+    KERNEL = '#include "common/ptx/a.cuh"\nint one() { return 1; }\nconstexpr int BM = 64;\n'
+    A = '#include "common/b.h"\nnamespace gg {\n// loads\nint load(int x) { return x; }\n}  // namespace gg\n'
+    B = "#pragma once\nint first(int x);\ntemplate <>\nint second<int>(const char* s) {\n  return 2;\n}\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo = Path(folder.name)
+        self.files = {"chapters/01_naive/kernel.cuh": self.KERNEL, "chapters/01_naive/README.md": "old\n",
+                      "chapters/01_naive/main.cu": '#include "common/harness.cuh"\n#include "kernel.cuh"\n',
+                      "chapters/02_tiled/main.cu": '#include "kernel.cuh"\n',
+                      "chapters/02_tiled/kernel.cuh": "int x;\n",
+                      "common/ptx/a.cuh": self.A, "common/b.h": self.B, "common/harness.cuh": "int old;\n"}
+        self.git("init", "--quiet")
+        self.commit = self.committed()
+
+    def git(self, *words):
+        command = "git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false".split() + list(words)
+        try:
+            return subprocess.run(command, cwd=self.repo, check=True, capture_output=True, text=True).stdout.strip()
+        except FileNotFoundError:
+            self.skipTest("there is no git, which knows what kernels were")
+
+    def write(self, **changed):
+        for path, text in (self.files | changed).items():
+            (self.repo / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.repo / path).write_text(text)
+
+    def committed(self):
+        self.write()
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "all")
+        return self.git("rev-parse", "HEAD")
+
+    def changed(self, chapter="01_naive", commit=None):
+        return History(self.repo).changed(chapter, commit or self.commit)
+
+    def test_code_of_a_kernel_and_its_headers(self):
+        kernel, a, b = "chapters/01_naive/kernel.cuh", "common/ptx/a.cuh", "common/b.h"
+        for path, old, new, files in [
+                (kernel, "return 1", "return 2", ("kernel.cuh",)), (kernel, "64", "128", ("kernel.cuh",)),
+                (kernel, "constexpr", "int two();\nconstexpr", ("kernel.cuh",)),
+                (a, "return x", "return x + 1", (a,)), (b, "return 2", "return 3", (b,)), (b, "int x", "long x", (b,)),
+                (a, "// loads", "int load(long);", ()), (b, "int first(int x);\n", "", ()),  # nothing of it was used
+                (a, "loads", "loads // twice", ()), (kernel, "int one() {", "/* a */ int one()\n{\n\n ", ()),
+                (kernel, "#include", "#include <cmath>\n#include", ()),
+                ("chapters/01_naive/README.md", "old", "new", ()), ("common/harness.cuh", "old", "another", ()),
+                ("chapters/02_tiled/kernel.cuh", "x", "y", ())]:
+            self.write(**{path: self.files[path].replace(old, new)})
+            self.assertEqual(self.changed(), files, (path, new))
+        self.write()
+        self.assertEqual(self.changed(), ())
+
+    def test_what_moved_is_the_same(self):
+        (self.repo / "common/b.h").rename(self.repo / "common/c.h")
+        (self.repo / "common/ptx/a.cuh").write_text(self.A.replace("b.h", "c.h"))
+        self.assertEqual(self.changed(), ())
+
+    def test_a_table_says_it(self):
+        self.write(**{"common/b.h": self.B.replace("return 2", "return 3"),
+                      "chapters/02_tiled/kernel.cuh": "int y;\n"})
+        history = History(self.repo)
+        rows = [SimpleNamespace(chapter=chapter, commit=commit) for chapter, commit in
+                [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"),
+                 ("01_naive", "0" * 40), ("01_naive", "")]]
+        ten = self.commit[:10]
+        self.assertEqual(aged(rows, history),
+                         [f"The kernel of 01_naive has changed since commit {ten}: common/b.h.",
+                          f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
+        self.assertEqual(history.lacking, {"0" * 40})
+        self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})
+        rows[1].commit = self.commit
+        self.assertEqual(aged(rows, History(self.repo)),
+                         [f"The kernels of 01_naive and 02_tiled have changed since commit {ten}: kernel.cuh."])
+
+    def test_publish_writes_and_takes_back_the_sentence(self):
+        main = 'gg::Chapter info = {.id = "01_naive", .arch = gg::Arch::sm_80, .title = "Idea"};\n'
+        self.files = {path: text for path, text in self.files.items() if "02_tiled" not in path}
+        self.files |= {"chapters/01_naive/main.cu": main, "README.md": "<!-- table -->\n<!-- /table -->\n",
+                       "chapters/01_naive/README.md": "<!-- table -->\n<!-- /table -->\n"}
+        shutil.rmtree(self.repo / "chapters/02_tiled")
+        commit = self.committed()
+        save(self.repo / "plots/data/h200/all.csv",
+             [row("01_naive", "prefill", [8], 9, kernel="grouped_gemm", commit=commit),
+              row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])  # no kernel of ours
+        sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
+        for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
+            (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)
+            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]):
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    publish.main()
+            for readme in ("README.md", "chapters/01_naive/README.md"):
+                self.assertEqual(sentence in (self.repo / readme).read_text(), there, readme)
+
+    def test_lines_of_a_whole_folder(self):
+        before, chapter = self.repo / "chapters/02_tiled", self.repo / "chapters/01_naive"
+        self.assertEqual(lines_changed(before, chapter), (3, 1))
+        self.assertEqual(lines_changed(None, chapter), (3, 0))
+        (chapter / "parts.cuh").write_text("1\n2\n")
+        (before / "old.cuh").write_text("1\n")
+        (chapter / "main.cu").write_text("int other;\n")
+        (chapter / "kernel.cuh").write_text("  int   x;\n")
+        self.assertEqual(lines_changed(before, chapter), (2, 1))
+
+
+class CommittedTablesTest(unittest.TestCase):
+    """The READMEs of this repository."""
+
+    def test_each_says_of_its_kernels_what_has_changed(self):
+        history = History(ROOT)
+        chapters = read_chapters(ROOT)
+        wrong, several = [], 0
+        for readme, mark, text in tables.every(ROOT, plot.Data([ROOT / "plots" / "data"], "", chapters), history):
+            found = re.search(rf"(?s)<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", readme.read_text(encoding="utf-8"))
+            if found:
+                several += 1
+                said, needed = (re.findall(r"^The kernels? of .* changed since commit .*$", each, re.M)
+                                for each in (found[1], text))
+                wrong += [f"{readme.relative_to(ROOT)}, {mark}: says {said}, needs {needed}: run plots/publish.py"
+                          for _ in "1" if said != needed]
+        if history.lacking:
+            self.skipTest(f"git lacks {', '.join(sorted(history.lacking))} (a shallow clone, or no clone): whether "
+                          "kernels have changed since is not known")
+        self.assertGreater(several, len(chapters))
+        if wrong:
+            self.fail("\n  " + "\n  ".join(wrong))
 
 
 # A program that answers as a chapter does: a row of measurements on a GPU, counts on the emulator.
@@ -433,11 +639,11 @@ class NcuCountsTest(unittest.TestCase):
             (self.folder / path).write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
             (self.folder / path).chmod(0o755)
 
-    def compare(self, fake=""):
+    def compare(self, fake="", out_to=("--out", "ncu.csv")):
         """Exit status, stdout, stderr and the rows by counter and way."""
         out, err, table = io.StringIO(), io.StringIO(), self.folder / "ncu.csv"
         command = ["ncu_counts", "02_tiled", "--problem", "--set smoke", "--build", str(self.folder),
-                   "--ncu", str(self.folder / "ncu"), "--out", str(table)]
+                   "--ncu", str(self.folder / "ncu"), *out_to[:1], *(str(self.folder / name) for name in out_to[1:])]
         with mock.patch.object(sys, "argv", command), mock.patch.dict("os.environ", FAKE=fake):
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 status = ncu_counts.main()
@@ -465,6 +671,18 @@ class NcuCountsTest(unittest.TestCase):
             self.assertEqual((status, rows), (77, {}))
             self.assertIn(why, err)
 
+    def test_counts_of_uncommitted_changes_are_not_written_among_the_data(self):
+        program = self.folder / "bin/02_tiled.py"
+        program.write_text(program.read_text().replace("0123456789abcdef", "0123456789abcdef-dirty"))
+        with mock.patch.object(ncu_counts, "REPO", self.folder):
+            status, out, err, _ = self.compare(out_to=())
+        self.assertEqual(status, 1)
+        self.assertIn("PTX on the emulator, SASS on the GPU", out)
+        self.assertIn("not written: the programs were built from changes that were not committed", err)
+        self.assertFalse((self.folder / "plots").exists())
+        status, _, _, rows = self.compare()
+        self.assertEqual((status, {r["commit"] for r in rows.values()}), (0, {"0123456789abcdef-dirty"}))
+
     def test_what_is_wrong_is_not_counted(self):
         status, _, err, rows = self.compare("wrong")
         self.assertEqual((status, rows), (1, {}))
@@ -480,6 +698,8 @@ class NcuCountsTest(unittest.TestCase):
 
     def test_publish_tells_the_agreement(self):
         self.compare()
+        table = self.folder / "ncu.csv"
+        table.write_text(table.read_text().replace("0123456789abcdef", "0123456789abcdef-dirty"))
         readme = self.folder / "common" / "emu" / "README.md"
         readme.parent.mkdir(parents=True)
         readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
@@ -494,7 +714,8 @@ class NcuCountsTest(unittest.TestCase):
         for line in ("| `smoke`: G=4, M=86 (≤ 64), N=4096, K=7168 | `instructions` | hardware | 200 % |",
                      "|  | `instructions_mma` | hardware | same |",
                      "|  | `shared_bank_conflicts` | instrumented | 4 for 0 |",
-                     "NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025.3.1.0 · 2026-01-02 · commit 0123456789."):
+                     "NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025.3.1.0 · 2026-01-02 · commit 0123456789-dirty. "
+                     "`-dirty`: of a program with changes that were not committed."):
             self.assertIn(line, text)
 
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""What git says of the chapters' code: how many lines a chapter changes, which files changed after a commit."""
+
+import posixpath
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+NOT_COUNTED = {"README.md", "main.cu"}
+HARNESS = "common/harness.cuh"  # it measures kernels and is part of none, so its headers age no measurement
+CODE = {".cu", ".cuh", ".h"}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
+# What stands around definitions and says nothing by itself; what a header includes is read too.
+AROUND = re.compile(INCLUDE.pattern + r"|^[ \t]*#[ \t]*pragma[ \t]+once|\bnamespace(?:[ \t]+[\w:]+)?[ \t]*\{", re.M)
+COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\')', re.S)
+
+
+def lines_changed(before, chapter):
+    """Lines added and removed from one chapter's folder to another's, or from none to it; whitespace is ignored.
+    All of a folder counts but README.md and main.cu."""
+    def files(folder):
+        return {} if folder is None else {path.relative_to(folder): path for path in Path(folder).rglob("*")
+                                          if path.is_file() and path.name not in NOT_COUNTED
+                                          and not path.name.startswith(".")}
+
+    command = "git diff --no-index --no-ext-diff --diff-algorithm=myers --numstat -w --".split()
+    old, new = files(before), files(chapter)
+    added = removed = 0
+    for name in sorted(old.keys() | new.keys()):
+        pair = [old.get(name, "/dev/null"), new.get(name, "/dev/null")]
+        numbers = subprocess.run(command + pair, capture_output=True, text=True).stdout.split()[:2]
+        if numbers:  # none for two files that are the same
+            added, removed = added + int(numbers[0]), removed + int(numbers[1])
+    return added, removed
+
+
+@cache
+def definitions(text):
+    """The functions, types and constants of a source, in any order, without comments and with blank space only
+    where it parts words."""
+    text = COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text)
+    found, now, depth = set(), "", 0
+    for word in re.findall(r'"(?:\\.|[^"\\])*"|[{};]|[^"{};]+|"', AROUND.sub(" ", text)):
+        now += word
+        depth = max(0, depth + (word == "{") - (word == "}"))
+        if depth == 0 and word in "};":
+            found.add(now)
+            now = ""
+    plain = {re.sub(r" (?=\W)|(?<=\W) ", "", " ".join(each.split())) for each in found | {now}}
+    return plain - {"", "}", ";"}
+
+
+def name_of(definition):
+    """What a function or type is called: the word before the first bracket."""
+    found = re.match(r"(?:template<>)?[^({=;]*?(\w+)(?:<[^(){}]*>)?(?=[({=;\[]|$)", definition)
+    return found[1] if found else definition
+
+
+def with_headers(paths, read):
+    """The definitions in some files and in all headers of the repository that they include, by path."""
+    found, ahead = {}, list(paths)
+    while ahead:
+        path = ahead.pop()
+        text = None if path in found or path == HARNESS else read(path)
+        if text is not None:
+            found[path] = definitions(text)
+            for name in filter(None, INCLUDE.findall(text)):
+                ahead += [posixpath.normpath(posixpath.join(posixpath.dirname(path), name)), name]
+    return found
+
+
+class History:
+    """Which files of a kernel are no longer what they were at a commit."""
+
+    def __init__(self, repo):
+        self.repo, self.known = Path(repo), {}
+        self.lacking = set()  # commits that were asked for and that git does not have
+
+    def git(self, *words):
+        """What git prints, or None where it fails or is not there."""
+        try:
+            done = subprocess.run(["git", "-C", self.repo, *words], capture_output=True, encoding="utf-8")
+        except OSError:
+            return None
+        return None if done.returncode else done.stdout
+
+    def has(self, commit):
+        return re.fullmatch(r"[0-9a-f]{7,40}", commit) and self.git("cat-file", "-e", commit + "^{commit}") is not None
+
+    def changed(self, chapter, commit):
+        """The files that differ in code between a commit and the tree as it stands: paths in a tuple, those of the
+        chapter's folder without it. What was moved is the same. What is new or gone in a header of common/ does not
+        count, only what is another under its name: a kernel that uses the others has changed itself."""
+        if (chapter, commit) not in self.known:
+            base = commit.removesuffix("-dirty")  # what else was in such a tree nobody knows
+            if not self.has(base):
+                self.lacking.add(base)
+                return ()
+            then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
+            before, after = (set().union(*code.values()) for code in (then, now))
+            another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
+            files = {path for code, other in ((then, after), (now, before)) for path in code
+                     if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
+            self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
+        return self.known[chapter, commit]
+
+    def code_at(self, commit, chapter):
+        names = (self.git("ls-tree", "--name-only", commit, f"chapters/{chapter}/") or "").splitlines()
+        return with_headers([name for name in names if Path(name).suffix in CODE],
+                            lambda path: self.git("show", f"{commit}:./{path}"))
+
+    def code_now(self, chapter):
+        def read(path):
+            file = self.repo / path
+            return file.read_text(encoding="utf-8") if file.is_file() else None
+
+        names = [path.relative_to(self.repo).as_posix() for path in (self.repo / "chapters" / chapter).glob("*")]
+        return with_headers([name for name in names if Path(name).suffix in CODE], read)
+
+
+def aged(rows, history):
+    """A sentence for each commit of some rows whose kernels have changed since."""
+    found = {}
+    pairs = dict.fromkeys((row.chapter, row.commit) for row in rows if row.commit)
+    for chapter, commit in sorted(pairs, key=lambda pair: pair[0]):
+        files = history.changed(chapter, commit)
+        if files:
+            found.setdefault((commit, files), []).append(chapter)
+    return [f"The kernel{'s' if len(who) > 1 else ''} of {' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} "
+            f"{'have' if len(who) > 1 else 'has'} changed since commit {short(commit)}: {', '.join(files)}."
+            for (commit, files), who in found.items()]
+
+
+def short(commit):
+    """Ten digits of a commit, and the -dirty of a tree that held changes besides."""
+    return re.sub(r"^(\w{10})\w*", r"\1", commit)

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""The tables of the READMEs, made of measurements and counts; publish.py puts each between its marks."""
+
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+from changes import aged, lines_changed, short
+from results import (ALL_IDEAS, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level, libraries, provenance, read_csv, run_of,
+                     smoke_counts, told)
+
+NONE = "–"
+ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
+DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
+# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
+COUNTERS = """instructions instructions_mma instructions_wgmma instructions_ldmatrix instructions_cp_async
+    instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
+    global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
+    barrier_waits multiply_adds useful_multiply_adds""".split()
+
+
+def every(repo, data, history):
+    """Each table as README, mark and text: the rows of it, where they come from, whose kernel has changed since."""
+    def signed(text, shown):
+        shown = sorted(shown, key=lambda row: row.date)
+        return "\n".join([text, provenance(shown) + ".",
+                          *aged([row for row in shown if row.peer in ("", ALL_IDEAS)], history)]) if shown else text
+
+    def committed(name, columns):
+        return [row for path in sorted((repo / "plots" / "data").glob(f"*/{name}.csv"))
+                for row in read_csv(path, columns)]
+
+    yield repo / "README.md", "table", signed(*ladder_table(data))
+    references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
+    if counted:
+        sentences = aged([SimpleNamespace(**row) for row in counted], history)
+        yield repo / "common" / "emu" / "README.md", "ncu", "\n".join([ncu_table(counted), *sentences])
+    for chapter in data.chapters:
+        yield chapter.readme, "table", signed(*chapter_table(data, chapter))
+        yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
+        yield chapter.readme, "peers", signed(*peers_table(data.rows, chapter, references))
+        yield chapter.readme, "sustained", signed(*peers_table(data.sustained, chapter))
+        yield chapter.readme, "counts", counts_table(data, chapter)
+
+
+def digits(number, count=3):
+    """A number with so many digits, or with all that stand before the point."""
+    return f"{number:.0f}" if number >= 10 ** (count - 1) else f"{number:#.{count}g}".rstrip(".")
+
+
+def value(row, column):
+    """A number as a reader wants it, `failed` where the check failed, a dash where nothing was measured."""
+    if row and not row.ok:
+        return "failed"
+    if column == "% of roof":
+        number = row and row.roof_tflops and 100 * row.tflops / row.roof_tflops
+        return NONE if not number else f"{number:.0f} %" if number >= 10 else f"{number:.2g} %"
+    number = row and getattr(row, column)
+    return NONE if not number else digits(number)
+
+
+def table(head, texts, rows):
+    """A Markdown table; its first `texts` columns are text, the others numbers."""
+    rule = ["---" if i < texts else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+def named(row):
+    """A library's row as peer and version."""
+    return f"{row.peer} ({row.version})".replace(" ()", "")
+
+
+def lines_of(chapter, chapters):
+    before = next((each.folder for each in chapters if each.id == chapter.previous), None)
+    if chapter.previous and not before:
+        return NONE
+    added, removed = lines_changed(before, chapter.folder)
+    return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
+
+
+def ladder_table(data):
+    (prefill, inputs), (decode, also) = data.of("prefill"), data.of("decode")
+    fast = {row.chapter: row for row in prefill if not row.peer}
+    small = {row.chapter: row for row in decode if not row.peer}
+    lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
+              value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
+              value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
+             for chapter in data.chapters]
+    head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
+            "lines changed"]
+    text = table(head, 3, lines)
+    if not prefill + decode:
+        return text + "\n\nNothing is measured yet.", []
+    how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
+    roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops], best_peer(prefill)
+    roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
+    text += f"\n\nbf16; {how}{roof}."
+    if best:
+        text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
+            f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \
+            f"The fastest of these: {best.peer}, {best.tflops:.3g} TFLOP/s."
+    return text, prefill + decode
+
+
+def type_of_d(row, default_d):
+    """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
+    return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
+                row.format if row.peer else default_d.get(row.chapter) or row.format)
+
+
+def place_of(problem):
+    """Where a problem stands in a chapter's table."""
+    name, fmt, shape = problem
+    return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
+
+
+def chapter_table(data, chapter):
+    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side
+    by side only if they are of one kind and one run: a label says where the type of D or the run is another."""
+    default_d = {each.id: each.d for each in data.chapters}
+    mine = [row for row in data.rows if row.chapter == chapter.id and row.set not in DRAWN]
+    if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
+        mine = [row for row in mine if row.set != "peers"]
+    if not mine:
+        return "Nothing is measured yet.", []
+
+    def label(row):
+        who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
+        d = type_of_d(row, default_d)
+        return who + (f", D {d}" if d != row.format else "") + \
+            (f", of {row.date[:10]} at {short(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
+
+    lines, shown, there = [], [], []
+    for name, fmt, shape in sorted({(row.set, row.format, row.shape) for row in mine}, key=place_of):
+        groups, m_total, m_max, n, k = shape
+        first = f"`{name}`{'' if fmt == 'bf16' else ' ' + fmt}: " \
+                f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
+        rows = [row for row in data.rows if (row.set, row.format, row.shape) == (name, fmt, shape)]
+        found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
+        for who, peer, variant in contestants(chapter, rows, found, fmt, default_d):
+            cold, warm = (found.get((who, peer, variant, warm)) for warm in (False, True))
+            some = [row for row in (cold, warm) if row]
+            if some:
+                shown += some
+                there += beside_both(found, chapter) if who == chapter.previous else []
+                lines.append([first, label(some[0]), value(cold, "us_median"), value(warm, "us_median"),
+                              value(cold, "tflops"), value(warm, "tflops"),
+                              value(cold, "gbytes_per_s"), value(cold, "% of roof")])
+                first = ""
+    head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
+            "% of roof cold"]
+    text = table(head, 2, lines) + "\n"
+    if any(row.chapter == chapter.previous for row in shown):
+        text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
+            (f"libraries beside it took {span_of(there)} of their time here." if there
+             else "no library was timed beside both.")
+    return text, shown
+
+
+def contestants(chapter, rows, found, fmt, default_d):
+    """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
+    ours = [row for row in rows if row.chapter == chapter.id]
+    others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
+                    key=lambda row: row.us_median)
+    # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
+    same = [(chapter.id, "", f"d={fmt}")] if default_d.get(chapter.id) not in ("", fmt) else []
+    before = f"d={default_d.get(chapter.id) or fmt}"
+    if not any((chapter.previous, "", before, warm) in found for warm in (False, True)):
+        before = ""
+    peers = sorted({row.peer for row in ours if row.peer})
+    return [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]), *same,
+            (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
+
+
+def beside_both(found, chapter):
+    """What each library took beside the predecessor, of what it took beside ours."""
+    pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
+             if who == chapter.previous and peer and not warm]
+    return [theirs.us_median / ours.us_median for theirs, ours in pairs if ours and theirs.timed and ours.timed]
+
+
+def span_of(ratios):
+    low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def counts_table(data, chapter):
+    """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set."""
+    name, counted = smoke_counts(data.counts, chapter.id)
+    if not counted:
+        return "Nothing is counted yet."
+    before = data.counts.get((chapter.previous, name, "0:fair"))
+    who, found = [chapter.id], [counted]
+    if before:
+        who, found = [chapter.previous, *who], [before, *found]
+
+    def used(counter):  # that there are no bank conflicts says something where there is shared memory
+        return any(some.get(counter.replace("bank_conflicts", "wavefronts")) for some in found)
+
+    lines = [[f"`{counter}`", *(f"{some.get(counter, 0):,}" for some in found)]
+             for counter in filter(used, COUNTERS)]
+    wasted = [1 - some["useful_multiply_adds"] / some["multiply_adds"] for some in found]
+    lines.append(["wasted multiply-adds", *(f"{100 * part:.0f} %" for part in wasted)])
+    return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair. " \
+        f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
+
+
+def problems_of(rows):
+    """The rows of each problem as peer, variant and warmth have them, in the order in which they were run."""
+    found = {}
+    for row in rows:
+        found.setdefault((row.set, row.shape), {})[row.peer, row.variant, row.warm] = row
+    return found
+
+
+def title_of(problem):
+    groups, m_total, m_max, n, k = problem[1]
+    rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
+    return f"G={groups} {rows} N={n} K={k}"
+
+
+def idea_cell(without, whole):
+    """µs without an idea and with all, and the one over the other: the ratio of the very numbers printed."""
+    low, high = digits(whole.us_median, 4), digits(without.us_median, 4)
+    more = f"{100 * (float(high) / float(low) - 1):+.1f} %".replace("-", "−")
+    return f"{high} / {low} ({'level' if level(without, whole) else more})"
+
+
+def ideas_table(data, chapter):
+    """Warm times with one idea switched off (--off), and with all of them; sustained, for each was run by itself."""
+    rows = [row for row in data.sustained if row.chapter == chapter.id and not row.peer and row.warm and row.timed
+            and row.format == "bf16" and row.set in ("peers", "prefill", "decode", "own")]
+    ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
+    lines, shown, in_turns = [], [], True
+    for problem, found in problems_of(rows).items():
+        cells = [NONE] * len(ideas)
+        for at, idea in enumerate(ideas):
+            row = found.get(("", f"off={idea}", True))
+            beside = row and data.all_ideas.get(told(row))
+            beside = beside if beside and run_of(beside) == run_of(row) else None
+            whole = beside or found.get(("", "", True))
+            if row and whole:
+                cells[at], in_turns = idea_cell(row, whole), in_turns and beside is not None
+                shown += [row, whole]
+        if set(cells) != {NONE}:
+            lines.append([title_of(problem), *cells])
+    if not lines:
+        return "Nothing is measured yet.", []
+    head = ["µs warm", *(f"without `{idea}`" for idea in ideas)]
+    how = "in turns: less than 2 % may be chance" if in_turns \
+        else "but not in turns: at the power limit less than 3 % may be the card's heat"
+    return table(head, 1, lines) + "\n\nEach cell: without the idea / with all ideas, and in brackets how much " \
+        f"longer it takes without.\nLevel: {LEVEL}. All `--sustained`, {how}.", shown
+
+
+def fastest(found, warm):
+    """The fastest library of one problem."""
+    return min((row for (peer, _, when), row in found.items() if peer and when == warm),
+               key=lambda row: row.us_median, default=None)
+
+
+def ratio(theirs, ours):
+    """A library's time over ours, and whether that is more than noise."""
+    if not theirs or not ours:
+        return NONE
+    return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if level(theirs, ours) else "")
+
+
+def outcome(theirs, ours):
+    return "level" if level(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
+
+
+def scaled(problem, found, ours, references, rate):
+    """The fastest library that was timed on this problem on another day alone, as it would be at this run's rate of
+    cuBLAS on 8192^3, as (us, peer)."""
+    shape = [str(number) for number in problem[1]]
+    here = {row.peer for row in found.values()}
+    return min(((float(each["us_median"]) * float(each["cublas_8192_tflops"]) / rate, each["peer"])
+                for each in references if rate and each["device"] == ours.device and each["peer"] not in here
+                and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
+
+
+def peers_table(rows, chapter, references=()):
+    """Ours and the fastest library on the set peers, warm. A library that was not run on a problem may have a
+    figure of another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
+    mine = [row for row in rows if row.chapter == chapter.id and row.set == "peers"
+            and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
+    rate = next((row.roof_tflops for row in reversed(mine) if row.roof_kind == "matrix" and row.roof_tflops), None)
+    lines, shown, entered, outcomes = [], [], Counter(), Counter()
+    for problem, found in problems_of(mine).items():
+        ours = found.get(("", "", True))
+        if not ours:
+            continue
+        entered.update(named(row) for (peer, _, warm), row in found.items() if peer and warm)
+        library, no_pdl = fastest(found, True), found.get(("", "off=pdl", True))
+        no_pdl = no_pdl if no_pdl and run_of(no_pdl) == run_of(ours) else None
+        shown += filter(None, [ours, library, no_pdl])
+        outcomes.update([outcome(library, ours)] if library else [])
+        us, other = scaled(problem, found, ours, references, rate) or (0, "")
+        another_day = SimpleNamespace(us_median=us, us_p10=None, us_p90=None)
+        lines.append([
+            title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
+            value(library, "us_median"), named(library) if library else NONE, ratio(library, ours),
+            ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", "", False))),
+            f"{ratio(another_day, ours)}, scaled: {other}" if us else NONE,
+            " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
+                                   ours.power_w and f"{ours.power_w:.0f} W"])) or NONE])
+    if not lines:
+        return "Nothing is measured yet.", []
+    head = ["problem", "ours, µs", "TFLOP/s", "best library, µs", "by", "ratio", "without PDL", "ratio cold",
+            "not run here", "clock, power"]
+    empty = [at for at in (6, 8) if all(line[at] == NONE for line in lines)]
+    cut = [[cell for at, cell in enumerate(line) if at not in empty] for line in [head, *lines]]
+    text = table(cut[0], 1, cut[1:]) + "\n\nRatio: the library's time over ours, warm; more than 1 is a row won. " \
+        f"Level: {LEVEL}.\n" + ", ".join(f"{outcomes[each]} {each}" for each in ("won", "level", "lost")) + "."
+    if 6 not in empty:
+        text += " Without PDL: the ratio where ours is launched as most libraries are, by `--off pdl`."
+    if entered:
+        text += "\nLibraries timed: " + ", ".join(
+            name + (f" on {count} of {len(lines)}" if count < len(lines) else "")
+            for name, count in sorted(entered.items())) + "."
+    if 8 not in empty:
+        text += "\nScaled: a library's time of another day, times what cuBLAS made of 8192³ on that day, over " \
+            f"{rate:.0f} TFLOP/s in this run."
+    return text, shown
+
+
+def ncu_table(rows):
+    """Counts of a GPU (plots/ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
+    cells, same = {}, 0
+    for row in rows:
+        emulator, gpu = int(row["emulator"]), int(row["gpu"])
+        same += emulator == gpu
+        problem = f"`{row['set']}`: G={row['groups']}, M={row['m_total']} (≤ {row['m_max']}), " \
+                  f"N={row['n']}, K={row['k']}"
+        cells.setdefault((problem, row["counter"], row["way"]), {})[row["chapter"]] = \
+            "same" if emulator == gpu else f"{100 * gpu / emulator:.4g} %" if emulator else f"{gpu:,} for 0"
+    chapters = sorted({row["chapter"] for row in rows})
+    lines, before = [], ""
+    for (problem, counter, way), found in cells.items():
+        lines.append([problem if problem != before else "", f"`{counter}`", way,
+                      *(found.get(chapter, NONE) for chapter in chapters)])
+        before = problem
+    facts = [" and ".join(sorted({row[column] for row in rows})) for column in ("device", "cuda", "ncu")]
+    where = "{} · CUDA {} · Nsight Compute {}".format(*facts)
+    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {short(row['commit'])}" for row in rows))
+    dirty = " `-dirty`: of a program with changes that were not committed." if "-dirty" in when else ""
+    return table(["problem", "counter", "on the GPU", *chapters], 3, lines) + \
+        f"\n\n{same} of {len(rows)} are the same. {where} · {when}.{dirty}"
