@@ -95,7 +95,9 @@ def ladder_table(data):
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
     roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops], best_peer(prefill)
     roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
-    text += f"\n\nbf16; {how}{roof}."
+    wide = [f"{chapter.id}: {chapter.d}" for chapter in data.chapters if chapter.d and chapter.id in fast]
+    text += f"\n\nbf16{', D of ' + ', '.join(wide) if wide else ''}; {how}{roof}.\n" \
+        "Each chapter is timed by its own program, at the clock that its rounds have."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
             f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \

@@ -129,7 +129,8 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[6], "+1 −2")
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
         text = (self.repo / "README.md").read_text()
-        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\nLibraries timed on `prefill` beside "
+        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\n"
+                      "Each chapter is timed by its own program, at the clock that its rounds have.\nLibraries timed on `prefill` beside "
                       "02_tiled, in its run: cublas_loop (cuBLAS 13.0), cublas_strided.\n"
                       "The fastest of these: cublas_loop, 90 TFLOP/s.\n", text)
         self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-01 to 2026-01-03 · commit 0123456789.", text)
@@ -216,6 +217,8 @@ class PlotsTest(unittest.TestCase):
             row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30),
             row("01_naive", "prefill", m, 84, peer="cublas_loop")])
         self.run_tool(publish)
+
+        self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "README.md").read_text())
 
         def labels(chapter):
             text = (self.repo / "chapters" / chapter / "README.md").read_text()
