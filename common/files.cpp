@@ -208,8 +208,9 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   }
   const int64_t n = shape.n_of(0), k = shape.k_of(0), owned = shape.m_total();
   const Region& first_b = layout.groups[0].b;
-  std::vector<int64_t> b_extents = {first_b.rows, first_b.cols};
-  if (!shape.shared_b) b_extents.insert(b_extents.begin(), shape.groups());
+  std::vector<int64_t> b_extents;
+  if (!shape.shared_b) b_extents.push_back(shape.groups());
+  for (const int64_t extent : {int64_t(first_b.rows), int64_t(first_b.cols)}) b_extents.push_back(extent);
   const int64_t rows = given ? given->rows_of_a : owned;
   std::vector<char> a_dense = dense(a, f.a, layout.a_regions()), d_dense = dense(d, f.d, layout.d_regions());
   a_dense.resize(size_t(rows * k * format_info(f.a).bytes), char(0xFF));  // rows no group owns
