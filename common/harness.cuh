@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/problem.h"
+#include "common/problem/problem.h"
 
 namespace gg {
 
@@ -29,7 +29,7 @@ struct Chapter {
   int m_multiple = 1;                    // and the rows of each group,
   const char* multiple_reason = "";      // and why: ends the sentence that refuses the rest
   bool equal_groups = false;             // every group has the same number of rows
-  std::vector<const char*> sets{};       // common/shapes.h; no sizes here
+  std::vector<const char*> sets{};       // common/problem/shapes.h; no sizes here
   const char* previous = "";             // for the table and the step plot
   std::vector<const char*> options{};    // of its own, by name, as --help lists them
   std::vector<Tile> tiles{};             // legal values of --tile; the first is the default

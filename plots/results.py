@@ -56,7 +56,7 @@ def read_rows(directory):
             row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
-            row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/timer.h
+            row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/bench/timer.h
             row.timed = row.ok and row.us_median is not None
             # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.
             row.intensity = 1000 * row.tflops / row.gbytes_per_s if row.timed and row.gbytes_per_s else None

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "common/device.h"
-#include "common/peers.h"
-#include "common/results.h"
-#include "common/timer.h"
+#include "common/bench/peers.h"
+#include "common/bench/timer.h"
+#include "common/run/device.h"
+#include "common/run/results.h"
 
 #ifndef GG_COMMIT
 #define GG_COMMIT "unknown"

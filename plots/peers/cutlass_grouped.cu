@@ -20,7 +20,7 @@
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 #include <type_traits>
 
-#include "common/peer_library.h"
+#include "common/bench/peer_library.h"
 #include "support.h"
 
 namespace {

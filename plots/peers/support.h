@@ -3,7 +3,7 @@
 // fastest of several ways to run a problem. Three variables of the environment are read:
 //   GG_PEER_CHOICE=TEXT   only ways whose name contains TEXT
 //   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
-//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, common/timer.h
+//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, common/bench/timer.h
 #pragma once
 
 #include <cuda_runtime.h>

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/peer_library.h"
+#include "common/bench/peer_library.h"
 
 namespace {
 

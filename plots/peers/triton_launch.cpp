@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/peer_library.h"
+#include "common/bench/peer_library.h"
 
 struct Kernel {
   const char* name;

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <functional>
 
-#include "common/device.h"
-#include "common/npy.h"
+#include "common/base/npy.h"
+#include "common/run/device.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

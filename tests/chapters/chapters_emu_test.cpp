@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "common/device.h"
-#include "common/shapes.h"
+#include "common/problem/shapes.h"
+#include "common/run/device.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

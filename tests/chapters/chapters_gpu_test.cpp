@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "common/device.h"
-#include "common/shapes.h"
+#include "common/problem/shapes.h"
+#include "common/run/device.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

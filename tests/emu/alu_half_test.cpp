@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// f16 and bf16 on the emulator, alone and in pairs, against common/formats.h and exact arithmetic.
+// f16 and bf16 on the emulator, alone and in pairs, against common/base/formats.h and exact arithmetic.
 
 #include <cmath>
 
 #include "alu_cases.h"
-#include "common/formats.h"
+#include "common/base/formats.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <random>
 
-#include "common/npy.h"
+#include "common/base/npy.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/npy.h"
 #include "common/emu/isa/reduction.h"
 #include "common/emu/isa/tensormap.h"
-#include "common/emu/machine.h"
-#include "common/npy.h"
+#include "common/emu/state/machine.h"
 #include "tests/emu/report.h"
 
 namespace {

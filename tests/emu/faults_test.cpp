@@ -13,7 +13,7 @@
 #include <regex>
 #include <sstream>
 
-#include "common/emu/tensor_map.h"
+#include "common/emu/isa/map_format.h"
 #include "tests/emu/launch_ptx.h"
 
 namespace {

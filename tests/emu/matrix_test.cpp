@@ -12,7 +12,7 @@
 
 #include "common/check.h"
 #include "common/emu/isa/arithmetic.h"
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 #include "tests/emu/report.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/emu/ptx.h"
+#include "common/emu/text/ptx.h"
 
 namespace {
 

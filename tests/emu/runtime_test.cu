@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/emu/isa/map_format.h"
 #include "common/emu/runtime/interface.h"
-#include "common/emu/tensor_map.h"
 
 namespace {
 

@@ -3,14 +3,13 @@
 // Tensor maps: the emulator's cuTensorMapEncodeTiled against what a driver on an H200 answered, and reading
 // maps back.
 
-#include "common/emu/tensor_map.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "common/emu/runtime/tensor_map.h"
-#include "common/npy.h"
+#include "common/base/npy.h"
+#include "common/emu/isa/map_format.h"
+#include "common/emu/runtime/encode_map.h"
 #include "tensor_map_cases.h"
 
 namespace {

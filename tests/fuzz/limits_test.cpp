@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 
 namespace {
 

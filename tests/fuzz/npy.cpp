@@ -2,7 +2,7 @@
 //
 // A .npy file as anybody may write it: what is read has the bytes that its shape says, all else is refused.
 
-#include "common/npy.h"
+#include "common/base/npy.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

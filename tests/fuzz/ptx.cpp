@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

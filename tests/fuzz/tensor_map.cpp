@@ -3,9 +3,9 @@
 // Any 128 bytes taken for a tensor map: decoding and encoding keep the bytes unless they mean nothing known,
 // and what may be used has a box of a sensible size.
 
-#include "common/emu/tensor_map.h"
-
 #include <cstring>
+
+#include "common/emu/isa/map_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

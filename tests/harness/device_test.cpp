@@ -2,11 +2,11 @@
 //
 // Which driver and which GPU are good enough, and what is said of those that are not.
 
-#include "common/device.h"
+#include "common/run/device.h"
 
 #include <gtest/gtest.h>
 
-#include "common/emulator.h"
+#include "common/machine/emulator.h"
 
 namespace gg {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/formats.h"
-#include "common/peer_library.h"
+#include "common/base/formats.h"
+#include "common/bench/peer_library.h"
 
 namespace {
 

@@ -3,12 +3,11 @@
 // Problems in folders: what is written comes back, with B as [K,N] and as [N,K], as packed rows and as groups
 // of their own sizes.
 
-#include "common/files.h"
-
 #include <gtest/gtest.h>
 
-#include "common/npy.h"
-#include "common/verify.h"
+#include "common/base/npy.h"
+#include "common/verify/operand_files.h"
+#include "common/verify/verify.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -3,15 +3,15 @@
 // Codes and values: every code of the 16-bit formats, CUDA's own conversions as the second opinion, and the
 // verdict on one element.
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "common/compare.h"
-#include "common/random.h"
+#include "common/base/random.h"
+#include "common/machine/compare.h"
 #include "common/types.cuh"
 
 namespace gg {

@@ -3,7 +3,7 @@
 // .npy files: what is written comes back, what is malformed is named, and a failed write leaves what was
 // there.
 
-#include "common/npy.h"
+#include "common/base/npy.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -3,13 +3,13 @@
 // The command line of chapters that no build needs: what their limits refuse, which sets they take, and the
 // options that come with values of their own.
 
-#include "common/options.h"
+#include "common/run/options.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "common/peers.h"
+#include "common/bench/peers.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "common/device.h"
-#include "common/emulator.h"
-#include "common/peers.h"
+#include "common/bench/peers.h"
+#include "common/machine/emulator.h"
+#include "common/run/device.h"
 
 namespace gg {
 namespace {

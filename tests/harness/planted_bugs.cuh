@@ -10,8 +10,8 @@
 
 #include <atomic>
 
-#include "common/shapes.h"
-#include "common/verify.h"
+#include "common/problem/shapes.h"
+#include "common/verify/verify.h"
 
 namespace planted {
 

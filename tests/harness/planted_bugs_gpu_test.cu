@@ -2,7 +2,7 @@
 //
 // Every planted bug and clean twin as a kernel.
 
-#include "common/device.h"
+#include "common/run/device.h"
 #include "planted_bugs.cuh"
 
 namespace planted {

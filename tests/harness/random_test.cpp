@@ -2,7 +2,7 @@
 //
 // The test data: in range, spread as they should be, and different for every seed, tensor and index.
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "common/verify.h"
+#include "common/verify/verify.h"
 
 namespace gg {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/buffers.h"
-#include "common/device.h"
+#include "common/machine/buffers.h"
+#include "common/run/device.h"
 
 namespace gg {
 namespace {

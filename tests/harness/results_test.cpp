@@ -2,7 +2,7 @@
 //
 // CSV files: the columns readers and plots rely on, and files that are appended to or left alone.
 
-#include "common/results.h"
+#include "common/run/results.h"
 
 #include <gtest/gtest.h>
 

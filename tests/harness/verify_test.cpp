@@ -3,15 +3,15 @@
 // What the trials do around a launch, on host memory: running out of memory, other offsets, the shape sets,
 // NaN in given operands. That wrong launches fail is the subject of planted_bugs.
 
-#include "common/verify.h"
+#include "common/verify/verify.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "common/files.h"
-#include "common/shapes.h"
+#include "common/problem/shapes.h"
+#include "common/verify/operand_files.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 #include "common/ptx/warp.cuh"
 #include "probe.cuh"
 

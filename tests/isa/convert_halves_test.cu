@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 #include "probe.cuh"
 
 namespace probe {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 #include "probe.cuh"
 
 namespace probe {

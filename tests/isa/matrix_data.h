@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "common/npy.h"
+#include "common/base/npy.h"
 
 namespace matrix {
 

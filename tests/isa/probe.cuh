@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/check.h"
-#include "common/device.h"
-#include "common/emulator.h"
+#include "common/machine/emulator.h"
+#include "common/run/device.h"
 
 namespace probe {
 

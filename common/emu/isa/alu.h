@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "common/emu/decode.h"
+#include "common/emu/decode/decode.h"
 
 namespace gg::emu {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "common/emu/access.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 

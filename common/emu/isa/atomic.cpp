@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "common/emu/access.h"
-#include "common/formats.h"
+#include "common/base/formats.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 namespace {

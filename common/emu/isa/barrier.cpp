@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/emu/decode.h"
+#include "common/emu/decode/decode.h"
 
 namespace gg::emu {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstdio>
 
-#include "common/emu/access.h"
-#include "common/emu/decode.h"
+#include "common/emu/decode/decode.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "common/emu/access.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 

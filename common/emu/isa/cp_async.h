@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

@@ -5,7 +5,7 @@
 // "applypriority", "discard". Memory here is never weaker than the order of execution, so a fence moves no
 // bytes: it tells the race and proxy checks what is ordered.
 
-#include "common/emu/access.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 namespace {

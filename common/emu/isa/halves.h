@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // f16 and bf16 as 16-bit codes, and a sum to odd: without branches, so that the compiler makes vector code of
-// them. common/formats.h says the same in plain words, and the tests hold one against the other.
+// them. common/base/formats.h says the same in plain words, and the tests hold one against the other.
 
 #pragma once
 

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "common/emu/access.h"
-#include "common/emu/decode.h"
+#include "common/emu/decode/decode.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 namespace {

@@ -5,8 +5,8 @@
 // instruction: movmatrix", "Matrix multiply-accumulate operation using mma instruction". Sums are those of
 // the hardware, see arithmetic.h.
 
-#include "common/emu/access.h"
 #include "common/emu/isa/arithmetic.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 
 namespace gg::emu {
 namespace {

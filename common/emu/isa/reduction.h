@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/emu/decode.h"
+#include "common/emu/decode/decode.h"
 
 namespace gg::emu {
 

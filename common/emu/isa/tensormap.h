@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/emu/isa/async.h"
-#include "common/emu/tensor_map.h"
+#include "common/emu/isa/map_format.h"
 
 namespace gg::emu {
 

@@ -13,8 +13,8 @@
 #include <map>
 #include <tuple>
 
-#include "common/emu/access.h"
 #include "common/emu/isa/arithmetic.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 

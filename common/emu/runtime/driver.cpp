@@ -7,9 +7,9 @@
 
 #include <cstring>
 
+#include "common/emu/runtime/encode_map.h"
 #include "common/emu/runtime/errors.h"
 #include "common/emu/runtime/runtime.h"
-#include "common/emu/runtime/tensor_map.h"
 
 using gg::emu::api;
 using gg::emu::Runtime;

@@ -4,7 +4,7 @@
 
 #include "common/emu/runtime/interface.h"
 
-#include "common/emu/counts.h"
+#include "common/emu/report/counts.h"
 #include "common/emu/runtime/runtime.h"
 
 namespace gg::emu {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "common/emu/counts.h"
+#include "common/emu/report/counts.h"
 
 namespace gg::emu {
 namespace {

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "common/emu/module.h"
 #include "common/emu/runtime/machine_code.h"
 #include "common/emu/runtime/runtime.h"
+#include "common/emu/state/module.h"
 
 namespace gg::emu {
 namespace {

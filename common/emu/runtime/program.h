@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/machine.h"
 #include "common/emu/runtime/fatbin.h"
+#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

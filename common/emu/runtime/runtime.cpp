@@ -12,10 +12,10 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "common/emu/counts.h"
-#include "common/emu/host_memory.h"
+#include "common/base/npy.h"
+#include "common/emu/report/counts.h"
 #include "common/emu/runtime/settings.h"
-#include "common/npy.h"
+#include "common/emu/state/host_memory.h"
 
 namespace gg::emu {
 namespace {

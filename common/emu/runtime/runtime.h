@@ -13,12 +13,12 @@
 #include <set>
 #include <string>
 
-#include "common/emu/machine.h"
-#include "common/emu/runtime/device.h"
+#include "common/emu/report/trace.h"
+#include "common/emu/runtime/played_device.h"
 #include "common/emu/runtime/program.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
-#include "common/emu/trace.h"
+#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

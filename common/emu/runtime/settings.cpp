@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "common/emu/runtime/device.h"
+#include "common/emu/runtime/played_device.h"
 
 namespace gg::emu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/faults.h"
+#include "common/base/npy.h"
 #include "common/emu/runtime/settings.h"
-#include "common/npy.h"
+#include "common/emu/state/faults.h"
 
 namespace {
 

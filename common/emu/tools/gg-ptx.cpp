@@ -15,15 +15,15 @@
 #include <new>
 #include <string>
 
+#include "common/base/npy.h"
 #include "common/check.h"
-#include "common/emu/counts.h"
-#include "common/emu/host_memory.h"
-#include "common/emu/module.h"
-#include "common/emu/runtime/device.h"
-#include "common/emu/runtime/tensor_map.h"
+#include "common/emu/report/counts.h"
+#include "common/emu/report/trace.h"
+#include "common/emu/runtime/encode_map.h"
+#include "common/emu/runtime/played_device.h"
+#include "common/emu/state/host_memory.h"
+#include "common/emu/state/module.h"
 #include "common/emu/tools/gg_ptx_command.h"
-#include "common/emu/trace.h"
-#include "common/npy.h"
 
 namespace gg::emu {
 namespace {

@@ -14,9 +14,9 @@
 #include <cstring>
 #include <set>
 
+#include "common/base/formats.h"
 #include "common/check.h"
 #include "common/emu/runtime/settings.h"
-#include "common/formats.h"
 
 namespace gg::emu {
 namespace {

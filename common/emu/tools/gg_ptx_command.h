@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/machine.h"
+#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

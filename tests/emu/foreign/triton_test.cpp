@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "common/formats.h"
+#include "common/base/formats.h"
 #include "tests/emu/foreign/ptx_run.h"
 #include "tests/emu/trace_file.h"
 

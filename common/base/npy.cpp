@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+//
+// Reading and writing .npy, and files that are replaced whole or not at all.
+
+#include "common/base/npy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace gg {
+namespace {
+
+constexpr char kMagic[] = "\x93NUMPY";
+constexpr size_t kPreamble = 10;  // magic, version, length of the header
+
+[[noreturn]] void reject(const std::string& path, const std::string& why) {
+  throw Error(Exit::bad_input, path + ": " + why);
+}
+
+// The text after `'key':` in the header's dictionary.
+std::string value_of(const std::string& header, const std::string& key, const std::string& path) {
+  const size_t at = header.find("'" + key + "'");
+  const size_t colon = at == std::string::npos ? at : header.find(':', at);
+  if (colon == std::string::npos) reject(path, "its header has no '" + key + "'");
+  const size_t start = header.find_first_not_of(' ', colon + 1);
+  if (start == std::string::npos) reject(path, "its header ends after '" + key + "'");
+  return header.substr(start);
+}
+
+bool is_one_of(const char* list, char c) { return c && std::strchr(list, c); }
+
+size_t bytes_of_type(const std::string& type) {  // "<f4" -> 4; 0 for types no chapter uses
+  if (type.size() != 3 || !is_one_of("<|", type[0]) || !is_one_of("fiu", type[1])) return 0;
+  return is_one_of("1248", type[2]) ? size_t(type[2] - '0') : 0;
+}
+
+// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0 for what has no size.
+size_t bytes_of_any_type(const std::string& type) {
+  if (type.size() < 3 || !is_one_of("<>|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
+  char* rest = nullptr;
+  const unsigned long long count = std::strtoull(type.c_str() + 2, &rest, 10);
+  if (rest == type.c_str() + 2 || count > INT32_MAX || (*rest && !is_one_of("mM", type[1]))) return 0;
+  return size_t(count) * (type[1] == 'U' ? 4 : 1);
+}
+
+std::vector<int64_t> parse_shape(const std::string& text, const std::string& path) {
+  const size_t end = text.find(')');
+  if (text[0] != '(' || end == std::string::npos) reject(path, "its shape is not a tuple");
+  std::vector<int64_t> shape;
+  std::stringstream parts(text.substr(1, end - 1));
+  for (std::string part; std::getline(parts, part, ',');) {
+    if (part.find_first_not_of(' ') == std::string::npos) continue;
+    char* rest = nullptr;
+    errno = 0;
+    const long long extent = std::strtoll(part.c_str(), &rest, 10);
+    if (errno || *rest || extent < 0) reject(path, "its shape holds '" + part + "', which is no extent");
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+[[noreturn]] void cannot_write(const std::string& path, const char* what) {
+  const std::string why = std::strerror(errno);
+  unlink((path + ".new").c_str());
+  throw Error(Exit::cannot_write, format("%s: %s failed: %s; what was there before is unchanged",
+                                         path.c_str(), what, why.c_str()));
+}
+
+// The file that will take the place of `path` once it is complete.
+int open_beside(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    throw Error(Exit::cannot_write, path + ": is there and is no plain file; name another");
+  }
+  const int file = open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (file < 0) cannot_write(path, "creating it");
+  return file;
+}
+
+}  // namespace
+
+int64_t NpyArray::elements() const {
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  return count;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+bool read_file(const std::string& path, std::string& content) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return false;
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  content = std::move(bytes).str();
+  return !bytes.bad();  // set when reading from the file failed
+}
+
+namespace {
+
+NpyArray read_with(const std::string& path, size_t (*size_of)(const std::string& type)) {
+  std::string bytes;
+  if (!read_file(path, bytes))
+    reject(path, "cannot be read: " + std::string(std::strerror(errno ? errno : EIO)));
+  if (bytes.size() < kPreamble || bytes.compare(0, 6, kMagic, 6) != 0) reject(path, "is not a .npy file");
+  if (bytes[6] != 1) {
+    reject(path, format("has .npy format version %d.%d; only 1.0 is read", int(bytes[6]), int(bytes[7])));
+  }
+  const size_t header_bytes = size_t(uint8_t(bytes[8])) | size_t(uint8_t(bytes[9])) << 8;
+  if (bytes.size() < kPreamble + header_bytes) {
+    reject(path, format("is truncated: its header says %zu bytes and %zu are there", header_bytes,
+                        bytes.size() - kPreamble));
+  }
+  const std::string header = bytes.substr(kPreamble, header_bytes);
+  NpyArray array;
+  const std::string descr = value_of(header, "descr", path);
+  const size_t quote = descr.find('\'', 1);
+  if (descr[0] != '\'' || quote == std::string::npos) reject(path, "its type is not a plain string");
+  array.type = descr.substr(1, quote - 1);
+  if (value_of(header, "fortran_order", path).compare(0, 5, "False") != 0) {
+    reject(path, "is in Fortran order; C order is wanted");
+  }
+  array.shape = parse_shape(value_of(header, "shape", path), path);
+  const size_t item = size_of(array.type);
+  if (item == 0) reject(path, "has type '" + array.type + "', which no tensor here has");
+  int64_t wanted = int64_t(item);
+  for (int64_t extent : array.shape) {
+    if (__builtin_mul_overflow(wanted, extent, &wanted))
+      reject(path, "its shape " + shape_text(array.shape) + " overflows");
+  }
+  const size_t found = bytes.size() - kPreamble - header_bytes;
+  if (found != size_t(wanted)) {
+    reject(path, format("holds %zu bytes of data, its shape %s of '%s' needs %lld", found,
+                        shape_text(array.shape).c_str(), array.type.c_str(), static_cast<long long>(wanted)));
+  }
+  array.data.assign(bytes.begin() + ptrdiff_t(kPreamble + header_bytes), bytes.end());
+  return array;
+}
+
+}  // namespace
+
+NpyArray read_npy(const std::string& path) { return read_with(path, bytes_of_type); }
+NpyArray read_npy_of_any_type(const std::string& path) { return read_with(path, bytes_of_any_type); }
+
+NpyArray read_npy(const std::string& path, Format wanted, size_t rank) {
+  NpyArray array = read_npy(path);
+  const FormatInfo info = format_info(wanted);
+  if (array.type != info.npy) {
+    reject(path, format("has type '%s', %s travels as '%s'", array.type.c_str(), info.name, info.npy));
+  }
+  if (array.shape.size() != rank) {
+    reject(path, format("has shape %s, %zu dimensions are wanted", shape_text(array.shape).c_str(), rank));
+  }
+  return array;
+}
+
+void require_writable(const std::string& path) {
+  close(open_beside(path));
+  unlink((path + ".new").c_str());
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  const int file = open_beside(path);
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t wrote = write(file, content.data() + done, content.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      const int error = errno;
+      close(file);
+      errno = error;
+      cannot_write(path, "writing");
+    }
+    done += size_t(wrote);
+  }
+  if (fsync(file) != 0 && errno != EINVAL) {
+    const int error = errno;
+    close(file);
+    errno = error;
+    cannot_write(path, "writing");
+  }
+  if (close(file) != 0) cannot_write(path, "writing");
+  if (rename((path + ".new").c_str(), path.c_str()) != 0) cannot_write(path, "renaming it into place");
+}
+
+void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
+               const void* data, size_t bytes) {
+  std::string extents;
+  for (int64_t extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  if (shape.size() == 1) extents += ',';  // a tuple of one keeps its comma
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + extents + "), }";
+  header.resize((kPreamble + header.size() + 1 + 63) / 64 * 64 - kPreamble - 1,
+                ' ');  // data start at a multiple of 64
+  header += '\n';
+  std::string content(kMagic, 6);
+  content += {'\x01', '\x00', char(header.size() & 0xFF), char(header.size() >> 8)};
+  content += header;
+  content.append(static_cast<const char*>(data), bytes);
+  write_file(path, content);
+}
+
+}  // namespace gg

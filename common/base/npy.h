@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// Tensors in .npy files (format 1.0, C order):
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html Formats that NumPy lacks travel as
+// raw bits (bf16 as uint16).
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/formats.h"
+
+namespace gg {
+
+struct NpyArray {
+  std::string type;  // "<f4", "<u2", ...
+  std::vector<int64_t> shape;
+  std::vector<char> data;
+
+  int64_t elements() const;
+};
+
+// Throws gg::Error (bad input) with one sentence that names the file and what is wrong with it.
+NpyArray read_npy(const std::string& path);
+// The same, and the type must be that of `format` and the number of dimensions `rank`.
+NpyArray read_npy(const std::string& path, Format format, size_t rank);
+// For who only moves bytes: elements of any type that has a size, either byte order.
+NpyArray read_npy_of_any_type(const std::string& path);
+
+// Written beside and renamed, so that an earlier file stays whole. Throws gg::Error (cannot write).
+void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
+               const void* data, size_t bytes);
+
+// Replaces `path` by `content` in one step. Throws gg::Error (cannot write).
+void write_file(const std::string& path, const std::string& content);
+// Throws what write_file would for a folder that is missing or may not be written, before any work is done.
+void require_writable(const std::string& path);
+bool read_file(const std::string& path, std::string& content);  // false if there is none or it can't be read
+
+std::string shape_text(const std::vector<int64_t>& shape);  // "[16, 4]"
+
+}  // namespace gg

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// Peers from shared libraries (peer_library.h). A library stays loaded until the program ends: what it
+// started, threads and caches, would not survive its code.
+
+#include "common/bench/peer_library.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+
+#include "common/bench/peers.h"
+
+namespace gg {
+namespace {
+
+constexpr char kPrefix[] = "libgg_peer_", kSuffix[] = ".so";
+
+class LibraryPeer : public Peer {
+ public:
+  explicit LibraryPeer(const std::string& path) : name_(library_peer_name(path)) {
+    // Without a slash dlopen would look in the system's folders.
+    const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+    void* const so = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!so) throw Error(Exit::no_device, format("cannot be loaded: %s", dlerror()));
+    find(so, version_, "gg_peer_version", true);
+    find(so, prepare_, "gg_peer_prepare", true);
+    find(so, stage_, "gg_peer_stage", false);
+    find(so, launch_, "gg_peer_launch", true);
+    find(so, finish_, "gg_peer_finish", false);
+    find(so, release_, "gg_peer_release", true);
+  }
+
+  std::string name() const override { return name_; }
+  std::string version() const override { return version_(); }
+
+  PeerWork prepare(const Buffers& buffers, Machine&) override {
+    const Problem& p = buffers.problem();
+    const Formats& formats = p.formats();
+    const bool one_type = formats.a == formats.b && formats.a == formats.d && formats.a != Format::f32;
+    require(one_type, "takes bf16 or f16, one type for A, B and D, not " + formats.name() + " -> " +
+                          format_info(formats.d).name);
+    require(!p.own_sizes(), "takes packed groups of one N and one K");
+    require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
+    require(!buffers.setup().wide_offsets, "takes offsets of type i32, not i64");
+    const GgPeerProblem problem = {
+        p.a<void>(), p.b<void>(), p.d<void>(), p.offsets<int32_t>(),        buffers.layout().offsets.data(),
+        p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name};
+    void* prepared = nullptr;
+    const char* const why = prepare_(&problem, &prepared);
+    cudaGetLastError();  // what autotuning tried in vain is no error of ours
+    if (why) throw Error(Exit::bad_input, why);
+    const std::shared_ptr<void> state(prepared, release_);
+    const auto work = [state](Call* call) -> std::function<void(cudaStream_t)> {
+      if (!call) return nullptr;
+      return [state, call](cudaStream_t stream) {
+        if (const char* what = call(state.get(), stream)) throw Error(Exit::device_error, what);
+      };
+    };
+    return {work(stage_), work(launch_), work(finish_)};
+  }
+
+ private:
+  using Call = const char*(void* state, cudaStream_t stream);
+
+  template <class Function>
+  static void find(void* so, Function*& function, const char* name, bool wanted) {
+    function = reinterpret_cast<Function*>(dlsym(so, name));
+    if (!function && wanted) {
+      throw Error(Exit::no_device, format("the library lacks %s (common/bench/peer_library.h)", name));
+    }
+  }
+  static void require(bool holds, const std::string& sentence) {
+    if (!holds) throw Error(Exit::bad_input, sentence);
+  }
+
+  const std::string name_;
+  decltype(gg_peer_version)* version_ = nullptr;
+  decltype(gg_peer_prepare)* prepare_ = nullptr;
+  Call *stage_ = nullptr, *launch_ = nullptr, *finish_ = nullptr;
+  decltype(gg_peer_release)* release_ = nullptr;
+};
+
+}  // namespace
+
+std::string library_peer_name(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);  // all of it where there is no slash
+  const size_t prefix = sizeof kPrefix - 1, suffix = sizeof kSuffix - 1;
+  if (file.size() <= prefix + suffix || file.compare(0, prefix, kPrefix) != 0 ||
+      file.compare(file.size() - suffix, suffix, kSuffix) != 0) {
+    return "";
+  }
+  return file.substr(prefix, file.size() - prefix - suffix);
+}
+
+std::unique_ptr<Peer> load_library_peer(const std::string& path) {
+  return std::make_unique<LibraryPeer>(path);
+}
+
+}  // namespace gg

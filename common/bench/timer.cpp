@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//
+// Events around launches or graph replays; median, 10th and 90th percentile over interleaved rounds.
+
+#include "common/bench/timer.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "common/check.h"
+
+namespace gg {
+namespace {
+
+constexpr double kGraphBelowUs = 200;  // launches shorter than this are replayed from a graph
+constexpr double kBatchUs = 3000;      // what the launches of a graph should last
+constexpr int kMostLaunchesInGraph = 512;
+constexpr double kBudgetUs = 1500000;  // what all rounds of one contestant may last
+constexpr int kLeastRounds = 5;
+constexpr double kWarmUpUs =
+    300000;  // untimed rounds before, until clocks and power are those of sustained work
+
+struct RoundLengths {
+  double settle_us, timed_us;  // what is run before, and what is timed
+  int most;
+};
+RoundLengths lengths_of(Rounds rounds) {
+  // At the power limit rounds of 3 ms differ by 7 %, so medians of 41 by 0.7 %: too much between kernels as
+  // quick.
+  if (rounds == Rounds::brief) return {0, 3000, 121};
+  // An H200's clock stands still for 20 ms after another kernel, and has settled after 60 to 100.
+  return {100000, 30000, 11};
+}
+
+struct Stream {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t start = nullptr, stop = nullptr;
+  Stream() {
+    GG_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    GG_CHECK(cudaEventCreate(&start));
+    GG_CHECK(cudaEventCreate(&stop));
+  }
+  ~Stream() {
+    cudaEventDestroy(start);
+    cudaEventDestroy(stop);
+    cudaStreamDestroy(stream);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Microseconds of `work` on the device; `meanwhile` runs on the host while the device is busy.
+  template <class Work, class Meanwhile>
+  double time(const Work& work, const Meanwhile& meanwhile) {
+    float ms = 0;
+    GG_CHECK(cudaEventRecord(start, stream));
+    work();
+    GG_CHECK(cudaEventRecord(stop, stream));
+    meanwhile();
+    GG_CHECK(cudaEventSynchronize(stop));
+    GG_CHECK(cudaEventElapsedTime(&ms, start, stop));
+    return double(ms) * 1000;
+  }
+};
+
+// One contestant's rounds: batches of launches, directly or from a graph.
+class Turns {
+ public:
+  Turns(const Contestant& contestant, int sets, RoundLengths lengths, Stream& stream)
+      : contestant_(contestant), sets_(sets), stream_(stream) {
+    const auto nothing = [] {};
+    stream_.time([&] { launch(1); }, nothing);  // module loading and the like
+    const double once = stream_.time([&] { launch(1); }, nothing);
+    batch_ = std::clamp(int(kBatchUs / std::max(once, 0.5)), 1, kMostLaunchesInGraph);
+    if (batch_ > 1) batch_ = (batch_ + sets - 1) / sets * sets;
+    if (once < kGraphBelowUs) record();
+    const double batch_us = std::max(1.0, stream_.time([&] { run(1); }, nothing));
+    to_settle_ = int(std::ceil(lengths.settle_us / batch_us));
+    to_time_ = std::max(1, int(lengths.timed_us / batch_us));
+    rounds = std::clamp(int(kBudgetUs / ((to_settle_ + to_time_) * batch_us)), kLeastRounds, lengths.most);
+  }
+
+  void settle() { run(to_settle_); }
+  // Microseconds per launch; `meanwhile` runs on the host.
+  template <class Meanwhile>
+  double time(const Meanwhile& meanwhile) {
+    return stream_.time([&] { run(to_time_); }, meanwhile) / launches();
+  }
+  int launches() const { return to_time_ * batch_; }  // timed in a round
+  int rounds = 0;
+
+ private:
+  void run(int batches) {
+    for (int i = 0; i < batches; ++i) {
+      if (graph_) {
+        GG_CHECK(cudaGraphLaunch(graph_.get(), stream_.stream));
+      } else {
+        launch(batch_);
+      }
+    }
+  }
+  void launch(int times) {
+    for (int i = 0; i < times; ++i) contestant_.launch(next_++ % sets_, stream_.stream);
+  }
+  void record() {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    GG_CHECK(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal));
+    launch(batch_);
+    GG_CHECK(cudaStreamEndCapture(stream_.stream, &graph));
+    GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    GG_CHECK(cudaGraphDestroy(graph));
+    graph_ = {executable, [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); }};
+  }
+
+  const Contestant& contestant_;
+  int sets_, next_ = 0;
+  Stream& stream_;
+  int batch_, to_settle_, to_time_;  // launches; batches
+  std::shared_ptr<CUgraphExec_st> graph_;
+};
+
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double at = fraction * double(sorted.size() - 1);
+  const size_t low = size_t(std::floor(at)), high = size_t(std::ceil(at));
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - double(low));
+}
+
+void set_percentiles(Timing& timing, std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  timing.median = percentile(samples, 0.5);
+  timing.p10 = percentile(samples, 0.1);
+  timing.p90 = percentile(samples, 0.9);
+}
+
+}  // namespace
+
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds kind) {
+  Stream stream;
+  std::vector<std::unique_ptr<Turns>> turns;
+  const RoundLengths lengths = lengths_of(kind);
+  int rounds = lengths.most;
+  for (const Contestant& contestant : contestants) {
+    turns.push_back(std::make_unique<Turns>(contestant, sets, lengths, stream));
+    rounds = std::min(rounds, turns.back()->rounds);
+  }
+  for (double spent = 0; spent < kWarmUpUs;) {
+    for (const auto& turn : turns) spent += turn->time([] {}) * turn->launches();
+  }
+  std::vector<Timing> timings(contestants.size());
+  std::vector<std::vector<double>> samples(contestants.size());
+  // Each round has an order of its own: who always came behind an idle one would find a cooler device.
+  std::vector<size_t> order(turns.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::mt19937 random(1);
+  size_t before = turns.size();  // who ran before
+  for (int r = 0; r < rounds; ++r) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const size_t i : order) {
+      const auto observe = [&] {
+        if (r != 0 && r != rounds - 1) return;
+        const DeviceState state = device_state();
+        (r == 0 ? timings[i].clock_mhz : timings[i].clock_after_mhz) = state.clock_mhz;
+        timings[i].power_w = state.power_w;
+      };
+      if (i != std::exchange(before, i)) turns[i]->settle();
+      samples[i].push_back(turns[i]->time(observe));
+    }
+  }
+  for (size_t i = 0; i < samples.size(); ++i) set_percentiles(timings[i], samples[i]);
+  return timings;
+}
+
+Timing time_rested(const Contestant& contestant) {
+  constexpr int kRounds = 15;
+  constexpr auto kPause = std::chrono::milliseconds(40);
+  Stream stream;
+  Timing timing;
+  std::vector<double> samples;
+  const auto observe = [&] {
+    const DeviceState state = device_state();
+    timing.clock_mhz = timing.clock_after_mhz = state.clock_mhz;
+    timing.power_w = state.power_w;
+  };
+  contestant.launch(0, stream.stream);  // module loading and the like
+  for (int r = 0; r < kRounds; ++r) {
+    GG_CHECK(cudaStreamSynchronize(stream.stream));
+    std::this_thread::sleep_for(kPause);
+    samples.push_back(stream.time([&] { contestant.launch(0, stream.stream); }, observe));
+  }
+  set_percentiles(timing, samples);
+  return timing;
+}
+
+DeviceState device_state() {
+  // NVML API reference: nvmlDeviceGetClockInfo with NVML_CLOCK_SM = 1; power comes in milliwatts.
+  struct Nvml {
+    void* device = nullptr;
+    int (*clock)(void*, int, unsigned*) = nullptr;
+    int (*power)(void*, unsigned*) = nullptr;
+    Nvml() {
+      void* so = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+      if (!so) return;
+      const auto init = reinterpret_cast<int (*)()>(dlsym(so, "nvmlInit_v2"));
+      const auto by_bus =
+          reinterpret_cast<int (*)(const char*, void**)>(dlsym(so, "nvmlDeviceGetHandleByPciBusId_v2"));
+      char bus[32] = {};
+      int current = 0;
+      if (!init || !by_bus || init() != 0) return;
+      if (cudaGetDevice(&current) != cudaSuccess ||
+          cudaDeviceGetPCIBusId(bus, sizeof bus, current) != cudaSuccess)
+        return;
+      if (by_bus(bus, &device) != 0) device = nullptr;
+      clock = reinterpret_cast<decltype(clock)>(dlsym(so, "nvmlDeviceGetClockInfo"));
+      power = reinterpret_cast<decltype(power)>(dlsym(so, "nvmlDeviceGetPowerUsage"));
+    }
+  };
+  static const Nvml nvml;
+  DeviceState state;
+  unsigned value = 0;
+  if (nvml.device && nvml.clock && nvml.clock(nvml.device, 1, &value) == 0) state.clock_mhz = int(value);
+  if (nvml.device && nvml.power && nvml.power(nvml.device, &value) == 0) state.power_w = value / 1000.0;
+  return state;
+}
+
+}  // namespace gg

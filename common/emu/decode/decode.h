@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of isa/ use to turn a Statement into an Instr. Decoding is a whitelist: every modifier must
+// be asked for and every operand must have the size its type says, or the instruction is not supported and
+// faults when executed.
+
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "common/emu/state/machine.h"
+
+namespace gg::emu {
+
+struct Unsupported {
+  std::string why;
+};
+
+// A function's place in the code of a kernel. Calls are expanded where they stand, so a function called twice
+// has two.
+struct Frame {
+  const Function* function = nullptr;
+  int first_register = 0;  // index in code.registers of its register 0
+  int64_t local_base = 0;  // where its .local variables begin in the thread's local memory
+  std::map<std::string, int64_t>
+      params;  // .param variables of calls, which live in local memory too: name -> address
+};
+
+class Decoder {
+ public:
+  Decoder(Code& code, const Frame& frame, const Statement& statement);
+
+  const Statement& statement() const { return statement_; }
+  Instr instr;  // what is being built
+
+  // Modifiers, in any order; each may be taken once.
+  bool take(const char* modifier);
+  // The one of the list that is there, as its index; -1 if none.
+  int take_one(std::initializer_list<const char*> modifiers);
+  TypeInfo take_type();  // the first type left; Unsupported if none
+  bool next_is_type() const;
+  void done() const;  // Unsupported if a modifier is left
+  int taken() const;  // how many modifiers were
+
+  size_t operands() const { return statement_.operands.size(); }
+  const Operand& operand(size_t index) const;
+
+  // Slots of the register file. A register must have `bits` bits (0: a predicate); an immediate is stored as
+  // a value of `type`. `wider`: the register may have more bits than the type, as ld, st and cvt allow.
+  uint32_t source(size_t index, const TypeInfo& type, bool wider = false) {
+    return source(operand(index), type, wider);
+  }
+  uint32_t source(const Operand& operand, const TypeInfo& type, bool wider = false);
+  uint32_t destination(size_t index, const TypeInfo& type, bool wider = false) {
+    return destination(operand(index), type, wider);
+  }
+  uint32_t destination(const Operand& operand, const TypeInfo& type,
+                       bool wider = false);  // 0 for `_`: a slot nobody reads
+  uint32_t predicate(const Operand& operand, bool* negated);
+  uint32_t predicate_destination(const Operand& operand);
+  int register_bits(const Operand& operand) const;
+
+  // [reg + offset], [symbol + offset] or [offset]: the slot of a base of base_bits, and the bytes to add.
+  struct Address {
+    uint32_t slot;
+    int base_bits;
+    int64_t offset;
+  };
+  Address address(const Operand& operand, Space space);
+
+  // The elements of a vector operand {a, b}; a single operand counts as a vector of one.
+  static std::vector<const Operand*> elements(const Operand& operand);
+
+  const uint32_t* list(const std::vector<uint32_t>& slots);
+  template <class T>
+  const T* extra(const T& value) {  // kept as long as the code: instr.extra
+    auto kept = std::make_shared<T>(value);
+    code_.extras.push_back(kept);
+    instr.extra = kept.get();
+    return kept.get();
+  }
+  uint32_t scratch(int bits);  // a slot of its own, zero at the start
+  uint32_t constant(uint64_t bits, int width_bits);
+  int64_t immediate(size_t index) const;  // Unsupported if the operand is none
+  Code& code() { return code_; }
+  const Frame& frame() const { return frame_; }
+  int32_t label(const Operand& operand) const;  // what instr.target must be for a branch there
+  void finish();                                // seals reads and writes; called by decode()
+
+ private:
+  uint32_t slot_of(int reg, const TypeInfo& type, bool wider) const;
+  uint32_t special(const Operand& operand, int bits);
+  uint32_t launch_value(const std::string& name, int component, int bits);
+
+  Code& code_;
+  const Frame& frame_;
+  const Statement& statement_;
+  std::vector<bool> taken_;
+  std::vector<int32_t> reads_, writes_;
+};
+
+using Decode = void (*)(Decoder&);
+struct Form {
+  const char* opcode;
+  Decode decode;
+};
+// One list per file of isa/. An opcode may stand in several lists, or twice in one (add: integer, float,
+// half): they are tried in turn, each with a fresh Decoder, until one does not throw Unsupported. What is
+// reported if none fits is the reason of the one that came closest.
+std::vector<Form>
+integer_forms();  // integer.cpp: arithmetic, logic, shifts, comparison, selection, moves, bit fields
+std::vector<Form> floating_forms();  // floating.cpp: f32 and f64
+std::vector<Form> half_forms();      // half.cpp: f16, bf16 and their pairs
+std::vector<Form> convert_forms();   // convert.cpp: cvt, cvta, isspacep
+std::vector<Form> control_forms();   // control.cpp: branches, calls, ends
+std::vector<Form> barrier_forms();   // barrier.cpp: bar, barrier, barrier.cluster
+std::vector<Form> memory_forms();    // ldst.cpp: ld, st, prefetch
+std::vector<Form> atomic_forms();    // atomic.cpp: atom, red
+std::vector<Form> warp_forms();      // warp.cpp: shfl, vote, match, redux, elect, activemask
+std::vector<Form> mma_forms();       // mma.cpp: ldmatrix, stmatrix, movmatrix, mma.sync
+std::vector<Form> cp_async_forms();  // cp_async.cpp: cp.async and its groups
+std::vector<Form> mbarrier_forms();  // mbarrier.cpp: mbarrier, cp.async.mbarrier.arrive, st.async, red.async
+std::vector<Form> bulk_forms();   // bulk.cpp: cp.async.bulk, tensor forms too, tensormap, prefetch.tensormap
+std::vector<Form> wgmma_forms();  // wgmma.cpp
+std::vector<Form>
+fence_forms();  // fence.cpp: membar, fence, griddepcontrol, setmaxnreg, nanosleep and the like
+
+// Lane by lane: for (Lanes lanes(mask); lanes; ++lanes) use(*lanes);
+class Lanes {
+ public:
+  explicit Lanes(Mask mask) : mask_(mask) {}
+  explicit operator bool() const { return mask_ != 0; }
+  int operator*() const { return __builtin_ctz(mask_); }
+  Lanes& operator++() {
+    mask_ &= mask_ - 1;
+    return *this;
+  }
+
+ private:
+  Mask mask_;
+};
+
+// d[lane] = op(a[lane], ...) for the lanes of the mask. `op` must be harmless for any operands: all lanes are
+// computed, on the side, so that the compiler makes vector code of it whatever the destination overlaps.
+// Registers of one size have the same place or places apart, and then the side is not needed.
+template <class D>
+inline void put(Warp& warp, uint32_t slot, Mask mask, const D (&values)[kLanes]) {
+  D* d = warp.at<D>(slot);
+  if (mask == kAllLanes) {
+    std::memcpy(d, values, sizeof values);
+  } else {
+    for (int lane = 0; lane < kLanes; ++lane) d[lane] = mask >> lane & 1 ? values[lane] : d[lane];
+  }
+}
+// Into a register that is a source's place too, or apart from it.
+template <class D, class Value>
+inline Next to_place(D* d, Value value) {
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (int lane = 0; lane < kLanes; ++lane) d[lane] = value(lane);
+  return Next::go_on;
+}
+
+template <class D, class A, class Op>
+Next map1(Warp& warp, const Instr& in, Mask mask, Op op) {
+  const A* a = warp.at<A>(in.s[0]);
+  if (sizeof(A) == sizeof(D) && mask == kAllLanes) {
+    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane]); });
+  }
+  D values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane]);
+  put(warp, in.d, mask, values);
+  return Next::go_on;
+}
+template <class D, class A, class B, class Op>
+Next map2(Warp& warp, const Instr& in, Mask mask, Op op) {
+  const A* a = warp.at<A>(in.s[0]);
+  const B* b = warp.at<B>(in.s[1]);
+  if (sizeof(A) == sizeof(D) && sizeof(B) == sizeof(D) && mask == kAllLanes) {
+    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane], b[lane]); });
+  }
+  D values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane], b[lane]);
+  put(warp, in.d, mask, values);
+  return Next::go_on;
+}
+template <class D, class A, class B, class C, class Op>
+Next map3(Warp& warp, const Instr& in, Mask mask, Op op) {
+  const A* a = warp.at<A>(in.s[0]);
+  const B* b = warp.at<B>(in.s[1]);
+  const C* c = warp.at<C>(in.s[2]);
+  if (sizeof(A) == sizeof(D) && sizeof(B) == sizeof(D) && sizeof(C) == sizeof(D) && mask == kAllLanes) {
+    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane], b[lane], c[lane]); });
+  }
+  D values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane], b[lane], c[lane]);
+  put(warp, in.d, mask, values);
+  return Next::go_on;
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+//
+// From counts per instruction to counters by family and by space.
+
+#include "common/emu/report/counts.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+namespace gg::emu {
+namespace {
+
+// The counters, in the order in which they are given.
+enum Id : int {
+  kInstructions,
+  kInteger,
+  kFloating,
+  kConvert,
+  kMove,
+  kControl,
+  kLdst,
+  kAtomic,
+  kWarp,
+  kBarrier,
+  kMbarrier,
+  kCpAsync,
+  kBulk,
+  kLdmatrix,
+  kMma,
+  kWgmma,
+  kFence,
+  kGlobalLoadBytes,
+  kGlobalStoreBytes,
+  kGlobalAtomicBytes,
+  kGlobalLoadSectors,
+  kGlobalStoreSectors,
+  kGlobalAtomicSectors,
+  kSharedLoadBytes,
+  kSharedStoreBytes,
+  kSharedAtomicBytes,
+  kSharedWavefronts,
+  kSharedBankConflicts,
+  kBarrierWaits,
+  kMultiplyAdds,
+  kCounters,
+};
+constexpr const char* kNames[kCounters] = {
+    "instructions",        "instructions_integer",  "instructions_floating", "instructions_convert",
+    "instructions_move",   "instructions_control",  "instructions_ldst",     "instructions_atomic",
+    "instructions_warp",   "instructions_barrier",  "instructions_mbarrier", "instructions_cp_async",
+    "instructions_bulk",   "instructions_ldmatrix", "instructions_mma",      "instructions_wgmma",
+    "instructions_fence",  "global_load_bytes",     "global_store_bytes",    "global_atomic_bytes",
+    "global_load_sectors", "global_store_sectors",  "global_atomic_sectors", "shared_load_bytes",
+    "shared_store_bytes",  "shared_atomic_bytes",   "shared_wavefronts",     "shared_bank_conflicts",
+    "barrier_waits",       "multiply_adds",
+};
+using Values = uint64_t[kCounters];
+
+bool is_bulk(const Statement& s) { return s.has("bulk") || s.opcode == "tensormap"; }
+
+bool is_floating(const Statement& s) {
+  for (const std::string& m : s.modifiers) {
+    if (is_type(m) && (type_info(m).kind == 'f' || type_info(m).kind == 'x')) return true;
+  }
+  return false;
+}
+
+Id family_of(const Statement& s) {
+  static const auto& by_opcode = *new const std::map<std::string_view, Id>{
+      {"cvt", kConvert},
+      {"cvta", kConvert},
+      {"isspacep", kConvert},
+      {"mov", kMove},
+      {"selp", kMove},
+      {"prmt", kMove},
+      {"mapa", kMove},
+      {"getctarank", kMove},
+      {"bra", kControl},
+      {"brx", kControl},
+      {"call", kControl},
+      {"ret", kControl},
+      {"exit", kControl},
+      {"trap", kControl},
+      {"brkpt", kControl},
+      {"nanosleep", kControl},
+      {"ld", kLdst},
+      {"ldu", kLdst},
+      {"st", kLdst},
+      {"prefetch", kLdst},
+      {"prefetchu", kLdst},
+      {"atom", kAtomic},
+      {"red", kAtomic},
+      {"shfl", kWarp},
+      {"vote", kWarp},
+      {"match", kWarp},
+      {"redux", kWarp},
+      {"elect", kWarp},
+      {"activemask", kWarp},
+      {"bar", kBarrier},
+      {"barrier", kBarrier},
+      {"mbarrier", kMbarrier},
+      {"ldmatrix", kLdmatrix},
+      {"stmatrix", kLdmatrix},
+      {"movmatrix", kLdmatrix},
+      {"mma", kMma},
+      {"wgmma", kWgmma},
+      {"membar", kFence},
+      {"fence", kFence},
+      {"griddepcontrol", kFence},
+      {"setmaxnreg", kFence},
+      {"createpolicy", kMove},
+      {"tensormap", kBulk},
+      {"cp", kCpAsync},
+  };
+  if (s.opcode == "cp") return is_bulk(s) ? kBulk : s.has("mbarrier") ? kMbarrier : kCpAsync;
+  const auto found = by_opcode.find(s.opcode);
+  if (found != by_opcode.end()) return found->second;
+  return is_floating(s) ? kFloating : kInteger;
+}
+
+// Bytes go to a row of three: load, store, atomic. Copies count where global memory is: reading it is a load.
+constexpr int kLoad = 0, kStore = 1, kAtom = 2;
+int way_of(const Statement& s) {
+  if (s.opcode == "atom" || s.opcode == "red" || s.has("reduce")) return kAtom;
+  if (s.opcode == "st" || s.opcode == "stmatrix") return kStore;
+  if (s.opcode == "cp") {
+    for (const std::string& m : s.modifiers) {  // the destination comes first
+      if (m == "global") return kStore;
+      if (m.rfind("shared", 0) == 0) return kLoad;
+    }
+  }
+  return kLoad;
+}
+
+void add_bytes(const Instr& in, const InstrCounts& c, Values& v) {
+  const Statement& s = *in.statement;
+  const int way = way_of(s);
+  if (c.sectors > 0) {
+    v[kGlobalLoadBytes + way] += c.bytes;
+    v[kGlobalLoadSectors + way] += c.sectors;
+  } else if (in.space == Space::shared || c.wavefronts > 0 || s.opcode == "wgmma") {
+    v[kSharedLoadBytes + way] += c.bytes;
+  }
+  v[kSharedWavefronts] += c.wavefronts;
+  v[kSharedBankConflicts] += c.wavefronts - c.least_wavefronts;
+}
+
+uint64_t multiply_adds(const Statement& s, const InstrCounts& c) {
+  if ((s.opcode != "fma" && s.opcode != "mad") || !is_floating(s)) return c.multiply_adds;
+  for (const std::string& m : s.modifiers) {
+    if (m == "f16x2" || m == "bf16x2" || m == "f32x2") return c.lanes * 2;
+  }
+  return c.lanes;
+}
+
+void add(const Code& code, const std::vector<InstrCounts>& counts, Values& v) {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const Instr& in = code.instrs[i];
+    const InstrCounts& c = counts[i];
+    const Id family = family_of(*in.statement);
+    v[kInstructions] += c.warps;
+    v[family] += c.warps;
+    add_bytes(in, c, v);
+    v[kBarrierWaits] += c.waits;
+    v[kMultiplyAdds] += multiply_adds(*in.statement, c);
+  }
+}
+
+void print(std::FILE* file, const std::string& title, const Values& v) {
+  std::fprintf(file, "%s\n", title.c_str());
+  for (int i = 0; i < kCounters; ++i) {
+    if (v[i]) std::fprintf(file, "  %-24s %16" PRIu64 "\n", kNames[i], v[i]);
+  }
+}
+
+}  // namespace
+
+std::string kernel_title(const std::string& mangled) {
+  int status = 0;
+  char* text =
+      mangled.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status) : nullptr;
+  std::string name = status == 0 && text ? text : mangled;
+  std::free(text);
+  constexpr char kUnnamed[] = "(anonymous namespace)::";
+  for (size_t at; (at = name.find(kUnnamed)) != std::string::npos;) name.erase(at, sizeof kUnnamed - 1);
+  name.resize(std::min(name.size(), name.find('(')));
+  return name.rfind("void ", 0) == 0 ? name.substr(5) : name;
+}
+
+std::vector<Counter> summarise(const Counts& counts) {
+  Values values = {};
+  for (const auto& [code, each] : counts) add(*code, each, values);
+  std::vector<Counter> result;
+  for (int i = 0; i < kCounters; ++i) result.push_back({kNames[i], values[i]});
+  return result;
+}
+
+void print_report(std::FILE* file, const Counts& counts) {
+  std::map<std::string, std::pair<const Code*, const std::vector<InstrCounts>*>>
+      by_name;  // an order of its own
+  for (const auto& [code, each] : counts)
+    by_name[kernel_title(code->function->name) + "\n" + code->function->name] = {code, &each};
+  Values all = {};
+  for (const auto& [key, kernel] : by_name) {
+    Values values = {};
+    add(*kernel.first, *kernel.second, values);
+    add(*kernel.first, *kernel.second, all);
+    print(file, "counts of " + key.substr(0, key.find('\n')), values);
+  }
+  if (by_name.size() != 1) print(file, by_name.empty() ? "no kernel ran" : "counts of all kernels", all);
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+//
+// Reports that a learner understands: what happened, where, who else, and the likely cause.
+
+#include "common/emu/state/faults.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "common/emu/state/machine.h"
+
+namespace gg::emu {
+namespace {
+
+struct Kind {
+  const char *name, *summary;
+};
+constexpr Kind kKinds[kFaultKinds] = {
+    {"unsupported", "an instruction, modifier or call that the emulator does not know"},
+    {"bounds", "an address outside every buffer, or outside the block's shared memory"},
+    {"use-after-free",
+     "an address in memory that was freed, or in shared memory of another block that has ended"},
+    {"alignment", "an access that is not aligned to its size"},
+    {"uninit-shared", "a read of shared memory that nobody wrote"},
+    {"uninit-register", "a read of a register that nobody wrote"},
+    {"async-window", "touching what an asynchronous operation still reads or writes"},
+    {"proxy", "ordinary writes read by an asynchronous operation without a proxy fence"},
+    {"deadlock", "nobody can go on"},
+    {"diverged", "an instruction for all lanes that only some of them reach, or name in its membermask"},
+    {"barrier", "misuse of bar or barrier.cluster"},
+    {"barrier-count", "a bar with a count or form that hardware refuses, a second barrier.cluster.arrive"},
+    {"mbarrier", "misuse of an mbarrier: initialised twice, its bytes used as memory, a foreign token"},
+    {"mbarrier-state", "an mbarrier not initialised, or with more arrivals or bytes than it can count"},
+    {"descriptor", "a matrix descriptor of wgmma that does not fit its use"},
+    {"tensor-map", "128 bytes that are no tensor map, or one that does not fit its use"},
+    {"exit", "a block that ends while a copy still reads or writes its shared memory"},
+    {"race", "two warps touch the same shared bytes, one of them writes, and nothing orders them"},
+    {"trap", "trap, brkpt, or a failed assertion"},
+    {"launch", "a launch that no device accepts"},
+};
+
+constexpr size_t kColumns = 100, kIndent = 10;
+
+// ---- names ----
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  char* text =
+      name.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status) : nullptr;
+  std::string whole = status == 0 && text ? text : name;
+  std::free(text);
+  const std::string anonymous = "(anonymous namespace)::";
+  for (size_t at; (at = whole.find(anonymous)) != std::string::npos;) whole.erase(at, anonymous.size());
+  return whole;
+}
+
+// "void chapter::grouped_gemm<float, (int)128>(float const*, ...)" -> "chapter::grouped_gemm<...>"
+std::string short_name(const std::string& name) {
+  constexpr size_t kShort = 48;
+  const std::string whole = demangled(name);
+  std::string plain, full;  // without and with template arguments
+  int depth = 0;
+  for (const char c : whole) {
+    if (c == '(' && depth == 0) break;
+    if (c == '<' && depth++ == 0) plain += "<...>";
+    if (depth == 0) plain += c;
+    full += c;
+    if (c == '>') --depth;
+    if (c == ' ' && depth == 0) plain.clear(), full.clear();  // a return type
+  }
+  return full.size() <= kShort ? full : plain;
+}
+
+// A block or thread in as many coordinates as the launch has.
+std::string coordinates(const int (&at)[3], const int (&extent)[3]) {
+  const int dimensions = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
+  std::string text = std::to_string(at[0]);
+  for (int i = 1; i < dimensions; ++i) text += "," + std::to_string(at[i]);
+  return dimensions == 1 ? text : "(" + text + ")";
+}
+
+std::string block_text(const Block& b) {
+  std::string text = "block " + coordinates(b.id, b.grid->launch.grid);
+  if (b.cluster->blocks.size() > 1) text += " (rank " + std::to_string(b.rank) + " of its cluster)";
+  return text;
+}
+
+std::string thread_text(const Warp& w, int lane) {
+  const int(&extent)[3] = w.block->grid->launch.block;
+  const int t = w.thread_of(lane),
+            at[3] = {t % extent[0], t / extent[0] % extent[1], t / extent[0] / extent[1]};
+  return "lane " + std::to_string(lane) + " (thread " + coordinates(at, extent) + ")";
+}
+
+// "warp 3", "warps 0-2, 5"
+std::string warps_text(const Warp& first, const std::vector<const Warp*>& more) {
+  std::string text = (more.empty() ? "warp " : "warps ") + std::to_string(first.index);
+  int last = first.index, begin = last;
+  const auto close = [&] {
+    if (last > begin) text += "-" + std::to_string(last);
+  };
+  for (const Warp* w : more) {
+    if (w->index != last + 1) {
+      close();
+      text += ", " + std::to_string(begin = w->index);
+    }
+    last = w->index;
+  }
+  close();
+  return text;
+}
+
+// ---- places ----
+
+std::string squeezed(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\n' || c == '\t' || c == ' ' || c == '\r') {
+      if (!result.empty() && result.back() != ' ') result += ' ';
+    } else {
+      result += c;
+    }
+  }
+  if (!result.empty() && result.back() == ' ') result.pop_back();
+  constexpr size_t kMost = 80;
+  if (result.size() > kMost) result = result.substr(0, kMost - 4) + " ...";
+  return result;
+}
+
+std::string shown_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path relative =
+      std::filesystem::relative(path, std::filesystem::current_path(error), error);
+  if (!error && !relative.empty() && relative.native().rfind("..", 0) != 0) return relative.string();
+  const std::filesystem::path whole(path);
+  const std::filesystem::path folder = whole.parent_path().filename();
+  return folder.empty() ? whole.filename().string() : (folder / whole.filename()).string();
+}
+
+std::string line_of_file(const std::string& path, int number) {
+  std::ifstream file(path);
+  std::string line;
+  for (int i = 0; i < number; ++i) {
+    if (!std::getline(file, line)) return "";
+  }
+  return squeezed(line);
+}
+
+// "kernel.cuh:57", and what stands there if the file is at hand; nothing if no such file is named.
+std::string source_line(const Module& module, int file, int line, bool with_text) {
+  const auto found = module.files.find(file);
+  if (found == module.files.end()) return "";
+  std::string text = shown_path(found->second) + ":" + std::to_string(line);
+  const std::string content = with_text ? line_of_file(found->second, line) : "";
+  return content.empty() ? text : text + "   " + content;
+}
+
+// ---- layout ----
+
+// Words in lines of kColumns, all after the first indented; line breaks in the text stay.
+std::string wrapped(const std::string& text) {
+  std::string result;
+  size_t column = kIndent;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\n') {
+      result += "\n" + std::string(kIndent, ' ');
+      column = kIndent;
+      ++at;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    const size_t length = end - at;
+    if (column > kIndent && column + 1 + length > kColumns) {
+      result += "\n" + std::string(kIndent, ' ');
+      column = kIndent;
+    } else if (column > kIndent) {
+      result += ' ';
+      ++column;
+    }
+    result += text.substr(at, length);
+    column += length;
+    at = end < text.size() && text[end] == ' ' ? end + 1 : end;
+  }
+  return result;
+}
+
+std::string field(const char* name, const std::string& text) {
+  std::string head = "  " + std::string(name);
+  head.resize(kIndent, ' ');
+  return head + text + "\n";
+}
+
+std::string other_party(const Warp& from, int lane, const Party& party) {
+  std::string who;
+  if (party.warp == &from && party.lane >= 0 && party.lane == lane) {
+    who = "the same thread ";
+  } else if (party.warp) {
+    if (party.warp->block != from.block) who = block_text(*party.warp->block) + ", ";
+    who += warps_text(*party.warp, party.likewise);
+    if (party.lanes) who += ", " + lanes_text(party.lanes);
+    if (party.lane >= 0) who += ", " + thread_text(*party.warp, party.lane);
+    who += ": ";
+    if (!party.likewise.empty() || __builtin_popcount(party.lanes) > 1) who += "each ";
+  }
+  return field("other", wrapped(who + party.did) +
+                            (party.instr ? "\n" + std::string(kIndent, ' ') + place_of(*party.instr) : ""));
+}
+
+std::string report(const char* title, FaultKind kind, const Warp& w, const Instr& in, int lane,
+                   const std::string& what, const std::string& cause, const std::vector<Party>& others) {
+  constexpr size_t kMostOthers = 8;
+  const Grid& grid = *w.block->grid;
+  std::string text = std::string(title) + " " + fault_name(kind) + " in " +
+                     short_name(grid.launch.code->function->name) + "\n";
+  text += field("what", wrapped(what));
+  text += field("where", place_of(in));
+  text += field("who", block_text(*w.block) + ", warp " + std::to_string(w.index) +
+                           (lane < 0 ? "" : ", " + thread_text(w, lane)));
+  for (size_t i = 0; i < std::min(others.size(), kMostOthers); ++i) text += other_party(w, lane, others[i]);
+  if (others.size() > kMostOthers)
+    text += field("other", "and " + std::to_string(others.size() - kMostOthers) + " more");
+  text += field("likely", wrapped(cause));
+  text += field("order", std::to_string(grid.order.seed) + (grid.order.skew ? ":skew" : ":fair"));
+  text += field("read", std::string("common/emu/README.md#") + fault_name(kind));
+  return text;
+}
+
+[[noreturn]] void stop(FaultKind kind, const Warp& warp, const Instr& instr, int lane,
+                       const std::string& what, const std::string& cause, const std::vector<Party>& others) {
+  throw Fault(kind, report("fault", kind, warp, instr, lane, what, cause, others));
+}
+
+}  // namespace
+
+const char* fault_name(FaultKind kind) { return kKinds[int(kind)].name; }
+bool fault_kind(const std::string& name, FaultKind* kind) {
+  for (int i = 0; i < kFaultKinds; ++i) {
+    if (name == kKinds[i].name) {
+      *kind = FaultKind(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string allowable_kinds() {
+  std::string names;
+  for (int i = 0; i < kFaultKinds; ++i) {
+    if (can_be_allowed(FaultKind(i))) names += (names.empty() ? "" : ", ") + std::string(kKinds[i].name);
+  }
+  return names;
+}
+
+std::string fault_kinds_help() {
+  std::string text;
+  for (int i = 0; i < kFaultKinds; ++i) {
+    std::string name = kKinds[i].name;
+    name.resize(16, ' ');
+    text +=
+        std::string(can_be_allowed(FaultKind(i)) ? "  * " : "    ") + name + " " + kKinds[i].summary + "\n";
+  }
+  return text;
+}
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string lanes_text(uint32_t lanes) {
+  constexpr int kMostRanges = 3;
+  std::string text;
+  int ranges = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (!(lanes >> l & 1)) continue;
+    int last = l;
+    while (last + 1 < kLanes && lanes >> (last + 1) & 1) ++last;
+    text += (ranges++ ? ", " : "") + std::to_string(l) + (last > l ? "-" + std::to_string(last) : "");
+    l = last;
+  }
+  if (ranges > kMostRanges) text = hex(lanes);
+  return (__builtin_popcount(lanes) == 1 ? "lane " : "lanes ") + text;
+}
+
+std::string plain_name(const std::string& name) {
+  const std::string whole = demangled(name);
+  const size_t at = whole.rfind("::");
+  return at == std::string::npos ? whole : whole.substr(at + 2);
+}
+
+std::string place_of(const Instr& in) {
+  const std::string next = "\n" + std::string(kIndent, ' ');
+  std::string text;
+  if (in.statement->loc >= 0 && in.function) {
+    const Location& at = in.function->locations[size_t(in.statement->loc)];
+    // Of a wrapper from another file the line that calls it says more.
+    const bool wrapper = at.caller_line > 0 && at.caller_file != at.file;
+    const std::string own = source_line(*in.module, at.file, at.line, !wrapper);
+    const std::string caller =
+        at.caller_line > 0 ? source_line(*in.module, at.caller_file, at.caller_line, true) : "";
+    if (wrapper && !caller.empty()) {
+      text = caller + next + "through " + own + next;
+    } else if (!own.empty()) {
+      text = own + next + (caller.empty() ? "" : "called at " + caller + next);
+    }
+  }
+  return text + "PTX line " + std::to_string(in.statement->line) + ": " + squeezed(in.statement->text);
+}
+
+void raise(AllowableKind allowable, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+           const std::string& cause, const std::vector<Party>& others) {
+  const FaultKind kind = allowable.kind;
+  if (!(warp.block->grid->allowed >> int(kind) & 1)) stop(kind, warp, instr, lane, what, cause, others);
+  static std::mutex mutex;
+  static auto& seen = *new std::set<std::tuple<uint64_t, int32_t, FaultKind>>;
+  std::lock_guard lock(mutex);
+  if (seen.insert({warp.block->grid->launch.code->number, instr.index, kind}).second) {
+    std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
+  }
+}
+
+void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
+                 const std::string& cause, const std::vector<Party>& others) {
+  stop(kind.kind, warp, instr, lane, what, cause, others);
+}
+
+void raise_launch(const Launch& launch, const std::string& what, const std::string& cause) {
+  throw Fault(FaultKind::launch, std::string("fault launch in ") + short_name(launch.code->function->name) +
+                                     "\n" + field("what", wrapped(what)) + field("likely", wrapped(cause)) +
+                                     field("read", "common/emu/README.md#launch"));
+}
+
+}  // namespace gg::emu

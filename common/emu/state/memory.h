@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+//
+// Global memory: allocations at addresses no host access can reach, each remembered after it is freed. Shared
+// memory: bytes with a shadow that knows which were written and which an asynchronous operation still owns.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "common/emu/state/race.h"
+
+namespace gg::emu {
+
+// Generic addresses: shared memory of cluster rank r lies at kSharedWindow + (r << 24), local memory of a
+// thread at kLocalWindow. Global memory has real, but inaccessible, host addresses.
+constexpr uint64_t kSharedWindow = 0x0100000000000000ull, kSharedWindowBytes = 1ull << 32;
+constexpr uint64_t kLocalWindow = 0x0200000000000000ull, kLocalWindowBytes = 1ull << 32;
+
+// Shared memory starts here: the first KB is the system's, as on hardware.
+constexpr int64_t kSharedStart = 0x400;
+
+class AlignedBytes {  // for vector code
+ public:
+  void assign(const std::vector<uint8_t>& from);
+  uint8_t* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* p) const { ::operator delete[](p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<uint8_t[], Free> data_;
+};
+
+struct TensorMapChanges;
+
+struct Allocation {
+  uint64_t begin = 0, bytes = 0;
+  bool freed = false;
+  // All of [address, address + count), whatever that wraps around to.
+  bool holds(uint64_t address, uint64_t count) const {
+    return address >= begin && address - begin <= bytes && count <= bytes - (address - begin);
+  }
+};
+
+// Allocated and freed between launches only; kernels on several threads may look things up.
+class GlobalMemory {
+ public:
+  GlobalMemory();
+  ~GlobalMemory();
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+
+  // Aligned to `alignment`, and nothing else in the last such unit of it; 0 when the reserve is exhausted. A
+  // gap that belongs to nobody follows every allocation.
+  uint64_t allocate(size_t bytes, uint64_t alignment = 256);
+  bool release(uint64_t address);  // false if no live allocation starts there
+  uint64_t used_bytes() const { return used_; }
+
+  // The allocation that starts at an address or nearest below it; null if there is none.
+  const Allocation* below(uint64_t address) const;
+  const Allocation* above(uint64_t address) const;  // the nearest that starts above it
+  // Where we keep [address, address + bytes) if one live allocation holds all of it, else null.
+  uint8_t* host(uint64_t address, uint64_t bytes) const {
+    const Allocation* a = below(address);
+    return a && !a->freed && bytes <= a->bytes && address - a->begin <= a->bytes - bytes ? unchecked(address)
+                                                                                         : nullptr;
+  }
+  uint8_t* unchecked(uint64_t address) const { return backing_ + (address - base_); }
+  bool reserved(uint64_t address) const { return address >= base_ && address < base_ + kReserve; }
+
+  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (isa/tensormap.cpp)
+
+ private:
+  static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched
+  static constexpr uint64_t kGap = 1 << 20;  // so that an index which is wrong by a row misses the next one
+  uint64_t base_ = 0, next_ = 0, used_ = 0;
+  uint8_t* backing_ = nullptr;
+  std::map<uint64_t, Allocation> allocations_;
+};
+
+// Bytes that an asynchronous operation under way reads, or will write.
+struct Window {
+  size_t begin = 0, end = 0;  // offsets in shared memory
+  bool writes = false;
+  const Warp* warp = nullptr;  // who issued it,
+  const Instr* instr = nullptr;
+  int lane = 0;
+};
+
+class SharedMemory {
+ public:
+  enum : uint8_t {
+    kWritten = 1,    // somebody wrote this byte
+    kArriving = 2,   // an asynchronous operation will write it
+    kBeingRead = 4,  // an asynchronous operation still reads it
+    kMbarrier = 8,   // part of a live mbarrier
+  };
+  std::vector<uint8_t> bytes, shadow;
+  Races races;
+  bool checked = true;  // else accesses neither look at the shadow nor change it
+
+  void resize(size_t size);  // all bytes 0xFF, none written
+  // A window opens when the operation is issued and closes when its effects are there. Closing one that
+  // writes marks its bytes written.
+  using Handle = std::list<Window>::iterator;
+  Handle open(const Window& window);
+  void close(Handle window);
+  const Window* owner(size_t offset) const;  // of a byte that is arriving or being read
+
+ private:
+  std::list<Window> windows_;
+};
+
+}  // namespace gg::emu

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// Variables of a module: memory for each, then what stands in them.
+
+#include "common/emu/state/module.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace gg::emu {
+namespace {
+
+bool is_placed(const Variable& v) {
+  return (v.space == Space::global || v.space == Space::constant) && !v.external;
+}
+
+void initialise(const Variable& v, uint8_t* bytes, const std::map<std::string, uint64_t>& symbols) {
+  std::fill_n(bytes, v.bytes, uint8_t(0));
+  std::copy_n(v.init.begin(), std::min<int64_t>(int64_t(v.init.size()), v.bytes), bytes);
+  for (const Variable::Address& a : v.addresses) {
+    const auto target = symbols.find(a.symbol);
+    if (target == symbols.end()) {
+      throw std::invalid_argument("variable " + v.name + " holds the address of " + a.symbol +
+                                  ", which is no variable of global or constant memory");
+    }
+    if (v.type.bits != 64 || a.at + 8 > v.bytes) {
+      throw std::invalid_argument("variable " + v.name + " holds the address of " + a.symbol +
+                                  " in elements of " + std::to_string(v.type.bits) + " bits, it needs 64");
+    }
+    const uint64_t value = target->second + uint64_t(a.add);
+    std::memcpy(bytes + a.at, &value, sizeof value);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
+                                                const AllocateVariable& allocate) {
+  std::map<std::string, uint64_t> symbols;
+  for (const Variable& v : module.variables) {
+    if (!is_placed(v)) continue;
+    const size_t bytes = size_t(std::max<int64_t>(v.bytes, 1));
+    const uint64_t alignment = uint64_t(std::max<int64_t>(v.align, 256));
+    const uint64_t address = allocate ? allocate(v, bytes) : memory.allocate(bytes, alignment);
+    if (!address) throw std::bad_alloc();
+    symbols[v.name] = address;
+  }
+  for (const Variable& v : module.variables) {
+    if (is_placed(v)) initialise(v, memory.unchecked(symbols[v.name]), symbols);
+  }
+  return symbols;
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// What a module owns before any kernel of it runs: its .global and .const variables. PTX ISA 9.0, "State
+// Spaces", "Variables: Initializers".
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "common/emu/state/memory.h"
+#include "common/emu/text/ptx.h"
+
+namespace gg::emu {
+
+// Where one variable goes: its device address, 0 if there is no memory for it.
+using AllocateVariable = std::function<uint64_t(const Variable& variable, size_t bytes)>;
+
+// Allocates the module's .global and .const variables, in device memory if `allocate` is empty, and writes
+// their initial values, addresses of other variables among them. The result goes to decode(). Throws
+// std::bad_alloc if memory is short, std::invalid_argument with a sentence for an initial value that it
+// cannot write.
+std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
+                                                const AllocateVariable& allocate = {});
+
+}  // namespace gg::emu

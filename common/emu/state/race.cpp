@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+//
+// Vector clocks, and the accesses they order.
+
+#include "common/emu/state/race.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "common/emu/state/access.h"
+
+namespace gg::emu {
+
+void Clock::set(size_t agent, uint32_t ticks) {
+  if (agent >= known_.size()) known_.resize(agent + 1);
+  known_[agent] = ticks;
+}
+
+static void join_max(std::vector<uint32_t>& to, const std::vector<uint32_t>& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
+}
+void Clock::join(const Clock& other) {
+  join_max(known_, other.known_);
+  join_max(fenced_, other.fenced_);
+}
+void Clock::clear() {
+  known_.clear();
+  fenced_.clear();
+}
+
+size_t agent_of(const Warp& warp) { return warp.agent; }
+
+void release(Warp& warp, Clock& to) {
+  to.join(warp.clock);
+  const size_t self = agent_of(warp);
+  warp.clock.set(self, warp.clock[self] + 1);
+}
+void acquire(Warp& warp, const Clock& from) { warp.clock.join(from); }
+void fence_proxy(Warp& warp) {
+  warp.clock.fence();
+  const size_t self = agent_of(warp);
+  warp.clock.set(self, warp.clock[self] + 1);
+}
+
+void Races::resize(size_t bytes, size_t agents, const Block& block) {
+  block_ = &block;
+  agents_ = agents;
+  const size_t cells = agents ? (bytes + 3) / 4 : 0;
+  writes_ = std::vector<Write>(cells);
+  write_instrs_.resize(cells);  // looked at only where there is a write
+  reads_.clear();
+  reads_.resize((cells + kCells - 1) / kCells);
+  equals_.clear();
+}
+
+// The bytes of a cell that [offset, offset + width) covers, as four bits.
+static uint8_t bytes_of(size_t cell, size_t offset, int width) {
+  const size_t begin = std::max(cell * 4, offset), end = std::min(cell * 4 + 4, offset + size_t(width));
+  return uint8_t(((1u << (end - begin)) - 1) << (begin - cell * 4));
+}
+
+void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
+  const ByteRun run = {offset, size_t(width)};
+  if (read_runs(warp, instr, &run, 1, access)) return;
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
+    const Write& w = writes_[cell];
+    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes_of(cell, offset, width) &&
+        !(access == Access::strong && w.access == Access::strong)) {
+      conflict(warp, instr, lane, cell, false, true, w.agent, write_instrs_[cell]);
+    } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
+      const Instr& wrote = warp.block->grid->launch.code->instrs[size_t(write_instrs_[cell])];
+      raise(FaultKind::proxy, warp, instr, lane,
+            shared_text(*block_, cell * 4) +
+                " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
+                "has handed them on",
+            "each thread that wrote runs fence.proxy.async after its stores, before the barrier that the "
+            "issuer waits at",
+            {{&warp_of(w.agent), &wrote, -1, "wrote it"}});
+    }
+    if (w.bytes & kEquals)
+      check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
+    if (access == Access::strong) continue;
+    Reads& r = reads_of(cell / kCells, self);
+    const size_t at = cell % kCells;
+    const uint8_t bytes = bytes_of(cell, offset, width);
+    r.bytes[at] = r.ticks[at] == now ? r.bytes[at] | bytes : bytes;
+    r.ticks[at] = r.latest = now;
+    r.instrs[at] = instr.index;
+  }
+}
+
+// PTX ISA, "Coherence Order": two writes that race have no order, and nothing else is undefined about them.
+// So what they leave is certain if they write the same bytes: those that memory holds, the first one's.
+bool Races::same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const {
+  for (size_t i = 0; i < 4; ++i) {
+    if (bytes >> i & 1 && block_->shared.bytes[cell * 4 + i] != values[cell * 4 + i - offset]) return false;
+  }
+  return true;
+}
+
+// The stores that the last one has raced with, for who has not learnt of them.
+void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, uint8_t bytes, size_t offset,
+                         bool writing, const uint8_t* values) {
+  for (const Equal& e : equals_.at(cell)) {
+    const uint8_t common = e.write.bytes & bytes;
+    if (e.write.agent == agent_of(warp) || warp.clock[e.write.agent] >= e.write.ticks || !common) continue;
+    if (writing && values && same_values(cell, common, offset, values)) continue;
+    conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.instr);
+  }
+}
+
+// Before a store of the warp becomes the last one: keeps those that it races with. kEquals if there are any.
+uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
+  const Write last = writes_[cell];
+  std::vector<Equal>& equals = equals_[cell];
+  std::erase_if(equals, [&](const Equal& e) {
+    return warp.clock[e.write.agent] >= e.write.ticks || (keep_last && e.write.agent == last.agent);
+  });
+  if (keep_last) equals.push_back({last, write_instrs_[cell]});
+  if (!equals.empty()) return kEquals;
+  equals_.erase(cell);
+  return 0;
+}
+
+void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
+                  const uint8_t* values) {
+  const ByteRun run = {offset, size_t(width)};
+  if (write_runs(warp, instr, &run, 1, access)) return;
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
+    Write& w = writes_[cell];
+    const uint8_t bytes = bytes_of(cell, offset, width);
+    bool equal = false;
+    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes &&
+        !(access == Access::strong && w.access == Access::strong)) {
+      equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
+      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
+    }
+    uint8_t more = 0;
+    if (w.bytes & kEquals) check_equals(warp, instr, lane, cell, bytes, offset, true, values);
+    if (equal || w.bytes & kEquals) more = keep_equals(warp, cell, equal);
+    if (const Reads* reads = reads_[cell / kCells].get()) {
+      const size_t at = cell % kCells;
+      for (size_t a = 0; a < agents_; ++a) {
+        if (a != self && warp.clock[a] < reads[a].ticks[at] && reads[a].bytes[at] & bytes)
+          conflict(warp, instr, lane, cell, true, false, a, reads[a].instrs[at]);
+      }
+    }
+    const bool joins = w.agent == self && w.ticks == now && w.access == access;
+    w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
+    write_instrs_[cell] = instr.index;
+  }
+}
+
+Races::Reads& Races::reads_of(size_t page, size_t agent) {
+  if (!reads_[page]) reads_[page] = std::make_unique<Reads[]>(agents_);
+  return reads_[page][agent];
+}
+
+// Loops over cells are cut into pieces of this length, which compilers make into a few vector instructions.
+constexpr size_t kPiece = 8;
+
+// Whether the warp has learnt of the last writes of these cells. Neighbours are mostly written together, so
+// the last answer (`known`: for a write like this it is yes; 0 is nobody's) holds for most.
+bool Races::knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
+                         uint64_t& known) const {
+  const size_t self = agent_of(warp);
+  for (size_t cell = first; cell < end;) {
+    uint64_t different = 0;
+    for (size_t i = 0; i < kPiece && cell + kPiece <= end; ++i)
+      different |= std::bit_cast<uint64_t>(writes_[cell + i]) ^ known;
+    if (different == 0 && cell + kPiece <= end) {
+      cell += kPiece;
+      continue;
+    }
+    for (const size_t stop = std::min(end, cell + kPiece); cell < stop; ++cell) {
+      const Write w = writes_[cell];
+      if (std::bit_cast<uint64_t>(w) == known) continue;
+      if (w.bytes & kEquals) return false;
+      if (w.agent != self && warp.clock[w.agent] < w.ticks) return false;
+      if (reading && access == Access::async && w.access != Access::async &&
+          warp.clock.fenced(w.agent) < w.ticks)
+        return false;
+      known = std::bit_cast<uint64_t>(w);
+    }
+  }
+  return true;
+}
+
+bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
+  const size_t self = agent_of(warp);
+  while (first < end) {
+    const size_t page = first / kCells, stop = std::min(end, (page + 1) * kCells);
+    const Reads* reads = reads_[page].get();
+    for (size_t a = 0; reads && a < agents_; ++a) {
+      const uint32_t known = warp.clock[a];
+      if (a == self || reads[a].latest <= known) continue;
+      for (size_t cell = first; cell < stop; ++cell) {
+        if (reads[a].ticks[cell % kCells] > known) return false;
+      }
+    }
+    first = stop;
+  }
+  return true;
+}
+
+bool Races::read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
+                      Access access) {
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  uint64_t known = 0;
+  for (const ByteRun* run = runs; run != runs + count; ++run) {
+    if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
+    size_t first = run->offset / 4;
+    const size_t end = first + run->bytes / 4;
+    if (!knows_writes(warp, first, end, access, true, known)) return false;
+    while (first < end) {
+      const size_t page = first / kCells, at = first % kCells, cells = std::min(end - first, kCells - at);
+      Reads& r = reads_of(page, self);
+      r.latest = now;
+      const auto record = [&](size_t begin, auto count) {
+        for (size_t i = 0; i < count; ++i) r.ticks[begin + i] = now;
+        for (size_t i = 0; i < count; ++i) r.instrs[begin + i] = instr.index;
+        for (size_t i = 0; i < count; ++i) r.bytes[begin + i] = 15;
+      };
+      size_t done = 0;
+      for (; done + kPiece <= cells; done += kPiece)
+        record(at + done, std::integral_constant<size_t, kPiece>());
+      record(at + done, cells - done);
+      first += cells;
+    }
+  }
+  return true;
+}
+
+bool Races::write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
+                       Access access) {
+  const size_t self = agent_of(warp);
+  uint64_t known = 0;
+  for (const ByteRun* run = runs; run != runs + count; ++run) {
+    if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
+    const size_t first = run->offset / 4, end = first + run->bytes / 4;
+    if (!knows_writes(warp, first, end, access, false, known) || !knows_reads(warp, first, end)) return false;
+    std::fill(&writes_[first], writes_.data() + end, Write{warp.clock[self], uint16_t(self), 15, access});
+    std::fill(&write_instrs_[first], write_instrs_.data() + end, instr.index);
+  }
+  return true;
+}
+
+const Warp& Races::warp_of(size_t agent) const {
+  const Cluster& cluster = *block_->cluster;
+  const size_t per_block = block_->warps.size();
+  return *cluster.blocks[agent / per_block]->warps[agent % per_block];
+}
+
+void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
+                     size_t agent, int32_t other) const {
+  const char* const cause =
+      !wrote
+          ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
+            "wanted the new ones"
+      : writing
+          ? "a barrier is missing between the two writes, or two warps fill the same place: an index that "
+            "does not depend on the warp"
+          : "a barrier is missing: behind the write if this read wants what it wrote, before it if this read "
+            "wants what was there";
+  raise(FaultKind::race, warp, instr, lane,
+        shared_text(*block_, cell * 4) + (writing ? " is written here and was " : " is read here and was ") +
+            (wrote ? "written" : "read") + " by another warp, with no barrier between the two",
+        cause,
+        {{&warp_of(agent), &block_->grid->launch.code->instrs[size_t(other)], -1,
+          wrote ? "wrote it" : "read it"}});
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// Allocation and filling of a problem's buffers.
+
+#include "common/machine/buffers.h"
+
+#include <algorithm>
+
+namespace gg {
+
+Layout layout_for(const Setup& setup, const Shape& shape) {
+  return shape.own_sizes ? scattered_layout(shape, setup.b_layout) : packed_layout(shape, setup.b_layout);
+}
+
+static size_t bytes_of(Format format, int64_t elems) {
+  return size_t(elems) * size_t(format_info(format).bytes);
+}
+
+Buffers::Memory Buffers::allocate(size_t bytes, const char* what) {
+  return Memory(machine_.allocate(bytes, what),
+                [&machine = machine_](void* memory) { machine.release(memory); });
+}
+
+// At least this much, in double, where no product overflows.
+static double least_bytes(const Setup& setup, const Shape& shape) {
+  double bytes = 0;
+  for (int g = 0; g < shape.groups(); ++g) {
+    const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    bytes += m * k * format_info(setup.formats.a).bytes + m * n * format_info(setup.formats.d).bytes;
+    if (!shape.shared_b || g == 0) bytes += k * n * format_info(setup.formats.b).bytes;
+  }
+  return bytes;
+}
+
+Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other)
+    : machine_(machine), setup_(setup) {
+  constexpr double kCountable = 1e18;  // below this all sizes fit int64_t, guard rows included
+  double needed = std::max(least_bytes(setup, shape), other ? least_bytes(setup, *other) : 0);
+  for (const Shape* each : {&shape, other}) {
+    if (!each || needed > kCountable) continue;
+    const Layout layout = layout_for(setup, *each);
+    a_bytes_ = std::max(a_bytes_, bytes_of(setup.formats.a, layout.a_elems));
+    b_bytes_ = std::max(b_bytes_, bytes_of(setup.formats.b, layout.b_elems));
+    d_bytes_ = std::max(d_bytes_, bytes_of(setup.formats.d, layout.d_elems));
+  }
+  needed = std::max(needed, double(bytes()));
+  if (const size_t free = machine_.free_bytes(); needed > double(free)) {
+    throw Error(
+        Exit::no_memory,
+        format("%s needs %.0f bytes for A, B and D, %zu are free: use fewer rows, or a smaller N or K",
+               shape.describe().c_str(), needed, free));
+  }
+  a_ = allocate(a_bytes_, "A");
+  b_ = allocate(b_bytes_, "B");
+  d_ = allocate(d_bytes_, "D");
+  const size_t groups = size_t(shape.groups());
+  offsets_ = allocate((groups + 1) * (setup.wide_offsets ? 8 : 4), "the offsets");
+  pointers_ = allocate(3 * groups * sizeof(void*), "the pointer arrays");
+  sizes_ = allocate(6 * groups * sizeof(int), "the size arrays");
+  set_shape(shape);
+}
+
+void Buffers::set_shape(const Shape& shape) {
+  shape_ = shape;
+  layout_ = layout_for(setup_, shape);
+  const size_t groups = size_t(shape.groups());
+  host_offsets_.assign(layout_.offsets.begin(), layout_.offsets.end());
+  if (setup_.wide_offsets) {
+    machine_.upload(offsets_.get(), layout_.offsets.data(), (groups + 1) * sizeof(int64_t));
+  } else {
+    machine_.upload(offsets_.get(), host_offsets_.data(), (groups + 1) * sizeof(int32_t));
+  }
+  std::vector<char*> pointers(3 * groups);
+  std::vector<int> sizes(6 * groups);
+  for (size_t g = 0; g < groups; ++g) {
+    const Group& group = layout_.groups[g];
+    pointers[g] = static_cast<char*>(a()) + bytes_of(setup_.formats.a, group.a.offset);
+    pointers[groups + g] = static_cast<char*>(b()) + bytes_of(setup_.formats.b, group.b.offset);
+    pointers[2 * groups + g] = static_cast<char*>(d()) + bytes_of(setup_.formats.d, group.d.offset);
+    const int values[6] = {group.m, group.n, group.k, int(group.a.ld), int(group.b.ld), int(group.d.ld)};
+    std::copy(values, values + 3, &sizes[3 * g]);
+    std::copy(values + 3, values + 6, &sizes[3 * groups + 3 * g]);
+  }
+  machine_.upload(pointers_.get(), pointers.data(), pointers.size() * sizeof(char*));
+  machine_.upload(sizes_.get(), sizes.data(), sizes.size() * sizeof(int));
+
+  Problem& p = problem_;
+  p.a_ = static_cast<char*>(a()) + bytes_of(setup_.formats.a, layout_.a_start);
+  p.b_ = b();
+  p.d_ = static_cast<char*>(d()) + bytes_of(setup_.formats.d, layout_.d_start);
+  p.offsets_ = offsets_.get();
+  p.a_ptrs_ = pointers_.get();
+  p.b_ptrs_ = static_cast<char**>(pointers_.get()) + groups;
+  p.d_ptrs_ = static_cast<char**>(pointers_.get()) + 2 * groups;
+  p.sizes_ = static_cast<int*>(sizes_.get());
+  p.leading_dims_ = static_cast<int*>(sizes_.get()) + 3 * groups;
+  p.host_offsets_ = setup_.host_offsets ? host_offsets_.data() : nullptr;
+  p.layout_ = &layout_;
+  p.groups_ = int(groups);
+  p.n_ = shape.n_of(0);
+  p.k_ = shape.k_of(0);
+  p.blocks_ = setup_.blocks;
+  p.tile_ = setup_.tile;
+  p.tile_k_ = setup_.tile_k;
+  p.b_layout_ = setup_.b_layout;
+  p.own_sizes_ = shape.own_sizes;
+  p.ideas_off_ = &setup_.ideas_off;
+  p.b_group_stride_ = layout_.b_group_stride;
+  p.wide_offsets_ = setup_.wide_offsets;
+  p.formats_ = setup_.formats;
+}
+
+void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_groups, int unowned) {
+  machine_.fill_bytes(a(), unowned, a_bytes_);
+  machine_.fill_bytes(b(), unowned, b_bytes_);
+  const auto keep = [&](std::vector<Region> regions) {
+    if (nan_groups.empty() || regions.size() != nan_groups.size()) return regions;
+    std::vector<Region> kept;
+    for (size_t g = 0; g < regions.size(); ++g) {
+      if (!nan_groups[g]) kept.push_back(regions[g]);
+    }
+    return kept;
+  };
+  Fill a_fill = fill, b_fill = fill;
+  a_fill.stream = 1;
+  b_fill.stream = 2;
+  machine_.fill(a(), setup_.formats.a, keep(layout_.a_regions()), a_fill);
+  machine_.fill(b(), setup_.formats.b, keep(layout_.b_regions()), b_fill);
+}
+
+}  // namespace gg

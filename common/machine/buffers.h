@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// The buffers of one problem on one machine: operands surrounded by NaN, the output surrounded by guard rows,
+// offsets or pointer arrays. Makes the gg::Problem that a launch sees.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/machine/machine.h"
+
+namespace gg {
+
+struct Setup {  // how a chapter wants its problems
+  Formats formats;
+  bool host_offsets = true;   // may the launch read offsets on the host?
+  bool wide_offsets = false;  // int64_t offsets
+  Tile tile;
+  int tile_k = 0;
+  int blocks = 0;
+  BLayout b_layout = BLayout::kn;
+  std::map<std::string, bool> ideas_off{};  // every idea that can be switched off: is it?
+  int m_multiple = 1;                       // what other row counts a check may try must keep to:
+  bool equal_groups = false;                // multiples, or none but those given
+};
+
+class Buffers {
+ public:
+  // Room for `shape` and, if given, for `other`, which set_shape may install later.
+  Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other = nullptr);
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+
+  // Writes sizes, offsets and pointers into the same device arrays, so that a recorded graph sees them.
+  void set_shape(const Shape& shape);
+
+  // Random operands in every group but those in `nan_groups` (one flag per group; empty: none), the byte
+  // `unowned` (0xFF is NaN in every float format) everywhere else.
+  void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
+
+  const Problem& problem() const { return problem_; }
+  const Shape& shape() const { return shape_; }
+  const Layout& layout() const { return layout_; }
+  const Setup& setup() const { return setup_; }
+  Matrices matrices() const { return {a_.get(), b_.get(), d_.get(), setup_.formats}; }
+  void* a() const { return a_.get(); }
+  void* b() const { return b_.get(); }
+  void* d() const { return d_.get(); }
+  void* offsets() const { return offsets_.get(); }
+  size_t a_bytes() const { return a_bytes_; }
+  size_t b_bytes() const { return b_bytes_; }
+  size_t d_bytes() const { return d_bytes_; }
+  size_t bytes() const { return a_bytes_ + b_bytes_ + d_bytes_; }
+
+ private:
+  using Memory = std::shared_ptr<void>;
+  Memory allocate(size_t bytes, const char* what);
+
+  Machine& machine_;
+  Setup setup_;
+  Shape shape_;
+  Layout layout_;
+  size_t a_bytes_ = 0, b_bytes_ = 0, d_bytes_ = 0;
+  Memory a_, b_, d_, offsets_, pointers_, sizes_;
+  std::vector<int32_t> host_offsets_;
+  Problem problem_;
+};
+
+Layout layout_for(const Setup& setup, const Shape& shape);
+
+}  // namespace gg

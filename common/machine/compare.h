@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// When an output element is right. Exact sums must give the rounded answer bit for bit; random data may be
+// off by one ulp of the output format plus a fraction of sum |a*b|, which is what an fp32 accumulator can
+// lose.
+
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/formats.h"
+
+namespace gg {
+
+struct Limit {
+  Format format = Format::bf16;
+  bool exact = true;         // every sum is a whole number that fp32 holds, whatever the order of adding
+  double sum_factor = 0;     // of sum |a*b|; unused when exact
+  bool nan_allowed = false;  // where the reference is NaN (operands read from files)
+};
+
+struct Verdict {
+  bool ok;
+  float ratio;   // error over limit; 0 when exact
+  float factor;  // what the error beyond half an ulp of rounding is of sum |a*b|: what sum_factor must cover
+};
+
+GG_HD inline Verdict judge(uint32_t code, double reference, double magnitude, const Limit& limit) {
+  if (reference != reference) return {limit.nan_allowed && is_nan(limit.format, code), 0, 0};
+  const uint32_t nearest = encode(limit.format, reference);
+  if (code == nearest) return {true, 0, 0};
+  const FormatInfo f = format_info(limit.format);
+  const uint32_t infinity = infinity_code(f);
+  // NaN never passes, and a reference that rounds to infinity demands infinity.
+  if (limit.exact || is_nan(limit.format, code) || (nearest & infinity) == infinity ||
+      (code & infinity) == infinity) {
+    return {false, 1e30f, 0};
+  }
+  const double error = std::fabs(double(decode(limit.format, code)) - reference);
+  const double step = ulp(limit.format, reference);
+  const double allowed = step + limit.sum_factor * magnitude;
+  const double beyond = error > 0.5 * step ? error - 0.5 * step : 0;
+  return {error <= allowed, float(error / allowed), magnitude > 0 ? float(beyond / magnitude) : 0};
+}
+
+struct Comparison {
+  int64_t checked = 0, failures = 0;
+  int64_t first = -1;  // least element of D that failed
+  float worst_ratio = 0, worst_factor = 0;
+  int64_t beyond_exact = 0;  // references larger than the output format counts exactly
+  int64_t beyond_2048 = 0;   // references larger than a half-precision accumulator counts exactly
+
+  void add(int64_t element, const Verdict& verdict, double reference, const Limit& limit);
+  void merge(const Comparison& other);
+};
+
+}  // namespace gg

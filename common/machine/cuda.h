@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// What the machines behind a CUDA runtime have in common, a GPU and the emulator: memory, copies, launches,
+// graphs.
+
+#pragma once
+
+#include "common/machine/machine.h"
+
+namespace gg {
+
+class CudaMachine : public Machine {
+ public:
+  CudaMachine();
+  ~CudaMachine() override;
+
+  size_t free_bytes() override;
+  void* allocate(size_t bytes, const char* what) override;
+  void release(void* memory) override;
+  void fill_bytes(void* memory, int byte, size_t bytes) override;
+  void upload(void* to, const void* from_host, size_t bytes) override { copy(to, from_host, bytes); }
+  void download(void* to_host, const void* from, size_t bytes) override { copy(to_host, from, bytes); }
+  void copy(void* to, const void* from, size_t bytes) override;
+  void run(const Work& work) override;
+  std::function<void()> captured(const Work& work) override;
+
+ protected:
+  void wait();
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace gg

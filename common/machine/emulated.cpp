@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+//
+// The machine that is the emulator: memory and launches by its CUDA runtime, so that every address of a
+// kernel is checked; data made and compared by the host machine, in the memory behind the emulator's.
+
+#include <algorithm>
+
+#include "common/machine/cuda.h"
+#include "common/machine/emulator.h"
+
+namespace gg {
+namespace {
+
+class EmulatorMachine : public CudaMachine {
+ public:
+  void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
+    host_->fill(behind(tensor, regions, format_info(format).bytes), format, regions, fill);
+  }
+  void copy_regions(void* to, const void* from, int element_bytes,
+                    const std::vector<Region>& regions) override {
+    host_->copy_regions(behind(to, regions, element_bytes), behind(from, regions, element_bytes),
+                        element_bytes, regions);
+  }
+  int64_t first_difference(const void* x, const void* y, size_t bytes) override {
+    return host_->first_difference(behind(x, bytes), behind(y, bytes), bytes);
+  }
+  Comparison compare(const Matrices& matrices, const std::vector<Group>& groups,
+                     const Limit& limit) override {
+    const Formats& formats = matrices.formats;
+    const auto operand = [&](const void* tensor, Region Group::*region, Format format) {
+      std::vector<Region> regions;
+      for (const Group& group : groups) regions.push_back(group.*region);
+      return behind(tensor, regions, format_info(format).bytes);
+    };
+    return host_->compare(
+        {operand(matrices.a, &Group::a, formats.a), operand(matrices.b, &Group::b, formats.b),
+         operand(matrices.d, &Group::d, formats.d), formats},
+        groups, limit);
+  }
+
+ private:
+  static void* behind(const void* device, size_t bytes) {
+    void* const memory = emulator()->host(device, bytes);
+    if (!memory) {
+      throw Error(Exit::device_error,
+                  format("no allocation of the emulator holds %zu bytes at %p", bytes, device));
+    }
+    return memory;
+  }
+  static void* behind(const void* tensor, const std::vector<Region>& regions, int element_bytes) {
+    int64_t elems = 0;  // up to the end of the last region
+    for (const Region& r : regions) {
+      if (r.rows > 0) elems = std::max(elems, r.offset + (r.rows - 1) * r.ld + r.cols);
+    }
+    return behind(tensor, size_t(elems * element_bytes));
+  }
+
+  const std::unique_ptr<Machine> host_ = host_machine();
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> emulator_machine() { return std::make_unique<EmulatorMachine>(); }
+
+}  // namespace gg

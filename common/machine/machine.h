@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a problem lives and a launch runs: the GPU, or host memory. The harness checks both through this
+// interface, so the planted bugs of tests/harness run as host functions where there is no GPU, judged by the
+// same code.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/machine/compare.h"
+#include "common/problem/problem.h"
+
+namespace gg {
+
+struct Matrices {  // the operands of a comparison, in the machine's memory
+  const void *a, *b, *d;
+  Formats formats;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  // Throws gg::Error (no memory) naming what was wanted, the bytes needed and the bytes free.
+  virtual void* allocate(size_t bytes, const char* what) = 0;
+  virtual void release(void* memory) = 0;
+  virtual size_t free_bytes() = 0;
+
+  virtual void fill_bytes(void* memory, int byte, size_t bytes) = 0;
+  virtual void upload(void* to, const void* from_host, size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from, size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+
+  // Fills each region of a tensor with random data; element i of the buffer gets value i of the fill.
+  virtual void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) = 0;
+  virtual void copy_regions(void* to, const void* from, int element_bytes,
+                            const std::vector<Region>& regions) = 0;
+  // The first byte in which two buffers differ, -1 if they are equal.
+  virtual int64_t first_difference(const void* x, const void* y, size_t bytes) = 0;
+  // Every output element of the groups against a reference in double precision, or single where sums are
+  // exact.
+  virtual Comparison compare(const Matrices& matrices, const std::vector<Group>& groups,
+                             const Limit& limit) = 0;
+
+  // Runs the work and waits for it. `captured` records it once; what comes back replays it, and may be called
+  // later.
+  using Work = std::function<void(cudaStream_t)>;
+  virtual void run(const Work& work) = 0;
+  virtual std::function<void()> captured(const Work& work) = 0;
+};
+
+// `memory_limit` is for tests of what happens when memory runs out; 0 asks the operating system.
+std::unique_ptr<Machine> host_machine(size_t memory_limit = 0);
+std::unique_ptr<Machine> gpu_machine();
+std::unique_ptr<Machine> emulator_machine();  // where the emulator is this process's CUDA runtime
+
+// The reference on the CPU (reference_cpu.cpp), matrices in host memory: rows [first, last) of one group.
+// `reference` and `magnitude` get (last - first) * n sums of a*b and of |a*b| in double.
+void reference_rows(const Matrices& matrices, const Group& group, int first, int last, double* reference,
+                    double* magnitude);
+
+}  // namespace gg

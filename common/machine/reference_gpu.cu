@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// A plain kernel: shared-memory tiles, no tricks, the same `judge` as the CPU. Its sums are in double
+// precision, or in single where the limit says that they are exact, which is quicker. It is itself checked
+// against the CPU reference by tests/harness/reference_gpu_test.cu.
+
+#include <algorithm>
+#include <type_traits>
+
+#include "common/machine/reference_gpu.cuh"
+
+namespace gg {
+namespace {
+
+constexpr int kTile = 64;   // outputs per block: 64 x 64
+constexpr int kSlice = 16;  // of K
+constexpr int kThreads = 256;
+
+struct DeviceComparison {  // Comparison, as atomics can update it
+  unsigned long long failures, first, beyond_exact, beyond_2048;
+  int worst_ratio_bits, worst_factor_bits;  // of non-negative floats, whose order is that of their bits
+};
+
+// Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is float where
+// the limit is exact.
+template <class Sum>
+__global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
+                                                                Limit limit, DeviceComparison* result) {
+  __shared__ float a_tile[kSlice][kTile + 1];
+  __shared__ float b_tile[kSlice][kTile];
+  constexpr bool kExact = std::is_same_v<Sum, float>;
+  limit.exact = kExact;  // no news, but now the compiler knows it and leaves half of `judge` out
+  const Group group = groups[blockIdx.y];
+  const int tiles_n = (group.n + kTile - 1) / kTile;
+  const int tiles = (group.m + kTile - 1) / kTile * tiles_n;
+  const int tx = int(threadIdx.x) % 16, ty = int(threadIdx.x) / 16;
+  unsigned long long failures = 0, first = ~0ull, beyond_exact = 0, beyond_2048 = 0;
+  float worst_ratio = 0, worst_factor = 0;
+
+  for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
+    const int row0 = tile / tiles_n * kTile, col0 = tile % tiles_n * kTile;
+    Sum sum[4][4] = {};
+    float size[4][4] = {};  // of |a*b|: feeds a limit that is not exact, so float is enough
+    for (int k0 = 0; k0 < group.k; k0 += kSlice) {
+      for (int i = int(threadIdx.x); i < kSlice * kTile; i += kThreads) {
+        const int r = i / kSlice, ka = i % kSlice;
+        const bool a_in = row0 + r < group.m && k0 + ka < group.k;
+        a_tile[ka][r] =
+            a_in ? decode(matrices.formats.a, load_code(matrices.a, matrices.formats.a,
+                                                        group.a.offset + (row0 + r) * group.a.ld + k0 + ka))
+                 : 0.0f;
+        const bool nk = group.b_layout == BLayout::nk;  // neighbouring threads read neighbours of either
+        const int c = nk ? i / kSlice : i % kTile, kb = nk ? i % kSlice : i / kTile;
+        const bool b_in = col0 + c < group.n && k0 + kb < group.k;
+        b_tile[kb][c] =
+            b_in ? decode(matrices.formats.b, load_code(matrices.b, matrices.formats.b,
+                                                        group.b.offset + (k0 + kb) * group.b_k_step() +
+                                                            (col0 + c) * group.b_n_step()))
+                 : 0.0f;
+      }
+      __syncthreads();
+      for (int kk = 0; kk < kSlice; ++kk) {
+        float a[4], b[4];
+        for (int i = 0; i < 4; ++i) a[i] = a_tile[kk][ty + 16 * i];
+        for (int j = 0; j < 4; ++j) b[j] = b_tile[kk][tx + 16 * j];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+            sum[i][j] = fma(Sum(a[i]), Sum(b[j]), sum[i][j]);
+            if (!kExact) size[i][j] += fabsf(a[i] * b[j]);
+          }
+        }
+      }
+      __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        const int row = row0 + ty + 16 * i, col = col0 + tx + 16 * j;
+        if (row >= group.m || col >= group.n) continue;
+        const int64_t element = group.d.offset + row * group.d.ld + col;
+        const Verdict verdict =
+            judge(load_code(matrices.d, limit.format, element), sum[i][j], size[i][j], limit);
+        if (!verdict.ok) {
+          ++failures;
+          first = min(first, static_cast<unsigned long long>(element));
+        }
+        worst_ratio = fmaxf(worst_ratio, verdict.ratio);
+        worst_factor = fmaxf(worst_factor, verdict.factor);
+        beyond_exact += fabs(double(sum[i][j])) > two_to_the(format_info(limit.format).mantissa_bits + 1);
+        beyond_2048 += fabs(double(sum[i][j])) > 2048;
+      }
+    }
+  }
+  if (failures) {
+    atomicAdd(&result->failures, failures);
+    atomicMin(&result->first, first);
+  }
+  if (beyond_exact) atomicAdd(&result->beyond_exact, beyond_exact);
+  if (beyond_2048) atomicAdd(&result->beyond_2048, beyond_2048);
+  atomicMax(&result->worst_ratio_bits, __float_as_int(worst_ratio));
+  atomicMax(&result->worst_factor_bits, __float_as_int(worst_factor));
+}
+
+}  // namespace
+
+Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& groups, const Limit& limit,
+                          cudaStream_t stream) {
+  Comparison comparison;
+  int64_t most_tiles = 0;
+  for (const Group& group : groups) {
+    comparison.checked += int64_t(group.m) * group.n;
+    most_tiles =
+        std::max(most_tiles, int64_t((group.m + kTile - 1) / kTile) * ((group.n + kTile - 1) / kTile));
+  }
+  if (comparison.checked == 0) return comparison;
+  Group* device_groups = nullptr;
+  DeviceComparison* device_result = nullptr;
+  DeviceComparison result = {0, ~0ull, 0, 0, 0, 0};
+  GG_CHECK(cudaMallocAsync(&device_groups, groups.size() * sizeof(Group), stream));
+  GG_CHECK(cudaMallocAsync(&device_result, sizeof result, stream));
+  GG_CHECK(cudaMemcpyAsync(device_groups, groups.data(), groups.size() * sizeof(Group), cudaMemcpyDefault,
+                           stream));
+  GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
+  const dim3 grid(unsigned(std::min<int64_t>(most_tiles, 1 << 20)), unsigned(groups.size()));
+  const auto kernel = limit.exact ? reference_kernel<float> : reference_kernel<double>;
+  kernel<<<grid, kThreads, 0, stream>>>(matrices, device_groups, limit, device_result);
+  GG_CHECK(cudaGetLastError());
+  GG_CHECK(cudaMemcpyAsync(&result, device_result, sizeof result, cudaMemcpyDefault, stream));
+  GG_CHECK(cudaFreeAsync(device_groups, stream));
+  GG_CHECK(cudaFreeAsync(device_result, stream));
+  GG_CHECK(cudaStreamSynchronize(stream));
+  comparison.failures = int64_t(result.failures);
+  comparison.first = result.failures ? int64_t(result.first) : -1;
+  comparison.beyond_exact = int64_t(result.beyond_exact);
+  comparison.beyond_2048 = int64_t(result.beyond_2048);
+  memcpy(&comparison.worst_ratio, &result.worst_ratio_bits, sizeof(float));
+  memcpy(&comparison.worst_factor, &result.worst_factor_bits, sizeof(float));
+  return comparison;
+}
+
+}  // namespace gg

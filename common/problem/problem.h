@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// One grouped GEMM problem: D_g[M_g,N_g] = A_g[M_g,K_g] * B_g[K_g,N_g] for every group g. `Shape` is what a
+// reader types, `Layout` says where each group's matrices lie in the buffers, `Problem` is what a chapter's
+// launch sees.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/formats.h"
+#include "common/types.cuh"
+
+namespace gg {
+
+struct Shape {
+  std::vector<int> m;      // rows of each group
+  std::vector<int> n;      // one for all groups, or one per group
+  std::vector<int> k;      // likewise
+  std::string set{};       // the shape set it comes from, for tables and CSV
+  bool shared_b = false;   // one B for all groups
+  bool own_sizes = false;  // matrices of each group's own, by pointer and size arrays
+
+  int groups() const { return int(m.size()); }
+  int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
+  int k_of(int group) const { return k[k.size() == 1 ? 0 : size_t(group)]; }
+  int64_t m_total() const;
+  int m_max() const;
+  double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
+  std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
+};
+
+// Does a chapter take groups of their own M, N and K, in matrices of their own: in every problem, or where
+// --n or --k lists one number per group or --in holds a_00000.npy, and else packed rows?
+enum class OwnSizes { never, always, when_listed };
+
+enum class BLayout { kn, nk };  // [G,K,N], N contiguous, or [G,N,K], K contiguous
+const char* layout_name(BLayout layout);
+
+struct Region {  // a matrix inside a buffer, in elements
+  int64_t offset = 0;
+  int rows = 0, cols = 0;
+  int64_t ld = 0;
+};
+
+struct Group {
+  int m = 0, n = 0, k = 0;
+  Region a, b, d;  // [m,k], [k,n] or [n,k], [m,n]
+  BLayout b_layout = BLayout::kn;
+
+  // From an element of B to that of the next k, and of the next column of D.
+  GG_HD int64_t b_k_step() const { return b_layout == BLayout::kn ? b.ld : 1; }
+  GG_HD int64_t b_n_step() const { return b_layout == BLayout::kn ? 1 : b.ld; }
+};
+
+// Guard rows before and after every output, and rows of A that no group owns: what is there must not matter.
+constexpr int kGuardRows = 128;
+
+struct Layout {
+  std::vector<Group> groups;
+  int64_t a_elems = 0, b_elems = 0, d_elems = 0;  // whole buffers, guards included
+  int64_t a_start = 0, d_start = 0;               // first element of packed A and D
+  int64_t b_group_stride = 0;                     // 0: one B for all groups
+  std::vector<int64_t> offsets;                   // [G+1]
+
+  std::vector<Region> a_regions() const;
+  std::vector<Region> b_regions() const;
+  std::vector<Region> d_regions() const;
+};
+
+// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without G if
+// shared.
+Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
+// Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
+Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
+
+struct Formats {  // formats of a problem, known when run
+  Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
+  bool operator==(const Formats&) const = default;
+  std::string name() const;  // "bf16", or "bf16,f16" where A and B differ
+};
+
+// What a launch may read. All pointers but host_offsets are in the memory of the machine that runs it.
+class Problem {
+ public:
+  template <class T>
+  const T* a() const {
+    return static_cast<const T*>(a_);
+  }
+  template <class T>
+  const T* b() const {
+    return static_cast<const T*>(b_);
+  }
+  template <class T>
+  T* d() const {
+    return static_cast<T*>(d_);
+  }
+  template <class Offset>
+  const Offset* offsets() const {
+    return static_cast<const Offset*>(offsets_);
+  }
+  // Calls f with the offsets as const int32_t* or const int64_t*, whichever the reader asked for.
+  template <class F>
+  void with_offsets(F f) const {
+    if (wide_offsets_) {
+      f(offsets<int64_t>());
+    } else {
+      f(offsets<int32_t>());
+    }
+  }
+  const int32_t* host_offsets() const { return host_offsets_; }
+  int groups() const { return groups_; }
+  // Rows of packed A in memory: the last offset or more.
+  int64_t rows() const { return (layout_->a_elems - layout_->a_start) / k_; }
+  int n() const { return n_; }
+  int k() const { return k_; }
+  int64_t b_group_stride() const { return b_group_stride_; }
+  BLayout b_layout() const { return b_layout_; }
+  Tile tile() const { return tile_; }
+  int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
+  // Did the reader switch this idea off? The chapter lists it among its ideas.
+  bool is_off(const char* idea) const;
+  Problem with_ideas(const std::map<std::string, bool>& off) const;  // instead; lives no longer than `off`
+  int blocks() const { return blocks_; }
+
+  // Groups of their own sizes: arrays in the machine's memory, one entry (of three integers) per group.
+  bool own_sizes() const { return own_sizes_; }
+  template <class T>
+  const T* const* a_ptrs() const {
+    return reinterpret_cast<const T* const*>(a_ptrs_);
+  }
+  template <class T>
+  const T* const* b_ptrs() const {
+    return reinterpret_cast<const T* const*>(b_ptrs_);
+  }
+  template <class T>
+  T* const* d_ptrs() const {
+    return reinterpret_cast<T* const*>(d_ptrs_);
+  }
+  const int* sizes() const { return sizes_; }                // [G,3]: M, N, K
+  const int* leading_dims() const { return leading_dims_; }  // [G,3]: lda, ldb, ldc
+
+  const Formats& formats() const { return formats_; }
+  const Layout& layout() const { return *layout_; }
+
+ private:
+  friend class Buffers;  // buffers.h fills these in
+  const void *a_ = nullptr, *b_ = nullptr, *offsets_ = nullptr;
+  void* d_ = nullptr;
+  const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
+  const int *sizes_ = nullptr, *leading_dims_ = nullptr;
+  const int32_t* host_offsets_ = nullptr;
+  const Layout* layout_ = nullptr;
+  const std::map<std::string, bool>* ideas_off_ = nullptr;
+  int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0, tile_k_ = 0;
+  int64_t b_group_stride_ = 0;
+  bool wide_offsets_ = false, own_sizes_ = false;
+  BLayout b_layout_ = BLayout::kn;
+  Tile tile_;
+  Formats formats_;
+};
+
+using Launch = std::function<void(const Problem&, cudaStream_t)>;
+
+}  // namespace gg

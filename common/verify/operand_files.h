@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// Problems in folders of .npy files, one a tensor: read with --in, written with --out.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/machine/buffers.h"
+#include "common/run/options.h"
+
+namespace gg {
+
+struct GivenOperands {
+  Shape shape;
+  std::vector<std::vector<char>> a, b;  // one matrix per group, dense; b has one only if it is shared
+  int64_t rows_of_a = 0;                // may exceed the last offset
+  bool wide_offsets = false;
+
+  void fill(Machine& machine, const Buffers& buffers, int unowned) const;
+};
+
+// Throws gg::Error (bad input) with one sentence that names the file and what is wrong.
+std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
+                                             const Chapter& chapter, bool shared_b);
+
+// One launch over an output of 0xFF bytes, on random data or on what was given; then every tensor goes to
+// `dir`.
+void write_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
+                   const GivenOperands* given, uint64_t seed, const std::string& dir);
+
+void require_directory(const std::string& dir);
+
+}  // namespace gg

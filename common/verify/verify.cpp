@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MIT
+//
+// The trials, in order: whole numbers (exact), random data (bounded), the same again over another fill (same
+// bits), other offsets over the previous output (no stale state, replayed from a graph), and NaN in the
+// neighbours.
+
+#include "common/verify/verify.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "common/verify/operand_files.h"
+
+namespace gg {
+namespace {
+
+constexpr int64_t kCpuProducts = int64_t(1) << 28;  // problems up to this many are judged on the CPU alone
+constexpr int kUnlikeNan = 0x5A;                    // a fill that is an ordinary number in every float format
+
+int64_t products(const std::vector<Group>& groups) {
+  int64_t sum = 0;
+  for (const Group& group : groups) sum += int64_t(group.m) * group.n * group.k;
+  return sum;
+}
+
+std::vector<char> downloaded(Machine& machine, const void* memory, size_t bytes) {
+  std::vector<char> copy(bytes);
+  machine.download(copy.data(), memory, bytes);
+  return copy;
+}
+
+// Two rows of each of three groups of a large problem on the CPU, so that the GPU reference is never the only
+// witness.
+Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
+                         const Limit& limit, uint64_t seed) {
+  constexpr int kSampledGroups = 3, kRowsEach = 2;
+  const Formats& formats = buffers.setup().formats;
+  const std::unique_ptr<Machine> host = host_machine();
+  const auto fetch = [&](char* to, const void* tensor, Format format, int64_t element, int64_t count) {
+    const size_t bytes = size_t(format_info(format).bytes);
+    machine.download(to, static_cast<const char*>(tensor) + size_t(element) * bytes, size_t(count) * bytes);
+  };
+  const auto room = [](Format format, int64_t elems) {
+    return std::make_unique_for_overwrite<char[]>(size_t(elems * format_info(format).bytes));
+  };
+  Comparison all;
+  for (uint64_t i = 0; i < kSampledGroups; ++i) {
+    const Group& group = groups[hash(seed, 5, i) % groups.size()];
+    if (group.m == 0) continue;
+    Group sample = group;
+    sample.m = kRowsEach;
+    sample.a = {0, kRowsEach, group.k, group.k};
+    sample.b.offset = 0;
+    sample.d = {0, kRowsEach, group.n, group.n};
+    const int64_t b_elems = (group.b.rows - 1) * group.b.ld + group.b.cols;
+    const auto a = room(formats.a, int64_t(kRowsEach) * group.k), b = room(formats.b, b_elems),
+               d = room(formats.d, int64_t(kRowsEach) * group.n);
+    fetch(b.get(), buffers.b(), formats.b, group.b.offset, b_elems);
+    int64_t rows[kRowsEach];
+    for (uint64_t r = 0; r < kRowsEach; ++r) {
+      rows[r] = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
+      fetch(a.get() + int64_t(r) * group.k * format_info(formats.a).bytes, buffers.a(), formats.a,
+            group.a.offset + rows[r] * group.a.ld, group.k);
+      fetch(d.get() + int64_t(r) * group.n * format_info(formats.d).bytes, buffers.d(), formats.d,
+            group.d.offset + rows[r] * group.d.ld, group.n);
+    }
+    Comparison part = host->compare({a.get(), b.get(), d.get(), formats}, {sample}, limit);
+    if (part.first >= 0) {
+      part.first = group.d.offset + rows[part.first / group.n] * group.d.ld + part.first % group.n;
+    }
+    all.merge(part);
+  }
+  return all;
+}
+
+Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
+                          const Limit& limit, uint64_t seed) {
+  if (products(groups) <= kCpuProducts) {
+    const std::vector<char> a = downloaded(machine, buffers.a(), buffers.a_bytes()),
+                            b = downloaded(machine, buffers.b(), buffers.b_bytes()),
+                            d = downloaded(machine, buffers.d(), buffers.d_bytes());
+    return host_machine()->compare({a.data(), b.data(), d.data(), buffers.setup().formats}, groups, limit);
+  }
+  Comparison all = machine.compare(buffers.matrices(), groups, limit);
+  const Comparison sampled = sample_on_cpu(machine, buffers, groups, limit, seed);
+  all.failures += sampled.failures;  // elements both witnesses reject count twice, which only a failure shows
+  if (sampled.first >= 0 && (all.first < 0 || sampled.first < all.first)) all.first = sampled.first;
+  return all;
+}
+
+class Trials {
+ public:
+  Trials(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
+         const CheckOptions& options, const GivenOperands* given = nullptr)
+      : machine_(machine),
+        given_(given),
+        launch_(launch),
+        shape_(shape),
+        options_(options),
+        replay_(setup.equal_groups ? shape : other_offsets(shape, setup.m_multiple)),
+        buffers_(machine, setup, shape, &replay_),
+        before_(allocate("a copy of D")),
+        after_(allocate("a second copy of D")),
+        scratch_(allocate("a third copy of D")) {}
+
+  CheckResult run_given() {
+    Limit limit = random_limit(buffers_.setup());
+    limit.nan_allowed = true;
+    const auto launch = [this] { launch_once(); };
+    CheckResult result;
+    fill({}, 0xFF);
+    for (int pattern : {0xFF, kUnlikeNan}) {
+      if (result.failure) break;
+      result.failure = trial("operands from files", launch, limit, pattern, {});
+      if (pattern == 0xFF) machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
+      result.worst_ratio = last_.worst_ratio;
+      result.worst_factor = last_.worst_factor;
+    }
+    if (!result.failure) result.failure = same_bits_as_after();
+    return result;
+  }
+
+  CheckResult run() {
+    const int k = *std::max_element(shape_.k.begin(), shape_.k.end());
+    Fill integers{Fill::Kind::integers, integer_range(k), options_.seed * 4 + 1, 0};
+    const Fill normal{Fill::Kind::normal, 0, options_.seed * 4 + 2, 0};
+    const Limit exact{buffers_.setup().formats.d, true, 0, false};
+    CheckResult result;
+    const auto failed = [&](std::optional<Failure> failure) {
+      result.failure = std::move(failure);
+      return result.failure.has_value();
+    };
+
+    std::function<void()> launch = [this] { launch_once(); };
+    buffers_.fill_operands(integers);
+    if (failed(trial("whole numbers", launch, exact, 0xFF, integers))) return result;
+    if (failed(numbers_were_large_enough(k))) return result;
+    if (options_.graph_replay)
+      launch = machine_.captured([this](cudaStream_t s) { launch_(buffers_.problem(), s); });
+
+    buffers_.fill_operands(normal);
+    const Limit bounded = random_limit(buffers_.setup());
+    if (failed(trial("random data", launch, bounded, 0xFF, normal))) return result;
+    result.worst_ratio = last_.worst_ratio;
+    result.worst_factor = last_.worst_factor;
+    machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
+    if (failed(launch_over("random data again, over another fill", launch, kUnlikeNan))) return result;
+    if (differing_byte(after_.get()) >= 0) {  // the same bits would be right again, without a reference
+      if (failed(compared(launch, bounded, normal))) return result;
+      if (failed(same_bits_as_after())) return result;
+    }
+
+    integers.seed = options_.seed * 4 + 3;
+    buffers_.set_shape(replay_);
+    buffers_.fill_operands(integers);
+    const std::string name =
+        format("%sother %s, over the previous output", options_.graph_replay ? "graph replay with " : "",
+               buffers_.setup().equal_groups ? "data" : "offsets");
+    if (failed(trial(name.c_str(), launch, exact, std::nullopt, integers))) return result;
+
+    if (options_.neighbours && shape_.groups() > 1 && !shape_.shared_b) {
+      buffers_.set_shape(shape_);
+      for (int parity = 0; parity < 2; ++parity) {
+        nan_groups_.assign(size_t(shape_.groups()), false);
+        for (size_t g = 0; g < nan_groups_.size(); ++g) nan_groups_[g] = int(g % 2) == parity;
+        buffers_.fill_operands(integers, nan_groups_);
+        if (failed(trial("NaN in the neighbouring groups' operands", launch, exact, 0xFF, integers)))
+          return result;
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::shared_ptr<void> allocate(const char* what) {
+    return {machine_.allocate(buffers_.d_bytes(), what), [this](void* memory) { machine_.release(memory); }};
+  }
+
+  void fill(const Fill& data, int unowned) {
+    if (given_) {
+      given_->fill(machine_, buffers_, unowned);
+    } else {
+      buffers_.fill_operands(data, nan_groups_, unowned);
+    }
+  }
+
+  void launch_once() {
+    machine_.run([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
+  }
+
+  // The groups this trial compares: those whose own operands are numbers.
+  std::vector<Group> compared_groups() const {
+    std::vector<Group> groups;
+    for (size_t g = 0; g < buffers_.layout().groups.size(); ++g) {
+      if (nan_groups_.empty() || !nan_groups_[g]) groups.push_back(buffers_.layout().groups[g]);
+    }
+    return groups;
+  }
+
+  // A launch over D filled with a byte, or as it is; fails if it wrote what no group owns.
+  std::optional<Failure> launch_over(const char* name, const std::function<void()>& launch,
+                                     std::optional<int> fill) {
+    name_ = name;
+    if (fill) machine_.fill_bytes(buffers_.d(), *fill, buffers_.d_bytes());
+    machine_.copy(before_.get(), buffers_.d(), buffers_.d_bytes());
+    launch();
+    return written_outside();
+  }
+
+  std::optional<Failure> trial(const char* name, const std::function<void()>& launch, const Limit& limit,
+                               std::optional<int> fill, const Fill& data) {
+    if (const std::optional<Failure> outside = launch_over(name, launch, fill)) return outside;
+    return compared(launch, limit, data);
+  }
+  std::optional<Failure> compared(const std::function<void()>& launch, const Limit& limit, const Fill& data) {
+    last_ = compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed);
+    if (last_.failures == 0) return std::nullopt;
+    return explain(launch, limit, data);
+  }
+
+  Failure failure(Symptom symptom, const std::string& text) const {
+    return {symptom, format("%s, %s: %s", shape_.describe().c_str(), name_, text.c_str())};
+  }
+
+  // What no group owns must be what it was: put the owned elements of D into the copy made before, then
+  // compare.
+  std::optional<Failure> written_outside() {
+    const int bytes = format_info(buffers_.setup().formats.d).bytes;
+    machine_.copy(scratch_.get(), before_.get(), buffers_.d_bytes());
+    machine_.copy_regions(scratch_.get(), buffers_.d(), bytes, buffers_.layout().d_regions());
+    const int64_t byte = machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
+    if (byte < 0) return std::nullopt;
+    const int64_t element = byte / bytes;
+    // Name the place by the nearest group that owns something before it.
+    const Group* nearest = nullptr;
+    int index = 0;
+    for (size_t g = 0; g < buffers_.layout().groups.size(); ++g) {
+      const Group& group = buffers_.layout().groups[g];
+      if (group.m > 0 && (!nearest || group.d.offset <= element)) {
+        nearest = &group;
+        index = int(g);
+      }
+    }
+    if (!nearest)
+      return failure(Symptom::out_of_bounds, "an element of D was written though every group is empty");
+    const int64_t distance = element - nearest->d.offset;
+    const int64_t row =
+        distance >= 0 ? distance / nearest->d.ld : -((-distance + nearest->d.ld - 1) / nearest->d.ld);
+    return failure(
+        Symptom::out_of_bounds,
+        format("a write outside every group's output: row %lld, column %lld as seen from group %d, which has "
+               "%d rows and %d columns; the first such element",
+               static_cast<long long>(row), static_cast<long long>(distance - row * nearest->d.ld), index,
+               nearest->m, nearest->n));
+  }
+
+  // Sums that stay small would not tell rounding from truncation, nor fp32 from half.
+  std::optional<Failure> numbers_were_large_enough(int k) {
+    constexpr int kEnoughOutputs = 4096;
+    const Format out = buffers_.setup().formats.d;
+    if (k < 128 || last_.checked < kEnoughOutputs) return std::nullopt;
+    const bool narrow = format_info(out).bytes == 2;
+    if (last_.beyond_2048 > 0 && (last_.beyond_exact > 0 || !narrow)) return std::nullopt;
+    return failure(Symptom::unknown,
+                   format("the harness's own data are too tame: of %lld sums %lld exceed 2048 and %lld "
+                          "exceed what %s counts exactly",
+                          static_cast<long long>(last_.checked), static_cast<long long>(last_.beyond_2048),
+                          static_cast<long long>(last_.beyond_exact), format_info(out).name));
+  }
+
+  std::optional<Failure> same_bits_as_after() {
+    const int64_t byte = differing_byte(after_.get());
+    if (byte < 0) return std::nullopt;
+    return nondeterministic(byte);
+  }
+  // Where the owned elements of D differ from those of another launch's D.
+  int64_t differing_byte(const void* other) {
+    const int bytes = format_info(buffers_.setup().formats.d).bytes;
+    machine_.copy(scratch_.get(), buffers_.d(), buffers_.d_bytes());
+    machine_.copy_regions(scratch_.get(), other, bytes, buffers_.layout().d_regions());
+    return machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
+  }
+  Failure nondeterministic(int64_t byte) const {
+    const Place place = place_of(buffers_.layout(), byte / format_info(buffers_.setup().formats.d).bytes);
+    return failure(
+        Symptom::nondeterministic,
+        format(
+            "two launches on the same data differ, first at group %d row %d column %d: looks like a race or "
+            "a sum whose order changes",
+            place.group, place.row, place.col));
+  }
+
+  Failure explain(const std::function<void()>& launch, const Limit& limit, const Fill& data);
+
+  uint32_t element_of(const void* tensor, int64_t element) {
+    const Format out = buffers_.setup().formats.d;
+    const size_t bytes = size_t(format_info(out).bytes);
+    uint32_t code = 0;
+    machine_.download(&code, static_cast<const char*>(tensor) + size_t(element) * bytes, bytes);
+    return code;
+  }
+
+  Machine& machine_;
+  const GivenOperands* given_;
+  const Launch& launch_;
+  const Shape& shape_;
+  const CheckOptions& options_;
+  Shape replay_;
+  Buffers buffers_;
+  std::shared_ptr<void> before_, after_,
+      scratch_;  // D before the launch, of another launch, and working space
+  std::vector<bool> nan_groups_;
+  const char* name_ = "";
+  Comparison last_;
+};
+
+// Elements that a CPU comparison rejects: up to `most` per group, spread over its rows. Large groups show
+// their first rows from the first failure on.
+std::vector<int64_t> failing_elements(const HostCopy& copy, const Formats& formats,
+                                      const std::vector<Group>& groups, const Limit& limit, int64_t first) {
+  constexpr int kMost = 64;
+  std::vector<int64_t> failing;
+  for (const Group& group : groups) {
+    if (group.m == 0) continue;
+    int first_row = 0, rows = group.m;
+    if (int64_t(group.m) * group.n * group.k > kCpuProducts) {
+      const int64_t inside = first - group.d.offset;
+      first_row = inside >= 0 && inside < group.m * group.d.ld ? int(inside / group.d.ld) : 0;
+      rows = std::min(8, group.m - first_row);
+    }
+    std::vector<double> reference(size_t(rows) * size_t(group.n)), magnitude(reference.size());
+    reference_rows(copy.matrices(formats), group, first_row, first_row + rows, reference.data(),
+                   magnitude.data());
+    std::vector<int64_t> here;
+    for (size_t i = 0; i < reference.size(); ++i) {
+      const int64_t element =
+          group.d.offset + (first_row + int64_t(i) / group.n) * group.d.ld + int64_t(i) % group.n;
+      const uint32_t code = load_code(copy.d.data(), limit.format, element);
+      if (!judge(code, reference[i], magnitude[i], limit).ok) here.push_back(element);
+    }
+    const size_t stride = here.size() / kMost + 1;
+    for (size_t i = 0; i < here.size(); i += stride) failing.push_back(here[i]);
+  }
+  return failing;
+}
+
+Failure Trials::explain(const std::function<void()>& launch, const Limit& limit, const Fill& data) {
+  const Comparison seen = last_;
+  const std::string count = format("%lld of %lld elements are wrong; ", static_cast<long long>(seen.failures),
+                                   static_cast<long long>(seen.checked));
+  const Place place = place_of(buffers_.layout(), seen.first);
+  const std::string where =
+      count + format("the first: group %d row %d column %d, ", place.group, place.row, place.col);
+  const Format out = limit.format;
+  const uint32_t got = element_of(buffers_.d(), seen.first), before = element_of(before_.get(), seen.first);
+
+  HostCopy copy{downloaded(machine_, buffers_.a(), buffers_.a_bytes()),
+                downloaded(machine_, buffers_.b(), buffers_.b_bytes()),
+                downloaded(machine_, buffers_.d(), buffers_.d_bytes()),
+                downloaded(machine_, before_.get(), buffers_.d_bytes())};
+
+  // The same launch once more over another fill: does the element follow the fill, or the dice?
+  const auto relaunch = [&](int fill) {
+    machine_.fill_bytes(buffers_.d(), fill, buffers_.d_bytes());
+    launch();
+    return element_of(buffers_.d(), seen.first);
+  };
+  if (got == before) {
+    const uint32_t mask = format_info(out).bytes == 2 ? 0xFFFFu : 0xFFFFFFFFu;
+    const bool follows = relaunch(0xFF) == mask && relaunch(kUnlikeNan) == (0x5A5A5A5Au & mask);
+    if (follows) return failure(Symptom::unwritten, where + "was never written");
+    if (before != mask)
+      return failure(Symptom::stale, where + "still holds what the buffer held before the launch");
+  }
+  relaunch(0xFF);
+  machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
+  relaunch(0xFF);
+  if (const int64_t byte = differing_byte(after_.get()); byte >= 0) return nondeterministic(byte);
+
+  if (is_nan(out, got)) {
+    if (!nan_groups_.empty()) {
+      buffers_.fill_operands(data);
+      relaunch(0xFF);
+      if (compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed).failures == 0) {
+        return failure(Symptom::neighbour_read,
+                       where + "is NaN only while the neighbouring groups hold NaN: their operands are read");
+      }
+    }
+    fill(data, 0);  // zeros in place of NaN where no group owns anything
+    relaunch(0xFF);
+    if (compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed).failures == 0) {
+      return failure(Symptom::padding_read,
+                     where +
+                         "is NaN only while elements that no group owns are NaN: rows of A "
+                         "past the last offset, or B past its end, are read");
+    }
+    return failure(Symptom::nan, where + "is NaN");
+  }
+  Failure values =
+      explain_values(copy, buffers_.setup(), buffers_.layout(), limit,
+                     failing_elements(copy, buffers_.setup().formats, compared_groups(), limit, seen.first));
+  return failure(values.symptom, count + values.sentence);
+}
+
+}  // namespace
+
+int integer_range(int k) {
+  int range = 16;
+  for (int64_t limit = 8192; k > limit && range > 1; limit *= 4) range /= 2;
+  return range;
+}
+
+Shape other_offsets(const Shape& shape, int step) {
+  Shape other = shape;
+  std::rotate(other.m.begin(), other.m.begin() + (other.m.empty() ? 0 : 1), other.m.end());
+  if (other.m != shape.m) return other;
+  // Equal groups, or one: the first gives up a step of rows, to its neighbour if it has one.
+  if (!other.m.empty() && other.m[0] >= step) {
+    other.m[0] -= step;
+    if (other.m.size() > 1) other.m[1] += step;
+  }
+  return other;
+}
+
+// What sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21) as worst_factor over
+// all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and 02, f32, `skewed`), mma.sync in
+// steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed` and `huge`; a 16-bit output shows only
+// what turns its rounding), tf32 in steps of 8 2^-19.1 (05b, bf16 with f16, f32 output, `prefill`). Each step
+// of a tensor core cuts the running sum toward zero, so the error is a drift: half an ulp of the sum times K
+// / step. With sums up to 5.5 sqrt(K) and sum |a*b| = 0.64 K that is 0.18 sqrt(K) 2^-23 for steps of 16,
+// which is 2^-19.1 at K=7168, and twice that for steps of 8: operands of two types, which go through tf32.
+Limit random_limit(const Setup& setup) {
+  const double steps_of_8 = setup.formats.a == setup.formats.b ? 1 : 2;
+  return {setup.formats.d, false, steps_of_8 * format_info(setup.formats.d).sum_factor, false};
+}
+
+Comparison check_output(Machine& machine, const Buffers& buffers, const Limit& limit, uint64_t seed) {
+  return compare_groups(machine, buffers, buffers.layout().groups, limit, seed);
+}
+
+bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
+                          const std::function<void()>& run) {
+  machine.fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
+  run();
+  return check_output(machine, buffers, random_limit(buffers.setup()), seed).failures == 0;
+}
+
+Place place_of(const Layout& layout, int64_t element) {
+  for (size_t g = 0; g < layout.groups.size(); ++g) {
+    const Region& d = layout.groups[g].d;
+    const int64_t inside = element - d.offset;
+    if (inside >= 0 && inside < d.rows * d.ld && inside % d.ld < d.cols) {
+      return {int(g), int(inside / d.ld), int(inside % d.ld)};
+    }
+  }
+  return {};
+}
+
+CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
+                        const GivenOperands& given) {
+  return Trials(machine, setup, launch, given.shape, {}, &given).run_given();
+}
+
+CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
+                          const CheckOptions& options) {
+  return Trials(machine, setup, launch, shape, options).run();
+}
+
+}  // namespace gg
