@@ -1,70 +1,97 @@
 // SPDX-License-Identifier: MIT
 //
-// Where the operands of wgmma lie in shared memory. PTX ISA: "Asynchronous warpgroup level matrix shared
-// memory layout", "Matrix descriptor format", "Strides". Everything moves in units of 16 bytes: eight 16-bit
-// elements, say.
+// What wgmma.cpp, wgmma_checks.cpp and wgmma_sums.cpp share: a decoded wgmma.mma_async, and what a warpgroup
+// has under way.
 
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "common/emu/isa/arithmetic.h"
+#include "common/emu/isa/footprint.h"
+#include "common/emu/isa/operand_layout.h"
+#include "common/emu/state/access.h"
 
 namespace gg::emu {
 
-constexpr int kUnitBytes = 16;
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpRows = 16;  // rows of A and D that one warp has
 
-// Of A, `lines` are rows; of B, columns. One instruction takes 32 bytes of k from each line.
-struct OperandShape {
-  int lines = 0, k = 0, bytes = 2;  // of an element
-  bool line_major = false;          // neighbours in memory are lines (MN-major), not k; 16-bit elements only
-  int per_unit() const { return kUnitBytes / bytes; }
+struct WgmmaForm {  // one decoded wgmma.mma_async
+  int n = 0, k = 0;
+  Narrow a, b;
+  Cut cut;
+  bool a_in_registers = false, negate_a = false, negate_b = false;
+  OperandShape a_shape, b_shape;
+  std::vector<uint32_t> d_slots, a_slots;
+  std::vector<int32_t> d_registers, a_registers;  // indices, ascending
+  std::vector<int32_t> others;                    // of descriptors and scale-d
 };
 
-class OperandLayout {
- public:
-  // The fields of a descriptor. `problem` says what is wrong with it for this operand; empty: nothing.
-  OperandLayout(uint64_t descriptor, const OperandShape& shape);
-  const std::string& problem() const { return problem_; }
+inline const WgmmaForm& form_of(const Instr& in) { return *static_cast<const WgmmaForm*>(in.extra); }
 
-  // The shared address of the unit that starts at an element.
-  uint32_t unit(int line, int k) const {
-    const uint32_t l = uint32_t(line), byte = uint32_t(k * shape_.bytes), row = uint32_t(k);
-    uint32_t at = start_;
-    if (!shape_.line_major && span_) {
-      at += l / 8 * stride_ + l % 8 * span_ + byte;
-    } else if (!shape_.line_major) {
-      at += l / 8 * stride_ + l % 8 * kUnitBytes + byte / kUnitBytes * leading_;
-    } else if (span_) {
-      const uint32_t line_byte = l * 2, mask = span_ - 1;
-      at += (line_byte & ~mask) / span_ * leading_ + row / 8 * stride_ + row % 8 * span_ + (line_byte & mask);
-    } else {
-      at += l / 8 * stride_ + row / 8 * leading_ + row % 8 * kUnitBytes;
-    }
-    // The unit's place in its span is mixed with the number of the 128-byte line: the pattern repeats every 8
-    // spans.
-    return at ^ (((at >> 7) - base_offset_) & places_) * kUnitBytes;
-  }
+struct WgmmaOperation {
+  const Instr* instr = nullptr;
+  uint64_t a = 0, b = 0;  // descriptors
+  bool accumulates = false;
 
-  // All units of the lines [first, first + count): use(address, line, k of its first element).
-  template <class Use>
-  void units(int first, int count, Use use) const {
-    const int line_step = shape_.line_major ? shape_.per_unit() : 1,
-              k_step = shape_.line_major ? 1 : shape_.per_unit();
-    for (int line = first; line < first + count; line += line_step) {
-      for (int k = 0; k < shape_.k; k += k_step) use(unit(line, k), line, k);
-    }
-  }
-
- private:
-  void check(uint64_t descriptor);
-
-  OperandShape shape_;
-  uint32_t start_ = 0;
-  uint32_t leading_ = 0, stride_ = 0;  // "leading dimension byte offset", "stride dimension byte offset"
-  uint32_t base_offset_ = 0;
-  uint32_t span_ = 0;    // bytes within which units trade places: 32, 64 or 128; 0 without swizzling
-  uint32_t places_ = 0;  // units of a span, less one
-  std::string problem_;
+  bool operator==(const WgmmaOperation& other) const = default;
 };
+
+struct WgmmaGroup {  // between two commits
+  std::vector<WgmmaOperation> operations[kWarpgroupWarps];
+  std::vector<uint64_t> units;    // of shared memory that they read, a bit each
+  const Instr* reader = nullptr;  // one of them
+  std::vector<SharedMemory::Handle> windows;
+  Clock clock;  // of the warps that have committed it
+};
+
+// Of a warpgroup; its four warps share it.
+struct WgmmaState {
+  struct Of {
+    Warp* warp = nullptr;
+    uint64_t commits = 0;   // groups it has committed
+    uint64_t released = 0;  // groups it has waited for
+    size_t waits = 0;       // wait_group instructions it has come to
+    bool waiting = false;
+    bool fenced = false;  // a wgmma.fence since its last commit
+  };
+  Of of[kWarpgroupWarps];
+  std::deque<WgmmaGroup> groups;  // the first is number `first`
+  uint64_t first = 0, done = 0;   // `done` groups have their sums
+  std::vector<uint64_t> commits_at_wait;
+  Footprints footprints;
+
+  WgmmaGroup& group(uint64_t number) {
+    while (number - first >= groups.size()) groups.emplace_back();
+    return groups[size_t(number - first)];
+  }
+  uint64_t committed_by_all() const {
+    uint64_t least = of[0].commits;
+    for (const Of& each : of) least = std::min(least, each.commits);
+    return least;
+  }
+};
+
+// Which of the four warps it is.
+inline int part_of(const Warp& w) { return w.index % kWarpgroupWarps; }
+
+// wgmma_checks.cpp: what must be true when an operation is issued.
+// Faults if a lane has not written the register.
+void require_written(Warp& w, const Instr& in, int32_t index, const char* cause);
+
+// Registers that are not under way: ordinary instructions may have touched them, so a fence must have
+// followed. PTX is what a compiler made of a program, and it moves the initialisation of registers, so a
+// fence anywhere since the last commit is taken for it. It is a proxy fault as the fence is to registers what
+// fence.proxy.async is to shared memory.
+void check_registers(Warp& w, WgmmaState& state, const Instr& in, bool accumulates);
+// Each warp answers for its rows of A and for all of B: written, and handed on to the asynchronous proxy.
+// What the whole warpgroup reads goes to the group, once.
+void check_operands(Warp& w, WgmmaState& state, WgmmaGroup& group, const WgmmaOperation& operation);
+
+// wgmma_sums.cpp: D = A * B + D, or A * B, for `parts` of the four warps from `first_part` on.
+void multiply(WgmmaState& state, const WgmmaOperation& operation, int first_part, int parts);
 
 }  // namespace gg::emu
