@@ -39,11 +39,6 @@ Issuer issue(Warp& w, const Instr& in, int lane) {
   return issuer;
 }
 
-uint64_t random_number(Cluster& c) {  // a linear congruential step, its upper bits
-  c.random = c.random * 6364136223846793005ull + 1442695040888963407ull;
-  return c.random >> 33;
-}
-
 void later(Warp& w, std::function<void()> complete) {
   constexpr uint64_t kSoon = 1, kSome = 16, kLate = 64, kVeryLate = 400;  // rounds
   Cluster& c = *w.block->cluster;
@@ -51,7 +46,7 @@ void later(Warp& w, std::function<void()> complete) {
   uint64_t wait = order.seed % 2 == 0 ? kLate : kSoon;
   if (order.skew) {
     const uint64_t most[] = {kSoon, kSome, kLate, kVeryLate};
-    wait = 1 + random_number(c) % most[random_number(c) % 4];
+    wait = 1 + c.delays.below(most[c.delays.below(4)]);
   }
   c.effects.push_back({std::move(complete), c.round + wait});
 }

@@ -45,7 +45,6 @@ Issuer issue(Warp& warp, const Instr& instr, int lane);
 // Runs `complete` some rounds of the scheduler later. Fair order: an even seed makes it late, so that what
 // does not wait for it goes wrong; an odd one at once. Skewed: as it comes.
 void later(Warp& warp, std::function<void()> complete);
-uint64_t random_number(Cluster& cluster);
 
 // Whether the operation comes too late for a block. Its own block: a fault, which may be allowed, and then
 // the operation changes nothing that anybody sees. Another block of the cluster: hardware stops.

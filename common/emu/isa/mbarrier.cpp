@@ -352,7 +352,7 @@ Next wait(Warp& w, const Instr& in, Mask m) {
   const Asked a = ask(w, in, m, all);
   Cluster& c = *w.block->cluster;
   const bool sleeps =
-      in.variant & kTry && !a.ended && !a.given_up && !(c.grid->order.skew && random_number(c) % 16 == 0);
+      in.variant & kTry && !a.ended && !a.given_up && !(c.grid->order.skew && c.delays.below(16) == 0);
   if (sleeps) {
     suspend(w, m, a, all);
     return Next::retry;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of the scheduler share. A warp is a list of fragments, lanes at the same place; warps take
+// turns of a few instructions; clusters are handed to threads in order.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "common/emu/state/machine.h"
+
+namespace gg::emu {
+
+constexpr int kTurn = 32;  // instructions of a warp's turn in the fair order
+// Steps of a warp before another of its fragments goes first, so that none waits for ever.
+constexpr uint32_t kFragmentTurn = 512;
+
+// start.cpp: a cluster of the grid with all its blocks and warps, before its first instruction. `index`
+// counts clusters, x fastest.
+std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index);
+
+// step.cpp
+// The counts that this thread's instructions go to, one for each instruction of the code.
+void count_into(InstrCounts* counts);
+// The fragment to run: the lowest place first, every kFragmentTurn steps another. Null: none can.
+Fragment* choose(Warp& warp);
+// Up to `turn` instructions of a warp; how many it did.
+int run_warp(Warp& warp, const Code& code, int turn);
+// "lane 3 waits", "lanes 0-15 wait"
+std::string lanes_do(Mask lanes, const std::string& verb);
+
+// deadlock.cpp: faults with what every warp of the cluster does. `what` says who can't go on.
+[[noreturn]] void deadlock(const Cluster& cluster, const Code& code, const std::string& what);
+
+// turns.cpp: lets the warps of a cluster take turns until all have ended, until only a change by another
+// cluster could help (stuck), or until nothing has changed for long (spinning).
+enum class Progress { done, spinning, stuck };
+Progress run_cluster(Cluster& cluster, const Code& code);
+
+}  // namespace gg::emu

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+//
+// One step of a warp. Of the fragments that can run, the one with the lowest place goes first, and fragments
+// that meet become one, so that lanes come together again behind branches.
+
+#include <algorithm>
+
+#include "common/emu/schedule/schedule.h"
+
+namespace gg::emu {
+namespace {
+
+thread_local InstrCounts* current_counts = nullptr;
+
+Mask predicate_mask(Warp& w, uint32_t slot) {
+  const uint8_t* p = w.at<uint8_t>(slot);
+  Mask mask = 0;
+  for (int l = 0; l < kLanes; ++l) mask |= Mask(p[l] & 1) << l;
+  return mask;
+}
+void merge(Warp& w) {
+  auto& f = w.fragments;
+  for (size_t i = 0; i < f.size(); ++i) {
+    if (f[i].ready) continue;
+    for (size_t j = i + 1; j < f.size();) {
+      if (f[j].pc == f[i].pc && !f[j].ready) {
+        f[i].mask |= f[j].mask;
+        f[i].parked = false;
+        f.erase(f.begin() + long(j));
+      } else {
+        ++j;
+      }
+    }
+  }
+  if (f.size() == 1) w.steps = 0;
+}
+}  // namespace
+
+void count_into(InstrCounts* counts) { current_counts = counts; }
+InstrCounts& counts_of(const Instr& instr) { return current_counts[instr.index]; }
+
+Fragment* choose(Warp& w) {
+  for (Fragment& f : w.fragments) {
+    if (f.ready && f.ready()) f.ready = nullptr;
+  }
+  if (w.fragments.size() == 1) {
+    Fragment& f = w.fragments[0];
+    return f.ready || f.parked ? nullptr : &f;
+  }
+  merge(w);
+  Fragment* runnable[kLanes];
+  size_t count = 0;
+  for (Fragment& f : w.fragments) {
+    if (!f.ready && !f.parked) runnable[count++] = &f;
+  }
+  if (count == 0) return nullptr;
+  std::sort(runnable, runnable + count, [](Fragment* a, Fragment* b) { return a->pc < b->pc; });
+  return runnable[w.steps / kFragmentTurn % count];
+}
+
+std::string lanes_do(Mask lanes, const std::string& verb) {
+  const bool one = __builtin_popcount(lanes) == 1;
+  return lanes_text(lanes) + " " + verb + (!one ? "" : verb == "pass" ? "es" : "s");
+}
+
+namespace {
+
+[[gnu::noinline]] void unwritten(Warp& w, const Instr& in, int32_t reg, Mask lanes) {
+  const Mask others = w.written[size_t(reg)] & ~lanes;
+  raise(
+      FaultKind::uninit_register, w, in, __builtin_ctz(lanes),
+      lanes_do(lanes, "read") + " register " + w.block->grid->launch.code->registers[size_t(reg)].name +
+          ", which " +
+          (others ? "only " + lanes_text(others) + " of the warp wrote" : "no lane of the warp has written"),
+      others ? "a variable gets its value in a branch or a loop that these lanes did not take"
+             : "a variable is used before it has a value on this path");
+  w.written[size_t(reg)] |= lanes;  // allowed: say it once
+}
+
+[[gnu::noinline]] void check_in_flight(Warp& w, const Instr& in, Mask m) {
+  for (const int32_t* list : {in.reads, in.writes}) {
+    for (const int32_t* r = list; *r >= 0; ++r) {
+      if (const Mask lanes = m & w.in_flight[size_t(*r)]) {
+        raise(FaultKind::async_window, w, in, __builtin_ctz(lanes),
+              "register " + w.block->grid->launch.code->registers[size_t(*r)].name + " is " +
+                  (list == in.reads ? "read" : "written") + " while an asynchronous operation still owns it",
+              "wait for the operation (wgmma.wait_group) before its registers are touched",
+              {{&w, w.in_flight_by, -1, "issued the operation"}});
+      }
+    }
+  }
+}
+
+void leave(Warp& w, Mask m) {
+  w.live &= ~m;
+  for (Fragment& f : w.fragments) {
+    f.mask &= ~m;
+    f.parked = false;  // those who are left may be all that are wanted now
+  }
+  std::erase_if(w.fragments, [](const Fragment& f) { return f.mask == 0; });
+  if (w.live == 0) --w.block->live_warps;
+  ++w.block->cluster->changes;
+  threads_ended(w);
+}
+
+void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
+
+// Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
+// it by.
+void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
+  for (const int32_t* r = in.reads; *r >= 0 && in.asks && !in.own_checks; ++r) {
+    if (const Mask missing = m & ~w.written[size_t(*r)]) unwritten(w, in, *r, missing);
+  }
+  if (!w.in_flight.empty() && !in.own_checks) check_in_flight(w, in, m);
+  if (!w.touched.empty() && !in.own_checks) {
+    for (const int32_t* list : {in.reads, in.writes}) {
+      for (const int32_t* r = list; *r >= 0; ++r) w.touched[size_t(*r)] = 1;
+    }
+  }
+  w.running = &f;
+  move_on(w, f, in, m, in.run(w, in, m));
+}
+
+// What follows from an instruction that the lanes m have executed.
+void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
+  if (next == Next::wait || next == Next::retry) f.waits_at = in.index;
+  InstrCounts& counts = current_counts[in.index];
+  if (next == Next::retry) {
+    ++counts.waits;
+  } else {
+    ++counts.warps;
+    counts.lanes += uint64_t(__builtin_popcount(m));
+    if (next == Next::wait) ++counts.waits;
+    for (const int32_t* r = in.writes; *r >= 0 && in.records; ++r) w.written[size_t(*r)] |= m;
+  }
+  const Mask others = f.mask & ~m;
+  switch (next) {
+    case Next::go_on:
+      ++f.pc;
+      return;
+    case Next::branch:
+      if (others == 0) {
+        f.pc = in.target;
+      } else {
+        f.mask = others;
+        ++f.pc;
+        w.fragments.push_back({m, in.target, false, {}, 0, {}});
+      }
+      return;
+    case Next::jump: {
+      const int32_t pc = f.pc + 1;
+      std::vector<Fragment> parts;
+      if (others) parts.push_back({others, pc, false, {}, 0, {}});
+      for (Mask left = m; left;) {
+        const int32_t to = w.jump_to[__builtin_ctz(left)];
+        Mask together = 0;
+        for (int l = 0; l < kLanes; ++l) together |= Mask((left >> l & 1) && w.jump_to[l] == to) << l;
+        parts.push_back({together, to, false, {}, 0, {}});
+        left &= ~together;
+      }
+      f = std::move(parts[0]);
+      for (size_t i = 1; i < parts.size(); ++i) w.fragments.push_back(std::move(parts[i]));
+      return;
+    }
+    case Next::exit:
+      if (others) ++f.pc;
+      leave(w, m);
+      return;
+    case Next::wait:
+    case Next::retry:
+      if (others) {
+        w.fragments.push_back(
+            {others, f.pc + 1, false, {}, 0, {}});  // invalidates nothing below: f is not used after
+        Fragment& self = *std::find_if(w.fragments.begin(), w.fragments.end(),
+                                       [&](const Fragment& x) { return x.ready && (x.mask & m); });
+        self.mask = m;
+        if (next == Next::wait) ++self.pc;
+      } else if (next == Next::wait) {
+        ++f.pc;
+      }
+      return;
+  }
+}
+
+// Lanes of the fragment that stay behind, or have gone on, while the others execute.
+void split(Warp& w, Fragment& f, Mask stay, int32_t others_pc) {
+  const Mask others = f.mask & ~stay;
+  if (others == 0) return;
+  f.mask = stay;
+  w.fragments.push_back({others, others_pc, false, {}, 0, {}});
+}
+Fragment& fragment_of(Warp& w, Mask lanes) {
+  return *std::find_if(w.fragments.begin(), w.fragments.end(),
+                       [&](const Fragment& f) { return f.mask & lanes; });
+}
+
+[[noreturn]] void raise_guarded(Warp& w, const Instr& in, Mask here, Mask skip) {
+  raise_final(FaultKind::diverged, w, in, __builtin_ctz(skip),
+              lanes_do(here, "execute") + " this instruction, " + lanes_do(skip, "pass") +
+                  " it by, and it wants all of them at once",
+              "the condition before a barrier or another instruction of the whole warp must be the same for "
+              "all its lanes");
+}
+
+// The lanes that may execute a converged instruction now: all live ones, or the first of the groups that
+// membermasks name; 0 if lanes are missing.
+Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
+  if (!in.members) {
+    if (w.live & f.mask & ~m) raise_guarded(w, in, m, w.live & f.mask & ~m);
+    return m == w.live ? m : 0;
+  }
+  const Mask* members = w.at<Mask>(in.members);
+  for (Mask left = m; left;) {
+    const Mask named = members[__builtin_ctz(left)];
+    Mask group = 0;
+    for (int l = 0; l < kLanes; ++l) group |= Mask((m >> l & 1) && members[l] == named) << l;
+    left &= ~group;
+    if (group & ~named) {
+      raise_final(FaultKind::diverged, w, in, __builtin_ctz(group & ~named),
+                  "the membermask " + hex(named) + " does not name this lane, which executes the instruction",
+                  "the mask names every lane that executes the instruction, and only those");
+    }
+    const Mask wanted = named & w.live, other = wanted & m & ~group;
+    if (group == wanted) return group;
+    if (wanted & f.mask & ~m) raise_guarded(w, in, m, wanted & f.mask & ~m);
+    if (other) {
+      const int lane = __builtin_ctz(group), theirs = __builtin_ctz(other);
+      raise_final(FaultKind::diverged, w, in, lane,
+                  "lane " + std::to_string(lane) + " names lane " + std::to_string(theirs) +
+                      " in its membermask " + hex(named) + ", and that lane is here with another mask, " +
+                      hex(members[theirs]),
+                  "lanes that execute the instruction together must name the same mask");
+    }
+  }
+  return 0;
+}
+
+// A converged instruction waits until all lanes it wants are here. Lanes may name different membermasks that
+// do not overlap; each group goes by itself. False: parked.
+bool execute_converged(Warp& w, Fragment& fragment, const Instr& in, Mask m) {
+  const int32_t pc = fragment.pc;
+  const Mask group = complete_group(w, fragment, in, m);
+  split(w, fragment, m, pc + 1);  // where the guard is false
+  if (group == 0) {
+    fragment_of(w, m).parked = true;
+    return false;
+  }
+  split(w, fragment_of(w, group), group, pc);
+  execute(w, fragment_of(w, group), in, group);
+  return true;
+}
+
+// Up to `most` instructions of a warp whose lanes are all at one place, as long as there is nothing to ask
+// before one; how many it did. Most instructions of most kernels are executed here.
+int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
+  const Mask m = f.mask;
+  const uint64_t lanes = uint64_t(__builtin_popcount(m));
+  w.running = &f;
+  for (int done = 0; done < most; ++done) {
+    const Instr& in = code.instrs[size_t(f.pc)];
+    if (!in.straight) return done;
+    const Next next = in.run(w, in, m);
+    if (next != Next::go_on) {
+      move_on(w, f, in, m, next);  // f may be gone
+      return done + 1;
+    }
+    if (in.records) {
+      for (const int32_t* r = in.writes; *r >= 0; ++r) w.written[size_t(*r)] |= m;
+    }
+    InstrCounts& counts = current_counts[in.index];
+    ++counts.warps;
+    counts.lanes += lanes;
+    ++f.pc;
+  }
+  return most;
+}
+
+}  // namespace
+
+int run_warp(Warp& w, const Code& code, int turn) {
+  int done = 0;
+  while (done < turn && w.live) {
+    Fragment* f = choose(w);
+    if (!f) break;
+    const Instr& in = code.instrs[size_t(f->pc)];
+    if (in.straight && w.fragments.size() == 1 && w.in_flight.empty() && w.touched.empty()) {
+      done += run_straight(w, *f, code, turn - done);
+      continue;
+    }
+    Mask m = f->mask;
+    if (in.guard) {
+      const Mask missing = m & ~w.written[size_t(in.guard_register)];
+      if (missing && in.asks) unwritten(w, in, in.guard_register, missing);
+      const Mask p = predicate_mask(w, in.guard);
+      m &= in.guard_negated ? ~p : p;
+    }
+    if (m == 0) {
+      ++f->pc;
+    } else if (in.converged) {
+      if (!execute_converged(w, *f, in, m)) continue;
+    } else {
+      execute(w, *f, in, m);
+    }
+    ++done;
+    if (w.fragments.size() > 1) ++w.steps;
+  }
+  return done;
+}
+
+}  // namespace gg::emu

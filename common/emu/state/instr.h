@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// An instruction as the machine executes it, decoded once, and a kernel made of them. isa/ holds the
+// handlers, one file per family; each works on a whole warp.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/emu/text/ptx.h"
+
+namespace gg::emu {
+
+constexpr int kLanes = 32;
+using Mask = uint32_t;
+constexpr Mask kAllLanes = 0xFFFFFFFFu;
+
+struct Instr;
+struct Warp;
+
+// What the scheduler does after an instruction.
+enum class Next : uint8_t {
+  go_on,   // to the next instruction
+  branch,  // the lanes executed go to instr.target, those whose guard was false to the next instruction
+  jump,    // each lane goes to warp.jump_to[lane]
+  exit,    // the lanes executed end
+  wait,    // done, but these lanes may not go on before fragment.ready() says so
+  retry,   // not done: wait as above, then execute it again
+};
+using Handler = Next (*)(Warp&, const Instr&, Mask);
+
+struct Instr {  // what every execution asks for comes first, in a line or two of the cache
+  Handler run = nullptr;
+  uint32_t d = 0, d2 = 0;             // destinations: offsets in the warp's register file, 0 for none
+  uint32_t s[4] = {0, 0, 0, 0};       // sources, likewise: immediates and special registers live there too
+  int64_t offset = 0;                 // of an address; or an immediate
+  uint8_t variant = 0, variant2 = 0;  // what the family wants to remember
+  uint16_t count = 1;                 // elements of a vector
+  uint16_t bytes = 0;                 // of one element in memory
+  Space space = Space::none;
+  uint8_t address_bits = 64;  // of the base register in s[3], see access.h
+  bool any_rank = false;      // .shared::cluster: may reach other blocks of the cluster
+  bool converged = false;     // .aligned or .sync: all live lanes, or those of `members`, come together
+  bool own_checks = false;    // its handler looks for registers unwritten or under way itself
+  bool straight = false;      // nothing to ask before it is executed: see find_straight()
+  bool asks = true;           // some register that it reads may be unwritten
+  bool records = true;        // what it writes is remembered, as some instruction asks whether it is written
+  int32_t index = 0;          // in the code
+  uint32_t guard = 0;         // predicate; 0: none
+  int32_t guard_register = -1;
+  bool guard_negated = false;
+  uint32_t members = 0;                               // slot of a membermask; 0: all live lanes
+  int32_t target = 0;                                 // of a branch: index of an instruction
+  const uint32_t* list = nullptr;                     // slots of long operand lists
+  const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
+  const void* extra = nullptr;                        // what a family needs beyond this
+  const Statement* statement = nullptr;
+  const Function* function = nullptr;  // the statement's
+  const Module* module = nullptr;
+};
+
+// A kernel ready to run: instructions, and the layout of a warp's register file.
+struct Code {
+  const uint64_t number = next_number();  // no other has it, also none that is made when this one is gone
+  const Module* module = nullptr;
+  const Function* function = nullptr;
+  std::vector<Instr> instrs;
+  std::vector<Register> registers;       // all, by index: the kernel's, then those of the functions it calls
+  std::vector<uint32_t> register_slots;  // register index -> offset
+  size_t file_bytes = 0;                 // of a warp's register file
+  std::vector<uint8_t> initial;          // its first contents: immediates, one copy per lane
+  struct Special {  // a special register; or %shared and %param, addresses of `component` bytes in there
+    std::string name;
+    int component;
+    uint32_t slot;
+    int bits;
+  };
+  std::map<std::pair<uint64_t, int>, uint32_t> constants;               // value and bits -> slot
+  std::vector<Special> specials;                                        // filled in when a warp starts
+  std::map<std::tuple<std::string, int, int>, uint32_t> special_slots;  // by name, component and bits
+  int64_t shared_bytes = 0;                        // static: the module's and the functions'
+  int64_t local_bytes = 0;                         // of a thread
+  std::map<std::string, int64_t> shared_symbols;   // shared addresses in the block of rank 0
+  std::map<std::string, uint64_t> global_symbols;  // device addresses of .global and .const variables
+  std::vector<std::unique_ptr<uint32_t[]>> lists;
+  std::vector<std::unique_ptr<int32_t[]>> register_lists;
+  std::vector<std::shared_ptr<void>> extras;
+
+ private:
+  static uint64_t next_number() {
+    static std::atomic<uint64_t> next = 0;
+    return next++;
+  }
+};
+
+}  // namespace gg::emu

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// A warp of 32 lanes: its registers, and where its lanes are.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/emu/state/instr.h"
+#include "common/emu/state/memory.h"
+#include "common/emu/state/race.h"
+
+namespace gg::emu {
+
+struct Block;
+
+struct Fragment {  // lanes of a warp that are at the same place
+  Mask mask = 0;
+  int32_t pc = 0;
+  bool parked = false;          // at a converged instruction, until the lanes it wants have come
+  std::function<bool()> ready;  // empty: runnable
+  int32_t waits_at = 0;         // the instruction that set it
+  std::function<std::string()>
+      waits_for;  // for the report of a deadlock: "mbarrier 0x400, phase 3: 1 arrival pending"
+};
+
+struct CopyGroups;  // cp.async of the lanes of a warp, isa/cp_async.cpp
+struct WgmmaState;  // wgmma of a warp under way, isa/wgmma.cpp
+struct BulkGroups;  // bulk copies that lanes wait for by group, isa/bulk.cpp
+
+struct Warp {
+  Block* block = nullptr;
+  int index = 0;  // in the block
+  Mask live = 0;  // lanes that have not ended
+  std::vector<Fragment> fragments;
+  Fragment* running = nullptr;  // whose instruction is being executed
+  uint32_t steps = 0;           // since fragments came to be; see schedule/step.cpp
+  int32_t jump_to[kLanes];
+  AlignedBytes file;          // registers: element of lane l at slot + l * size; predicates take a byte
+  std::vector<Mask> written;  // register index -> lanes that have written it
+  // Registers that an asynchronous operation still reads or writes: index -> lanes; empty while there are
+  // none.
+  std::vector<Mask> in_flight;
+  const Instr* in_flight_by = nullptr;
+  // Registers that instructions have read or written since the last wgmma.fence, which sets the size; empty
+  // before it.
+  std::vector<uint8_t> touched;
+  std::vector<uint8_t> local;  // kLanes times Code::local_bytes
+  std::shared_ptr<CopyGroups> copies;
+  std::shared_ptr<WgmmaState> wgmma;
+  std::shared_ptr<BulkGroups> bulk;
+  Clock clock;                   // race.h
+  Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
+  Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
+  size_t agent = 0;              // its number in the cluster
+  bool cluster_arrived = false;  // at the cluster barrier, of this generation
+  uint64_t cluster_generation = 0;
+
+  template <class T>
+  T* at(uint32_t slot) {
+    return reinterpret_cast<T*>(file.data() + slot);
+  }
+  int thread_of(int lane) const { return index * kLanes + lane; }
+};
+
+}  // namespace gg::emu
