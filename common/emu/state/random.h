@@ -16,12 +16,13 @@ class Random {
 
   Random() = default;
   Random(uint64_t seed, int64_t cluster, Stream stream)
-      : state_(mixed(mixed(seed) + 2 * uint64_t(cluster) + uint64_t(stream))) {}
+      : state_(mixed(mixed(seed * kGolden) + 2 * uint64_t(cluster) + uint64_t(stream))) {}
 
-  uint64_t next() { return mixed(state_ += 0x9E3779B97F4A7C15ull); }
+  uint64_t next() { return mixed(state_ += kGolden); }
   uint64_t below(uint64_t limit) { return next() % limit; }
 
  private:
+  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
   static uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
