@@ -6,41 +6,11 @@
 
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "common/problem/problem.h"
+#include "common/problem/chapter.h"
 
 namespace gg {
-
-enum class Arch { sm_80, sm_90a, sm_100a };
-
-struct Idea {  // one that --off switches off, so that a reader measures what it is worth
-  const char* name;
-  const char* help;
-};
-
-struct Chapter {
-  const char* id = "";
-  Arch arch = Arch::sm_80;  // asked of the device before anything runs
-  const char* title = "";   // the idea in five words
-  int k_multiple = 1;       // what K and N must be multiples of,
-  int n_multiple = 1;
-  int m_multiple = 1;                    // and the rows of each group,
-  const char* multiple_reason = "";      // and why: ends the sentence that refuses the rest
-  bool equal_groups = false;             // every group has the same number of rows
-  std::vector<const char*> sets{};       // common/problem/shapes.h; no sizes here
-  const char* previous = "";             // for the table and the step plot
-  std::vector<const char*> options{};    // of its own, by name, as --help lists them
-  std::vector<Tile> tiles{};             // legal values of --tile; the first is the default
-  bool chooses_tile = false;             // without --tile the chapter chooses, and Problem::tile() is 0x0
-  std::vector<int> tile_ks{};            // legal values of --tile-k
-  std::vector<Idea> ideas{};             // what --off takes
-  std::vector<BLayout> b_layouts{};      // legal values of --b-layout; the first is the default, none: kn
-  OwnSizes own_sizes = OwnSizes::never;  // pointer and size arrays: groups have their own M, N and K
-  bool reads_offsets_on_host = false;  // from 05a on no chapter does, and launches are replayed from a graph
-  void (*print_schedule)(const Shape& shape, Tile tile, int blocks) = nullptr;
-};
 
 // Element types of one instance of a chapter, as a tag the launch lambda is called with.
 template <class A, class B, class D>

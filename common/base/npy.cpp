@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading and writing .npy, and files that are replaced whole or not at all.
+// Reading and writing .npy.
 
 #include "common/base/npy.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <sstream>
+
+#include "common/base/files.h"
 
 namespace gg {
 namespace {
@@ -66,24 +63,6 @@ std::vector<int64_t> parse_shape(const std::string& text, const std::string& pat
   return shape;
 }
 
-[[noreturn]] void cannot_write(const std::string& path, const char* what) {
-  const std::string why = std::strerror(errno);
-  unlink((path + ".new").c_str());
-  throw Error(Exit::cannot_write, format("%s: %s failed: %s; what was there before is unchanged",
-                                         path.c_str(), what, why.c_str()));
-}
-
-// The file that will take the place of `path` once it is complete.
-int open_beside(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    throw Error(Exit::cannot_write, path + ": is there and is no plain file; name another");
-  }
-  const int file = open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  if (file < 0) cannot_write(path, "creating it");
-  return file;
-}
-
 }  // namespace
 
 int64_t NpyArray::elements() const {
@@ -96,15 +75,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
-}
-
-bool read_file(const std::string& path, std::string& content) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  content = std::move(bytes).str();
-  return !bytes.bad();  // set when reading from the file failed
 }
 
 namespace {
@@ -163,34 +133,6 @@ NpyArray read_npy(const std::string& path, Format wanted, size_t rank) {
     reject(path, format("has shape %s, %zu dimensions are wanted", shape_text(array.shape).c_str(), rank));
   }
   return array;
-}
-
-void require_writable(const std::string& path) {
-  close(open_beside(path));
-  unlink((path + ".new").c_str());
-}
-
-void write_file(const std::string& path, const std::string& content) {
-  const int file = open_beside(path);
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t wrote = write(file, content.data() + done, content.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      const int error = errno;
-      close(file);
-      errno = error;
-      cannot_write(path, "writing");
-    }
-    done += size_t(wrote);
-  }
-  if (fsync(file) != 0 && errno != EINVAL) {
-    const int error = errno;
-    close(file);
-    errno = error;
-    cannot_write(path, "writing");
-  }
-  if (close(file) != 0) cannot_write(path, "writing");
-  if (rename((path + ".new").c_str(), path.c_str()) != 0) cannot_write(path, "renaming it into place");
 }
 
 void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,

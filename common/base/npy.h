@@ -32,12 +32,6 @@ NpyArray read_npy_of_any_type(const std::string& path);
 void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
                const void* data, size_t bytes);
 
-// Replaces `path` by `content` in one step. Throws gg::Error (cannot write).
-void write_file(const std::string& path, const std::string& content);
-// Throws what write_file would for a folder that is missing or may not be written, before any work is done.
-void require_writable(const std::string& path);
-bool read_file(const std::string& path, std::string& content);  // false if there is none or it can't be read
-
 std::string shape_text(const std::vector<int64_t>& shape);  // "[16, 4]"
 
 }  // namespace gg

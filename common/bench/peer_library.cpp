@@ -9,12 +9,11 @@
 
 #include <memory>
 
+#include "common/bench/peer_names.h"
 #include "common/bench/peers.h"
 
 namespace gg {
 namespace {
-
-constexpr char kPrefix[] = "libgg_peer_", kSuffix[] = ".so";
 
 class LibraryPeer : public Peer {
  public:
@@ -82,16 +81,6 @@ class LibraryPeer : public Peer {
 };
 
 }  // namespace
-
-std::string library_peer_name(const std::string& path) {
-  const std::string file = path.substr(path.rfind('/') + 1);  // all of it where there is no slash
-  const size_t prefix = sizeof kPrefix - 1, suffix = sizeof kSuffix - 1;
-  if (file.size() <= prefix + suffix || file.compare(0, prefix, kPrefix) != 0 ||
-      file.compare(file.size() - suffix, suffix, kSuffix) != 0) {
-    return "";
-  }
-  return file.substr(prefix, file.size() - prefix - suffix);
-}
 
 std::unique_ptr<Peer> load_library_peer(const std::string& path) {
   return std::make_unique<LibraryPeer>(path);

@@ -36,10 +36,6 @@ class Peer {
 std::unique_ptr<Peer> load_peer(const std::string& peer);
 std::unique_ptr<Peer> load_library_peer(const std::string& path);
 
-// The names by which cuBLAS is asked for, and the NAME of a path that ends in libgg_peer_NAME.so, or nothing.
-const std::vector<const char*>& cublas_names();
-std::string library_peer_name(const std::string& path);
-
 using BufferSets = std::vector<std::unique_ptr<Buffers>>;
 
 // The peer's launch on each set of buffers (its first argument), prepared and checked: D within the bound
@@ -47,31 +43,5 @@ using BufferSets = std::vector<std::unique_ptr<Buffers>>;
 // it is not, so that it is not timed. Set i holds the random operands of seed + i, before and after.
 std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine,
                                                          uint64_t seed);
-
-// Why cuBLAS cannot take a problem by this name, as far as sizes and element types tell: the end of a
-// sentence, or nothing.
-std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
-
-class Cublas {
- public:
-  // Throws gg::Error (no device) with one sentence on what to install where the library cannot be loaded.
-  Cublas();
-  ~Cublas();
-  Cublas(const Cublas&) = delete;
-  Cublas& operator=(const Cublas&) = delete;
-
-  std::string version() const;  // "13.0.2"
-
-  // A launch of the named peer on these buffers, which must not be unfit for it. Preparation happens here,
-  // not in it. The launch throws gg::Error where the library does not have these element types.
-  std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine);
-
-  // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.
-  void square_product(Format format, const void* a, const void* b, void* d, int n, cudaStream_t stream);
-
- private:
-  struct Library;
-  std::unique_ptr<Library> library_;
-};
 
 }  // namespace gg

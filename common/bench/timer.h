@@ -36,11 +36,4 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
 // ceilings.
 Timing time_rested(const Contestant& contestant);
 
-// Clock and power through NVML, loaded at run time; zeros where it cannot be.
-struct DeviceState {
-  int clock_mhz = 0;
-  double power_w = 0;
-};
-DeviceState device_state();
-
 }  // namespace gg

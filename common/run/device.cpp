@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/machine/emulator.h"
+#include "common/run/restart.h"
 
 namespace gg {
 
@@ -73,27 +74,6 @@ Device choose_device(Options::Device wanted, const Chapter& chapter, char** argu
   }
   if (emulator() || wanted == Options::Device::gpu) throw Error(Exit::no_device, not_run + why);
   restart_on_emulator(arguments, chapter, why);
-}
-
-const char* cuda_hint(cudaError_t error) {
-  switch (error) {
-    case cudaErrorNoKernelImageForDevice:
-      return "the program holds no code for this GPU";
-    case cudaErrorInvalidConfiguration:
-      return "grid, block or shared memory exceed what the device allows";
-    case cudaErrorIllegalAddress:
-      return "a kernel touched memory outside its buffers: compute-sanitizer names the line";
-    case cudaErrorMisalignedAddress:
-      return "a vector access is not aligned to its size";
-    case cudaErrorLaunchOutOfResources:
-      return "too many registers or too much shared memory per block";
-    case cudaErrorLaunchFailure:
-      return "a kernel failed: compute-sanitizer names the line";
-    case cudaErrorMemoryAllocation:
-      return "use a smaller problem";
-    default:
-      return "";
-  }
 }
 
 }  // namespace gg

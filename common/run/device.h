@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "common/problem/chapter.h"
 #include "common/run/options.h"
 
 namespace gg {

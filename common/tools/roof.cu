@@ -8,10 +8,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "common/bench/peers.h"
+#include "common/base/csv.h"
+#include "common/bench/cublas.h"
+#include "common/bench/roof.h"
 #include "common/bench/timer.h"
 #include "common/run/device.h"
-#include "common/run/results.h"
 
 #ifndef GG_COMMIT
 #define GG_COMMIT "unknown"

@@ -3,11 +3,11 @@
 // What a wrong number looks like. Each hypothesis says what value a known mistake would have put at an
 // element of D; the first one that predicts nearly all of the failing elements names the failure.
 
+#include "common/verify/diagnose.h"
+
 #include <algorithm>
 #include <functional>
 #include <map>
-
-#include "common/verify/verify.h"
 
 namespace gg {
 
@@ -326,6 +326,17 @@ class Explainer {
 Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                        const std::vector<int64_t>& failing) {
   return Explainer(copy, setup, layout, limit, failing).explain();
+}
+
+Place place_of(const Layout& layout, int64_t element) {
+  for (size_t g = 0; g < layout.groups.size(); ++g) {
+    const Region& d = layout.groups[g].d;
+    const int64_t inside = element - d.offset;
+    if (inside >= 0 && inside < d.rows * d.ld && inside % d.ld < d.cols) {
+      return {int(g), int(inside / d.ld), int(inside % d.ld)};
+    }
+  }
+  return {};
 }
 
 }  // namespace gg

@@ -4,12 +4,12 @@
 
 #include "common/verify/operand_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/files.h"
 #include "common/base/npy.h"
+#include "common/problem/limits.h"
 
 namespace gg {
 namespace {
@@ -59,11 +59,6 @@ int extent(const std::string& path, const NpyArray& array, size_t dimension) {
 
 std::string numbered(const char* name, int group) { return format("%s_%05d.npy", name, group); }
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
-
 std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup) {
   const Formats& formats = setup.formats;
   const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
@@ -98,12 +93,6 @@ std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Re
 }
 
 }  // namespace
-
-void require_directory(const std::string& dir) {
-  struct stat info {};
-  GG_REQUIRE(stat(dir.c_str(), &info) == 0 && S_ISDIR(info.st_mode), "%s: no such directory; create it first",
-             dir.c_str());
-}
 
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
                                              const Chapter& chapter, bool shared_b) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/machine/buffers.h"
-#include "common/run/options.h"
+#include "common/problem/chapter.h"
 
 namespace gg {
 
@@ -30,7 +30,5 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
 // `dir`.
 void write_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                    const GivenOperands* given, uint64_t seed, const std::string& dir);
-
-void require_directory(const std::string& dir);
 
 }  // namespace gg

@@ -7,7 +7,7 @@
 
 #include "common/base/npy.h"
 #include "common/verify/operand_files.h"
-#include "common/verify/verify.h"
+#include "common/verify/trials.h"
 #include "tests/process.h"
 
 namespace gg {

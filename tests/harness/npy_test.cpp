@@ -10,6 +10,7 @@
 
 #include <csignal>
 
+#include "common/base/files.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -9,7 +9,10 @@
 
 #include <algorithm>
 
-#include "common/bench/peers.h"
+#include "common/bench/cublas.h"
+#include "common/bench/peer_names.h"
+#include "common/run/help.h"
+#include "common/run/report.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/bench/peers.h"
+#include "common/bench/cublas.h"
+#include "common/bench/peer_names.h"
 #include "common/machine/emulator.h"
 #include "common/run/device.h"
 

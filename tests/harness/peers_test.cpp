@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "common/bench/peer_names.h"
+
 namespace gg {
 namespace {
 

@@ -11,7 +11,7 @@
 #include <atomic>
 
 #include "common/problem/shapes.h"
-#include "common/verify/verify.h"
+#include "common/verify/trials.h"
 
 namespace planted {
 

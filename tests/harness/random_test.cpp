@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "common/verify/verify.h"
+#include "common/verify/trials.h"
 
 namespace gg {
 namespace {

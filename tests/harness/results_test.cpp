@@ -2,10 +2,9 @@
 //
 // CSV files: the columns readers and plots rely on, and files that are appended to or left alone.
 
-#include "common/run/results.h"
-
 #include <gtest/gtest.h>
 
+#include "common/run/report.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -3,8 +3,6 @@
 // What the trials do around a launch, on host memory: running out of memory, other offsets, the shape sets,
 // NaN in given operands. That wrong launches fail is the subject of planted_bugs.
 
-#include "common/verify/verify.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "common/problem/shapes.h"
 #include "common/verify/operand_files.h"
+#include "common/verify/trials.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "common/base/npy.h"
+#include "common/base/files.h"
 #include "common/emu/report/counts.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/state/host_memory.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/npy.h"
+#include "common/base/files.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/state/faults.h"
 

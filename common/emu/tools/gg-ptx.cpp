@@ -15,6 +15,7 @@
 #include <new>
 #include <string>
 
+#include "common/base/files.h"
 #include "common/base/npy.h"
 #include "common/check.h"
 #include "common/emu/report/counts.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Is a launch right? The trials (verify.cpp) on one problem, and what a failure looks like.
+// What a failure looks like, and what explains it.
 
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/machine/buffers.h"
 
@@ -37,44 +37,7 @@ struct Failure {
   std::string sentence;  // where, expected, got, and what it looks like
 };
 
-struct CheckOptions {
-  uint64_t seed = 0;
-  bool graph_replay =
-      false;                // record the launch once and replay it with other offsets (chapters from 05a on)
-  bool neighbours = false;  // also with NaN in the neighbouring groups' operands (set `edges`)
-};
-
-struct CheckResult {
-  std::optional<Failure> failure;
-  float worst_ratio = 0;   // random data: error over limit
-  float worst_factor = 0;  // random data: what sum_factor would have had to be
-};
-
-// Runs every trial on one problem; stops at the first failure.
-CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
-                          const CheckOptions& options);
-
-// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN.
-struct GivenOperands;
-CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
-                        const GivenOperands& given);
-
-// Random data against the bound only: what is timed, and what peers computed. `buffers` hold operands and
-// output.
-Comparison check_output(Machine& machine, const Buffers& buffers, const Limit& limit, uint64_t seed);
-Limit random_limit(const Setup& setup);
-// Is D right after `run`, which finds it poisoned? On the random operands that are there.
-bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
-                          const std::function<void()>& run);
-
-// Uniform in +-16 up to K = 8192, halved for each fourfold K, so that every partial sum is exact in fp32.
-int integer_range(int k);
-
-// Other row counts for the same buffers: rotated by one group, or `step` rows moved where that changes
-// nothing.
-Shape other_offsets(const Shape& shape, int step = 1);
-
-// diagnose.cpp: explains finite wrong values. Everything is in host memory; `failing` lists elements of D.
+// Explains finite wrong values. Everything is in host memory; `failing` lists elements of D.
 struct HostCopy {
   std::vector<char> a, b, d, before;
   Matrices matrices(const Formats& formats) const { return {a.data(), b.data(), d.data(), formats}; }

@@ -4,89 +4,37 @@
 // bits), other offsets over the previous output (no stale state, replayed from a graph), and NaN in the
 // neighbours.
 
-#include "common/verify/verify.h"
+#include "common/verify/trials.h"
 
 #include <algorithm>
 #include <memory>
 
 #include "common/verify/operand_files.h"
+#include "common/verify/output.h"
 
 namespace gg {
+
+int integer_range(int k) {
+  int range = 16;
+  for (int64_t limit = 8192; k > limit && range > 1; limit *= 4) range /= 2;
+  return range;
+}
+
+Shape other_offsets(const Shape& shape, int step) {
+  Shape other = shape;
+  std::rotate(other.m.begin(), other.m.begin() + (other.m.empty() ? 0 : 1), other.m.end());
+  if (other.m != shape.m) return other;
+  // Equal groups, or one: the first gives up a step of rows, to its neighbour if it has one.
+  if (!other.m.empty() && other.m[0] >= step) {
+    other.m[0] -= step;
+    if (other.m.size() > 1) other.m[1] += step;
+  }
+  return other;
+}
+
 namespace {
 
-constexpr int64_t kCpuProducts = int64_t(1) << 28;  // problems up to this many are judged on the CPU alone
-constexpr int kUnlikeNan = 0x5A;                    // a fill that is an ordinary number in every float format
-
-int64_t products(const std::vector<Group>& groups) {
-  int64_t sum = 0;
-  for (const Group& group : groups) sum += int64_t(group.m) * group.n * group.k;
-  return sum;
-}
-
-std::vector<char> downloaded(Machine& machine, const void* memory, size_t bytes) {
-  std::vector<char> copy(bytes);
-  machine.download(copy.data(), memory, bytes);
-  return copy;
-}
-
-// Two rows of each of three groups of a large problem on the CPU, so that the GPU reference is never the only
-// witness.
-Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
-                         const Limit& limit, uint64_t seed) {
-  constexpr int kSampledGroups = 3, kRowsEach = 2;
-  const Formats& formats = buffers.setup().formats;
-  const std::unique_ptr<Machine> host = host_machine();
-  const auto fetch = [&](char* to, const void* tensor, Format format, int64_t element, int64_t count) {
-    const size_t bytes = size_t(format_info(format).bytes);
-    machine.download(to, static_cast<const char*>(tensor) + size_t(element) * bytes, size_t(count) * bytes);
-  };
-  const auto room = [](Format format, int64_t elems) {
-    return std::make_unique_for_overwrite<char[]>(size_t(elems * format_info(format).bytes));
-  };
-  Comparison all;
-  for (uint64_t i = 0; i < kSampledGroups; ++i) {
-    const Group& group = groups[hash(seed, 5, i) % groups.size()];
-    if (group.m == 0) continue;
-    Group sample = group;
-    sample.m = kRowsEach;
-    sample.a = {0, kRowsEach, group.k, group.k};
-    sample.b.offset = 0;
-    sample.d = {0, kRowsEach, group.n, group.n};
-    const int64_t b_elems = (group.b.rows - 1) * group.b.ld + group.b.cols;
-    const auto a = room(formats.a, int64_t(kRowsEach) * group.k), b = room(formats.b, b_elems),
-               d = room(formats.d, int64_t(kRowsEach) * group.n);
-    fetch(b.get(), buffers.b(), formats.b, group.b.offset, b_elems);
-    int64_t rows[kRowsEach];
-    for (uint64_t r = 0; r < kRowsEach; ++r) {
-      rows[r] = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
-      fetch(a.get() + int64_t(r) * group.k * format_info(formats.a).bytes, buffers.a(), formats.a,
-            group.a.offset + rows[r] * group.a.ld, group.k);
-      fetch(d.get() + int64_t(r) * group.n * format_info(formats.d).bytes, buffers.d(), formats.d,
-            group.d.offset + rows[r] * group.d.ld, group.n);
-    }
-    Comparison part = host->compare({a.get(), b.get(), d.get(), formats}, {sample}, limit);
-    if (part.first >= 0) {
-      part.first = group.d.offset + rows[part.first / group.n] * group.d.ld + part.first % group.n;
-    }
-    all.merge(part);
-  }
-  return all;
-}
-
-Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
-                          const Limit& limit, uint64_t seed) {
-  if (products(groups) <= kCpuProducts) {
-    const std::vector<char> a = downloaded(machine, buffers.a(), buffers.a_bytes()),
-                            b = downloaded(machine, buffers.b(), buffers.b_bytes()),
-                            d = downloaded(machine, buffers.d(), buffers.d_bytes());
-    return host_machine()->compare({a.data(), b.data(), d.data(), buffers.setup().formats}, groups, limit);
-  }
-  Comparison all = machine.compare(buffers.matrices(), groups, limit);
-  const Comparison sampled = sample_on_cpu(machine, buffers, groups, limit, seed);
-  all.failures += sampled.failures;  // elements both witnesses reject count twice, which only a failure shows
-  if (sampled.first >= 0 && (all.first < 0 || sampled.first < all.first)) all.first = sampled.first;
-  return all;
-}
+constexpr int kUnlikeNan = 0x5A;  // a fill that is an ordinary number in every float format
 
 class Trials {
  public:
@@ -314,36 +262,6 @@ class Trials {
   Comparison last_;
 };
 
-// Elements that a CPU comparison rejects: up to `most` per group, spread over its rows. Large groups show
-// their first rows from the first failure on.
-std::vector<int64_t> failing_elements(const HostCopy& copy, const Formats& formats,
-                                      const std::vector<Group>& groups, const Limit& limit, int64_t first) {
-  constexpr int kMost = 64;
-  std::vector<int64_t> failing;
-  for (const Group& group : groups) {
-    if (group.m == 0) continue;
-    int first_row = 0, rows = group.m;
-    if (int64_t(group.m) * group.n * group.k > kCpuProducts) {
-      const int64_t inside = first - group.d.offset;
-      first_row = inside >= 0 && inside < group.m * group.d.ld ? int(inside / group.d.ld) : 0;
-      rows = std::min(8, group.m - first_row);
-    }
-    std::vector<double> reference(size_t(rows) * size_t(group.n)), magnitude(reference.size());
-    reference_rows(copy.matrices(formats), group, first_row, first_row + rows, reference.data(),
-                   magnitude.data());
-    std::vector<int64_t> here;
-    for (size_t i = 0; i < reference.size(); ++i) {
-      const int64_t element =
-          group.d.offset + (first_row + int64_t(i) / group.n) * group.d.ld + int64_t(i) % group.n;
-      const uint32_t code = load_code(copy.d.data(), limit.format, element);
-      if (!judge(code, reference[i], magnitude[i], limit).ok) here.push_back(element);
-    }
-    const size_t stride = here.size() / kMost + 1;
-    for (size_t i = 0; i < here.size(); i += stride) failing.push_back(here[i]);
-  }
-  return failing;
-}
-
 Failure Trials::explain(const std::function<void()>& launch, const Limit& limit, const Fill& data) {
   const Comparison seen = last_;
   const std::string count = format("%lld of %lld elements are wrong; ", static_cast<long long>(seen.failures),
@@ -396,65 +314,13 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
     }
     return failure(Symptom::nan, where + "is NaN");
   }
-  Failure values =
-      explain_values(copy, buffers_.setup(), buffers_.layout(), limit,
-                     failing_elements(copy, buffers_.setup().formats, compared_groups(), limit, seen.first));
+  Failure values = explain_values(
+      copy, buffers_.setup(), buffers_.layout(), limit,
+      failing_elements(copy.matrices(buffers_.setup().formats), compared_groups(), limit, seen.first));
   return failure(values.symptom, count + values.sentence);
 }
 
 }  // namespace
-
-int integer_range(int k) {
-  int range = 16;
-  for (int64_t limit = 8192; k > limit && range > 1; limit *= 4) range /= 2;
-  return range;
-}
-
-Shape other_offsets(const Shape& shape, int step) {
-  Shape other = shape;
-  std::rotate(other.m.begin(), other.m.begin() + (other.m.empty() ? 0 : 1), other.m.end());
-  if (other.m != shape.m) return other;
-  // Equal groups, or one: the first gives up a step of rows, to its neighbour if it has one.
-  if (!other.m.empty() && other.m[0] >= step) {
-    other.m[0] -= step;
-    if (other.m.size() > 1) other.m[1] += step;
-  }
-  return other;
-}
-
-// What sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21) as worst_factor over
-// all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and 02, f32, `skewed`), mma.sync in
-// steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed` and `huge`; a 16-bit output shows only
-// what turns its rounding), tf32 in steps of 8 2^-19.1 (05b, bf16 with f16, f32 output, `prefill`). Each step
-// of a tensor core cuts the running sum toward zero, so the error is a drift: half an ulp of the sum times K
-// / step. With sums up to 5.5 sqrt(K) and sum |a*b| = 0.64 K that is 0.18 sqrt(K) 2^-23 for steps of 16,
-// which is 2^-19.1 at K=7168, and twice that for steps of 8: operands of two types, which go through tf32.
-Limit random_limit(const Setup& setup) {
-  const double steps_of_8 = setup.formats.a == setup.formats.b ? 1 : 2;
-  return {setup.formats.d, false, steps_of_8 * format_info(setup.formats.d).sum_factor, false};
-}
-
-Comparison check_output(Machine& machine, const Buffers& buffers, const Limit& limit, uint64_t seed) {
-  return compare_groups(machine, buffers, buffers.layout().groups, limit, seed);
-}
-
-bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
-                          const std::function<void()>& run) {
-  machine.fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
-  run();
-  return check_output(machine, buffers, random_limit(buffers.setup()), seed).failures == 0;
-}
-
-Place place_of(const Layout& layout, int64_t element) {
-  for (size_t g = 0; g < layout.groups.size(); ++g) {
-    const Region& d = layout.groups[g].d;
-    const int64_t inside = element - d.offset;
-    if (inside >= 0 && inside < d.rows * d.ld && inside % d.ld < d.cols) {
-      return {int(g), int(inside / d.ld), int(inside % d.ld)};
-    }
-  }
-  return {};
-}
 
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// cuBLAS, the peer that every CUDA Toolkit brings along.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/bench/peers.h"
+
+namespace gg {
+
+// Why cuBLAS cannot take a problem by this name, as far as sizes and element types tell: the end of a
+// sentence, or nothing.
+std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
+
+// One of cublas_names() as a peer. Throws gg::Error as Cublas does.
+std::unique_ptr<Peer> cublas_peer(const std::string& name);
+
+class Cublas {
+ public:
+  // Throws gg::Error (no device) with one sentence on what to install where the library cannot be loaded.
+  Cublas();
+  ~Cublas();
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+
+  std::string version() const;  // "13.0.2"
+
+  // A launch of the named peer on these buffers, which must not be unfit for it. Preparation happens here,
+  // not in it. The launch throws gg::Error where the library does not have these element types.
+  std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine);
+
+  // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.
+  void square_product(Format format, const void* a, const void* b, void* d, int n, cudaStream_t stream);
+
+ private:
+  struct Library;
+  struct Calls;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace gg

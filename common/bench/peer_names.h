@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+//
+// What --peer takes: names of cuBLAS's ways, and paths of libraries.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gg {
+
+// The names by which cuBLAS is asked for, and the NAME of a path that ends in libgg_peer_NAME.so, or nothing.
+const std::vector<const char*>& cublas_names();
+std::string library_peer_name(const std::string& path);
+
+}  // namespace gg

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// The measured ceilings of a device, which results are held against.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gg {
+
+// What gg-roof has measured of one device; zeros and no formats where it has not.
+struct Roof {
+  std::map<std::string, double> tflops;  // by format name
+  double gbytes_per_s = 0;
+};
+extern const std::vector<std::string> kRoofColumns;
+// The rows of this device in a file as gg-roof writes it: columns what and value. Empty if there are none.
+Roof read_roof(const std::string& path, const std::string& device);
+std::string roof_path();  // build/roof.csv
+
+}  // namespace gg

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// Which problems a chapter works on, and the sentences that refuse the others.
+
+#include "common/problem/limits.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/base/text.h"
+#include "common/problem/shapes.h"
+
+namespace gg {
+
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) {
+  GG_REQUIRE(shape.groups() >= 1, "no groups: at least one is wanted");
+  GG_REQUIRE(shape.groups() <= kMostGroups, "%d groups: at most %d are accepted", shape.groups(),
+             kMostGroups);
+  GG_REQUIRE(shape.m_total() <= INT32_MAX - 2 * kGuardRows,
+             "%lld rows in all: at most %d are accepted (rows are counted in int32)",
+             static_cast<long long>(shape.m_total()), INT32_MAX - 2 * kGuardRows);
+  for (int g = 0; g < shape.groups(); ++g) {
+    const int m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    GG_REQUIRE(n >= 1, "N=%d: at least 1 is wanted", n);
+    GG_REQUIRE(k >= 1, "K=%d: at least 1 is wanted", k);
+    GG_REQUIRE(k % chapter.k_multiple == 0, "K=%d: %s wants multiples of %d (%s)", k, chapter.id,
+               chapter.k_multiple, chapter.multiple_reason);
+    GG_REQUIRE(n % chapter.n_multiple == 0, "N=%d: %s wants multiples of %d (%s)", n, chapter.id,
+               chapter.n_multiple, chapter.multiple_reason);
+    GG_REQUIRE(m % chapter.m_multiple == 0, "M=%d of group %d: %s wants multiples of %d (%s)", m, g,
+               chapter.id, chapter.m_multiple, chapter.multiple_reason);
+    GG_REQUIRE(!chapter.equal_groups || m == shape.m[0],
+               "group %d has %d rows, group 0 has %d: %s wants equal groups", g, m, shape.m[0], chapter.id);
+    GG_REQUIRE(!tile_k || k % tile_k == 0, "K=%d: --tile-k %d wants multiples of %d", k, tile_k, tile_k);
+  }
+}
+
+std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets) {
+  std::vector<std::string> taken;
+  for (const char* set : sets) {
+    if (has(chapter.sets, set)) taken.push_back(set);
+  }
+  return taken;
+}
+std::vector<std::string> default_check_sets(const Chapter& chapter) {
+  return sets_of(chapter, {"smoke", "edges", "smoke_uniform", "edges_uniform"});
+}
+std::vector<std::string> default_bench_sets(const Chapter& chapter) {
+  const std::vector<std::string> sets = sets_of(chapter, {"prefill", "decode"});
+  return sets.empty() ? sets_of(chapter, {"peers"}) : sets;
+}
+std::vector<std::string> default_count_sets(const Chapter& chapter) {
+  const std::vector<std::string> sets = sets_of(chapter, {"smoke"});
+  return sets.empty() ? sets_of(chapter, {"smoke_uniform"}) : sets;
+}
+
+std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chapter,
+                              const std::vector<std::string>& sets, std::vector<std::string>& left_out) {
+  std::vector<Shape> shapes;
+  if (options.one_problem()) {
+    shapes.push_back({options.m, options.n, options.k, "own"});
+  } else {
+    const int k_multiple = std::lcm(chapter.k_multiple, std::max(options.tile_k, 1));
+    ShapeLimits limits{
+        chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
+    if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
+    for (const std::string& set : sets) {
+      std::vector<Shape> of_set = shape_set(set, limits);
+      GG_REQUIRE(has(chapter.sets, set), "--set %s: %s cannot take this set; --help lists its sets",
+                 set.c_str(), chapter.id);
+      shapes.insert(shapes.end(), of_set.begin(), of_set.end());
+    }
+  }
+  std::vector<Shape> supported;
+  for (Shape& shape : shapes) {
+    shape.shared_b = shape.shared_b || options.shared_b;
+    const bool listed = shape.n.size() > 1 || shape.k.size() > 1;
+    shape.own_sizes =
+        chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
+    try {
+      refuse_unsupported(shape, chapter, options.tile_k);
+      supported.push_back(shape);
+    } catch (const Error& error) {
+      if (!is_mixed(shape.set)) throw;
+      left_out.push_back(
+          format("%s of set %s left out: %s", shape.describe().c_str(), shape.set.c_str(), error.what()));
+    }
+  }
+  return supported;
+}
+
+}  // namespace gg

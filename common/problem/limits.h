@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// Which problems a chapter works on: its limits, its shape sets, and what a reader asks for instead.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/problem/chapter.h"
+
+namespace gg {
+
+constexpr int kMostGroups = 4096;
+
+// Throws gg::Error (bad input) with the offending number if the chapter does not support the shape. With
+// `tile_k`, K must be a multiple of it too.
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0);
+
+// Of these sets, those that the chapter lists.
+std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets);
+std::vector<std::string> default_check_sets(const Chapter& chapter);
+std::vector<std::string> default_bench_sets(const Chapter& chapter);
+std::vector<std::string> default_count_sets(const Chapter& chapter);
+
+struct ProblemOptions {      // what a reader asks of the problems themselves
+  std::vector<int> m, n, k;  // --m, --n, --k: one problem in place of the sets
+  uint64_t seed = 0;
+  bool shared_b = false;
+  Tile tile;
+  int tile_k = 0;
+
+  bool one_problem() const { return !m.empty(); }
+};
+
+// The one problem that the options name, or those of the sets. Refuses what the chapter does not support with
+// the offending number; of a mixed set such problems are left out, each with a sentence.
+std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chapter,
+                              const std::vector<std::string>& sets, std::vector<std::string>& left_out);
+
+}  // namespace gg

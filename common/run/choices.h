@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// What a reader can choose of a chapter, in the words of its command line.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/problem/chapter.h"
+
+namespace gg {
+
+// The chapter's own options: those it lists and those that it gives values for.
+std::vector<std::string> own_options(const Chapter& chapter);
+
+std::vector<std::string> tile_names(const Chapter& chapter);    // "128x64"
+std::vector<std::string> tile_k_names(const Chapter& chapter);  // "64"
+std::vector<std::string> idea_names(const Chapter& chapter);
+std::vector<std::string> b_layout_names(const Chapter& chapter);
+std::vector<std::string> format_names(const std::vector<Formats>& formats);  // "bf16 -> f32"
+
+}  // namespace gg

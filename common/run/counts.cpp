@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// Counting, problem by problem, and the sums of each set.
+
+#include "common/run/counts.h"
+
+#include "common/run/report.h"
+
+namespace gg {
+
+// What the emulator counts in one launch on random data, added to `total`; false if the output is wrong.
+static bool count(Session& session, const Shape& shape, Counters& total) {
+  Buffers buffers(*session.machine, session.setup, shape);
+  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
+  emulator()->reset_counts();
+  ++session.tally.checked;
+  if (!correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); })) {
+    ++session.tally.failed;
+    print_failed("count", shape, "counted");
+    return false;
+  }
+  Counters counters = emulator_counters();
+  counters.emplace_back("useful_multiply_adds", uint64_t(shape.flops() / 2));
+  if (total.empty()) total.resize(counters.size());
+  for (size_t i = 0; i < counters.size(); ++i) {
+    total[i] = {counters[i].first, total[i].second + counters[i].second};
+  }
+  print_counts(counters, shape);
+  return true;
+}
+
+void count_sets(Session& session, const std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < shapes.size();) {
+    const std::string& set = shapes[i].set;
+    Counters total;
+    bool ok = true;
+    for (; i < shapes.size() && shapes[i].set == set; ++i) ok = count(session, shapes[i], total) && ok;
+    if (ok && !session.options.counts_csv.empty())
+      append_csv(session.options.counts_csv, kCountColumns, count_rows(session, set, total));
+  }
+}
+
+}  // namespace gg

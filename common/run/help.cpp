@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// --help and --describe.
+
+#include "common/run/help.h"
+
+#include "common/base/text.h"
+#include "common/problem/shapes.h"
+#include "common/run/choices.h"
+#include "common/run/options.h"
+
+namespace gg {
+
+std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats) {
+  std::string text = format(
+      "%s: %s\n\nWithout options: check the sets %s, then time %s, or on the emulator count %s.\n\n",
+      chapter.id, chapter.title, join(default_check_sets(chapter), ", ").c_str(),
+      join(default_bench_sets(chapter), ", ").c_str(), join(default_count_sets(chapter), ", ").c_str());
+  for (const Option& option : options_of(chapter)) {
+    text += format("  %-28s %s\n", format("--%s %s", option.name, option.value).c_str(), option.help);
+  }
+  text += format("\nElement types: %s.\n", join(format_names(formats), "; ").c_str());
+  if (!chapter.tiles.empty()) text += format("Tiles: %s.\n", join(tile_names(chapter), ", ").c_str());
+  if (!chapter.tile_ks.empty())
+    text += format("Tiles of K: %s.\n", join(tile_k_names(chapter), ", ").c_str());
+  if (!chapter.b_layouts.empty())
+    text += format("Layouts of B: %s.\n", join(b_layout_names(chapter), ", ").c_str());
+  const std::string rows = chapter.m_multiple > 1 ? format(", M a multiple of %d", chapter.m_multiple) : "";
+  text += format("Limits: K a multiple of %d, N a multiple of %d%s%s%s; %sat most %d groups.\n",
+                 chapter.k_multiple, chapter.n_multiple, rows.c_str(), *chapter.multiple_reason ? ": " : "",
+                 chapter.multiple_reason, chapter.equal_groups ? "equal groups, " : "", kMostGroups);
+  if (!chapter.ideas.empty()) text += "\nIdeas that --off takes:\n";
+  for (const Idea& idea : chapter.ideas) text += format("  %-14s %s\n", idea.name, idea.help);
+  text += "\nSets:\n";
+  for (const ShapeSetInfo& set : shape_sets()) {
+    if (has(chapter.sets, set.name)) text += format("  %-14s %s\n", set.name, set.what);
+  }
+  text +=
+      "\nExit codes: 0 passed, 1 a check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, "
+      "77 no device.\n";
+  return text;
+}
+
+std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats) {
+  const auto quoted = [](const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "\"" : ", \"") + word + "\"";
+    return "[" + text + "]";
+  };
+  const char* arch = chapter.arch == Arch::sm_80 ? "80" : chapter.arch == Arch::sm_90a ? "90a" : "100a";
+  std::vector<std::string> types;
+  for (const Formats& each : formats) {
+    types.push_back(
+        format("    {\"in\": \"%s\", \"d\": \"%s\"}", each.name().c_str(), format_info(each.d).name));
+  }
+  const bool nk = !chapter.b_layouts.empty() && chapter.b_layouts[0] == BLayout::nk;
+  std::string b_layout = nk ? "K contiguous" : "N contiguous";
+  if (chapter.b_layouts.size() > 1) {
+    b_layout += nk ? "; with --b-layout kn [K,N], N contiguous" : "; with --b-layout nk [N,K], K contiguous";
+  }
+  const bool shared = has(chapter.options, "shared-b"), wide = has(chapter.options, "offsets");
+  std::vector<std::string> tensors;
+  const auto tensor = [&](const char* name, const char* shape, const char* type, const char* layout) {
+    tensors.push_back(
+        format("    {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"%s\", \"layout\": \"%s\"}", name, shape,
+               type, layout));
+  };
+  if (chapter.own_sizes != OwnSizes::never) {
+    tensor("a_00000 ...", "[M_g,K_g]", "in", "row-major, one file per group");
+    tensor("b_00000 ...", nk ? "[N_g,K_g]" : "[K_g,N_g]", "in", "row-major, one file per group");
+    tensor("d_00000 ...", "[M_g,N_g]", "d", "row-major, one file per group");
+  }
+  if (chapter.own_sizes != OwnSizes::always) {
+    tensor("a", "[M,K]", "in", "row-major, groups packed without gaps");
+    const std::string shape = nk ? "N,K]" : "K,N]";
+    tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in", b_layout.c_str());
+    tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
+           "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
+    tensor("d", "[M,N]", "d", "row-major");
+  }
+  return format(
+      "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
+      "  \"formats\": [\n%s\n  ],\n  \"limits\": {\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": "
+      "%d, "
+      "\"equal_groups\": %s, \"groups\": %d},\n"
+      "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
+      "  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
+      chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
+      chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", kMostGroups,
+      join(tensors, ",\n").c_str(), quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
+      quoted(own_options(chapter)).c_str(), quoted(tile_names(chapter)).c_str(),
+      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
+      quoted(b_layout_names(chapter)).c_str());
+}
+
+}  // namespace gg

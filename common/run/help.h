@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// What a chapter says of itself: to a reader, and to a program.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/problem/chapter.h"
+
+namespace gg {
+
+std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats);
+std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats);  // JSON
+
+}  // namespace gg

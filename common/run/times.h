@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Timing on a GPU: the chapter and its peers on each problem, cold and warm.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/bench/peers.h"
+#include "common/bench/roof.h"
+#include "common/run/session.h"
+
+namespace gg {
+
+class Times {
+ public:
+  // Loads the peers; a sentence on stderr for each that cannot be.
+  explicit Times(Session& session);
+
+  // Times the chapter and its peers on one problem, prints and writes the rows; our warm median in us, 0 if
+  // the check failed. With --off the chapter with all ideas is a contestant too: cards and days differ by
+  // more than an idea is worth.
+  double time(const Shape& shape);
+  // Every legal tile on this problem, best first.
+  void tune(const Shape& shape);
+
+ private:
+  Session& session_;
+  const Roof roof_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // those that could be loaded
+};
+
+}  // namespace gg
