@@ -27,10 +27,8 @@ class BadData(Exception):
 
 
 def number(text):
-    try:
-        return int(text) if text.isdigit() else float(text) if text else None
-    except ValueError:
-        return text  # a list, where every group has its own N and K
+    """A field's number; nothing for an empty field. Where groups differ in N or K, the field is the largest."""
+    return int(text) if text.isdigit() else float(text) if text else None
 
 
 def read_csv(path, columns=COLUMNS):
@@ -53,7 +51,10 @@ def read_rows(directory):
     rows = []
     for path in sorted(Path(directory).rglob("*.csv")):
         for fields in read_csv(path):
-            row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
+            try:
+                row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
+            except ValueError as error:
+                raise BadData(f"{path}: a field is no number: {error}") from error
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
             row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/bench/timer.h

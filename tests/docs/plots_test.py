@@ -361,6 +361,7 @@ class PlotsTest(unittest.TestCase):
         header = ",".join(COLUMNS)
         counts = ",".join(COUNT_COLUMNS)
         for text in ("chapter,us\n01_naive,3\n", header + "\n01_naive,3\n", "", header + "\n\0\n",
+                     header + "\n" + "many," * (len(COLUMNS) - 1) + "\n",
                      counts + "\n01_naive,smoke\n", counts + "\n01_naive,smoke,0:fair,instructions,many\n"):
             (self.data / "bad.csv").write_text(text)
             status, out, err = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
