@@ -83,13 +83,11 @@ __global__ void follow(const uint32_t* in, uint32_t* out, int rounds) {
 }
 // [/overlap]
 
-class Kernels : public HopperProbe {};
+constexpr int kBlocks = 12, kBlockThreads = 64, kKernels = 6, kAll = kBlocks * kBlockThreads;
 
-TEST_F(Kernels, OverlapAndWaitForTheOneBefore) {
-  constexpr int kBlocks = 12, kBlockThreads = 64, kKernels = 6, kAll = kBlocks * kBlockThreads;
-  const int rounds = gg::emulator() ? 20 : 20000;
-  std::vector<uint32_t> numbers(kAll);
-  for (size_t i = 0; i < kAll; ++i) numbers[i] = uint32_t(i * 2654435761u);
+// Six kernels, each of which reads what the one before wrote, all allowed to begin early.
+std::vector<uint32_t> run_kernels(decltype(&follow) kernel, const std::vector<uint32_t>& numbers,
+                                  int rounds) {
   const Array<uint32_t> even(numbers), odd(std::vector<uint32_t>(kAll, 0));
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -99,9 +97,14 @@ TEST_F(Kernels, OverlapAndWaitForTheOneBefore) {
   config.blockDim = kBlockThreads;
   config.attrs = &attribute;
   config.numAttrs = 1;
+  for (int i = 0; i < kKernels; ++i) {
+    const Array<uint32_t>&from = i % 2 ? odd : even, &to = i % 2 ? even : odd;
+    GG_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<const uint32_t*>(from.get()), to.get(), rounds));
+  }
+  return (kKernels % 2 ? odd : even).read();
+}
+std::vector<uint32_t> expected(std::vector<uint32_t> numbers, int rounds) {
   for (int kernel = 0; kernel < kKernels; ++kernel) {
-    const Array<uint32_t>&from = kernel % 2 ? odd : even, &to = kernel % 2 ? even : odd;
-    GG_CHECK(cudaLaunchKernelEx(&config, follow, static_cast<const uint32_t*>(from.get()), to.get(), rounds));
     std::vector<uint32_t> next(kAll);
     for (uint32_t i = 0; i < kAll; ++i) {
       const uint32_t block = i / kBlockThreads, thread = i % kBlockThreads;
@@ -111,7 +114,36 @@ TEST_F(Kernels, OverlapAndWaitForTheOneBefore) {
     }
     numbers = next;
   }
-  EXPECT_EQ((kKernels % 2 ? odd : even).read(), numbers);
+  return numbers;
+}
+std::vector<uint32_t> first_numbers() {
+  std::vector<uint32_t> numbers(kAll);
+  for (size_t i = 0; i < kAll; ++i) numbers[i] = uint32_t(i * 2654435761u);
+  return numbers;
+}
+
+class Kernels : public HopperProbe {};
+
+TEST_F(Kernels, OverlapAndWaitForTheOneBefore) {
+  const int rounds = gg::emulator() ? 20 : 20000;
+  EXPECT_EQ(run_kernels(follow, first_numbers(), rounds), expected(first_numbers(), rounds));
+}
+
+// The same without the wait. A GPU may be lucky; the emulator is not, in orders of an even seed.
+__global__ void do_not_wait(const uint32_t* in, uint32_t* out, int rounds) {
+  gg::ptx::griddepcontrol_launch_dependents();
+  const uint32_t blocks = gridDim.x, from = (blockIdx.x + 1) % blocks * blockDim.x + threadIdx.x;
+  uint32_t number = in[from] + blockIdx.x * 1000 + threadIdx.x;
+  for (int round = 0; round < rounds; ++round) number = number * 1664525 + 1013904223;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = number;
+}
+TEST_F(Kernels, AreWrongOnTheEmulatorWithoutTheWait) {
+  if (!gg::emulator()) GTEST_SKIP() << "only the emulator makes the next kernel begin early";
+  EXPECT_NE(run_kernels(do_not_wait, first_numbers(), 3), expected(first_numbers(), 3));
+  gg::emulator()->set_order(1, 0);
+  EXPECT_EQ(run_kernels(do_not_wait, first_numbers(), 3), expected(first_numbers(), 3))
+      << "one after the other";
+  gg::emulator()->set_order(0, 0);
 }
 
 }  // namespace

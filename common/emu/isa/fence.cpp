@@ -69,11 +69,20 @@ void decode_fence(Decoder& d) {
   d.done();
 }
 
-// griddepcontrol: launches run one after the other here, so the grids before this one have ended.
+// griddepcontrol.wait: until the launch before this one has ended. launch_dependents only allows: whether the
+// launch behind begins early is the runtime's affair.
+Next wait_for_launch_before(Warp& w, const Instr&, Mask) {
+  const Grid& grid = *w.block->grid;
+  if (grid.before_ended) return Next::go_on;
+  w.running->ready = [&grid] { return grid.before_ended; };
+  w.running->waits_for = [] { return std::string("the end of the launch before this one"); };
+  return Next::wait;
+}
 void decode_griddepcontrol(Decoder& d) {
-  if (d.take_one({"launch_dependents", "wait"}) < 0) throw Unsupported{"this griddepcontrol"};
+  const int kind = d.take_one({"launch_dependents", "wait"});
+  if (kind < 0) throw Unsupported{"this griddepcontrol"};
   d.done();
-  d.instr.run = nothing;
+  d.instr.run = kind == 0 ? nothing : wait_for_launch_before;
 }
 
 // setmaxnreg.{inc,dec}: how many registers a thread has is not modelled; that the number is legal is checked.

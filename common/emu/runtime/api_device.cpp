@@ -11,6 +11,7 @@
 #include "common/emu/runtime/runtime.h"
 
 using gg::emu::api;
+using gg::emu::api_beside_launches;
 using gg::emu::Runtime;
 
 namespace {
@@ -30,7 +31,7 @@ std::map<int, size_t>& limits() {
 
 template <class Value>
 cudaError_t give(Value* into, Value value) {
-  return api([&](Runtime&) {
+  return api_beside_launches([&](Runtime&) {
     if (!into) return cudaErrorInvalidValue;
     *into = value;
     return cudaSuccess;
@@ -38,7 +39,7 @@ cudaError_t give(Value* into, Value value) {
 }
 
 cudaError_t ask_device(int device) {
-  return api([&](Runtime&) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
+  return api_beside_launches([&](Runtime&) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
 }
 cudaError_t taken() {
   return api([](Runtime&) { return cudaSuccess; });
@@ -60,7 +61,7 @@ cudaError_t cudaSetDeviceFlags(unsigned) { return taken(); }  // how to wait: no
 cudaError_t cudaGetDeviceFlags(unsigned* flags) { return give(flags, unsigned(cudaDeviceMapHost)); }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     if (!properties) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
     *properties = gg::emu::device_properties(rt.device(), rt.memory_total());
@@ -68,7 +69,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   });
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     if (!value) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
     if (gg::emu::device_attribute(rt.device(), attribute, value)) return cudaSuccess;

@@ -9,6 +9,7 @@
 #include "common/emu/runtime/launch.h"
 
 using gg::emu::api;
+using gg::emu::api_beside_launches;
 using gg::emu::Program;
 using gg::emu::Runtime;
 
@@ -84,7 +85,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     *kernel = rt.programs.kernel(function);
     return *kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
   });
@@ -97,13 +98,13 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                              cudaStream_t stream) {
-  return api([&](Runtime& rt) {
-    return gg::emu::launch(rt, function, {grid, block, shared, stream, {0, 0, 0}, false}, arguments);
+  return api_beside_launches([&](Runtime& rt) {
+    return gg::emu::launch(rt, function, {grid, block, shared, stream, {0, 0, 0}, false, false}, arguments);
   });
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     return config ? gg::emu::launch(rt, function, *config, arguments) : cudaErrorInvalidValue;
   });
 }
@@ -124,7 +125,7 @@ cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* const kernel = rt.programs.kernel(function);
     if (!name || !kernel) return cudaErrorInvalidValue;
     *name = kernel->name.c_str();
@@ -133,7 +134,7 @@ cudaError_t cudaFuncGetName(const char** name, const void* function) {
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (!attributes) return cudaErrorInvalidValue;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
@@ -159,7 +160,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
     switch (int(attribute)) {
@@ -189,14 +190,14 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
 
 // Preferences between L1 and shared memory make no difference here.
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     return rt.programs.kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction;
   });
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
                                                                    int threads, size_t shared, unsigned) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (!blocks || threads < 1) return cudaErrorInvalidValue;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
@@ -213,7 +214,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 // them can.
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (!clusters || !config) return cudaErrorInvalidValue;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
@@ -236,7 +237,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                  const cudaLaunchConfig_t* config) {
-  return api([&](Runtime& rt) {
+  return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (!size || !config) return cudaErrorInvalidValue;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;

@@ -11,7 +11,7 @@
 #include "common/emu/runtime/errors.h"
 #include "common/emu/runtime/runtime.h"
 
-using gg::emu::api;
+using gg::emu::api_beside_launches;
 using gg::emu::Runtime;
 
 namespace {
@@ -84,7 +84,7 @@ extern "C" {
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
                                              unsigned long long, cudaDriverEntryPointQueryResult* status) {
-  return api([&](Runtime&) {
+  return api_beside_launches([&](Runtime&) {
     constexpr unsigned kVersion = 13000;
     if (version <= kVersion) return find_entry(name, function, version, status);
     if (status) *status = cudaDriverEntryPointVersionNotSufficent;
@@ -129,7 +129,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
-  api([&](Runtime& rt) {
+  api_beside_launches([&](Runtime& rt) {
     gg::emu::TensorMap made;
     std::string why = "the map is null";
     if (map) {

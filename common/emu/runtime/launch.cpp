@@ -109,12 +109,14 @@ cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribut
     case cudaLaunchAttributeIgnore:
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-    case cudaLaunchAttributeProgrammaticStreamSerialization:  // the kernel before has always ended
     case cudaLaunchAttributePriority:
     case cudaLaunchAttributeMemSyncDomainMap:
     case cudaLaunchAttributeMemSyncDomain:
     case cudaLaunchAttributePreferredSharedMemoryCarveout:
     case cudaLaunchAttributeNvlinkUtilCentricScheduling:
+      return cudaSuccess;
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+      request->dependent = value.programmaticStreamSerializationAllowed != 0;
       return cudaSuccess;
     case cudaLaunchAttributeClusterDimension:
       request->cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
@@ -180,21 +182,20 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
     const Variable& param = kernel->function->params[i];
     std::memcpy(launch.params.data() + param.offset, arguments[i], size_t(param.bytes));
   }
-  return runtime.streams.submit(request.stream, cudaGraphNodeTypeKernel, [&runtime, launch] {
-    if (!runtime.settings.launches.empty())
-      std::ofstream(runtime.settings.launches, std::ios::app) << launch.code->function->name << '\n';
-    const Trace::Recording recording(runtime.trace.get(), launch);
-    Counts counts = runtime.counts();
-    run_launch(launch, runtime.memory, runtime.settings.run, &counts);
-    runtime.set_counts(std::move(counts));
-    return cudaSuccess;
-  });
+  const bool dependent = request.dependent;
+  return runtime.streams.submit(
+      request.stream, cudaGraphNodeTypeKernel, [&runtime, launch, stream, dependent] {
+        if (!runtime.settings.launches.empty())
+          std::ofstream(runtime.settings.launches, std::ios::app) << launch.code->function->name << '\n';
+        runtime.run(launch, stream, dependent);
+        return cudaSuccess;
+      });
 }
 
 cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,
                    void** arguments) {
-  LaunchRequest request{config.gridDim, config.blockDim, config.dynamicSmemBytes,
-                        config.stream,  {0, 0, 0},       false};
+  LaunchRequest request{
+      config.gridDim, config.blockDim, config.dynamicSmemBytes, config.stream, {0, 0, 0}, false, false};
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     if (const cudaError_t error = take_attribute(runtime, config.attrs[i], &request)) return error;
   }

@@ -17,6 +17,7 @@ struct LaunchRequest {
   cudaStream_t stream = nullptr;
   dim3 cluster = {0, 0, 0};      // of the launch's attribute; zeros: none
   bool prefers_cluster = false;  // of another size
+  bool dependent = false;        // may begin before the kernel before it has ended
 };
 
 // The kernel of a host function or of a handle, ready to launch.

@@ -72,6 +72,30 @@ Runtime::Runtime() : settings(read_settings()) {
       print_report(stderr, Runtime::get().counts());
     });
   }
+  std::atexit([] { api([](Runtime&) { return cudaSuccess; }); });  // runs before those: a held launch ends
+}
+
+void Runtime::run(const Launch& launch, CUstream_st* stream, bool dependent) {
+  const Trace::Recording recording(trace.get(), launch);
+  auto next = std::make_unique<HeldLaunch>(launch, memory, settings.run);
+  if (held_ && dependent && stream == held_stream_ && settings.run.order.seed % 2 == 0) next->run_to_wait();
+  finish_held();
+  if (launches_dependents(*launch.code) && !trace) {  // a trace shows one launch at a time
+    held_ = std::move(next);
+    held_stream_ = stream;
+  } else {
+    finish(*next);
+  }
+}
+
+void Runtime::finish_held() {
+  if (const auto launch = std::move(held_)) finish(*launch);
+}
+
+void Runtime::finish(HeldLaunch& launch) {
+  Counts sum = counts();
+  launch.finish(&sum);
+  set_counts(std::move(sum));
 }
 
 Counts Runtime::counts() {
@@ -166,12 +190,13 @@ Unlocked::~Unlocked() {
   if (held) held->lock();
 }
 
-cudaError_t run_locked(cudaError_t (*body)(void*), void* context) {
+cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_held) {
   std::unique_lock lock(Runtime::get().mutex);
   std::unique_lock<std::mutex>* const outer = held;
   held = &lock;
   cudaError_t error = cudaSuccess;
   try {
+    if (finish_held) Runtime::get().finish_held();
     error = body(context);
   } catch (const Fault& fault) {
     write_trace(Runtime::get());

@@ -18,6 +18,7 @@
 #include "common/emu/runtime/program.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
+#include "common/emu/schedule/held_launch.h"
 #include "common/emu/state/machine.h"
 
 namespace gg::emu {
@@ -50,6 +51,13 @@ class Runtime {
   std::unique_ptr<Trace> trace;  // null: not asked for
   std::mutex mutex;              // of the calls: one runs at a time, a launch to its end
 
+  // Runs a launch that was submitted to a stream. It is held back if its kernel allows the next one to begin
+  // early: a dependent one (cudaLaunchAttributeProgrammaticStreamSerialization) that comes next in the same
+  // stream then runs up to its griddepcontrol.wait before it, in orders of an even seed. Nobody else sees
+  // that it was held: every call that could, finishes it first.
+  void run(const Launch& launch, CUstream_st* stream, bool dependent);
+  void finish_held();
+
   // Counts of the launches that have ended. A program may end while one still runs in another thread, so they
   // have a mutex of their own.
   Counts counts();
@@ -61,6 +69,10 @@ class Runtime {
   std::unique_ptr<Device> device_;
   std::map<uint64_t, HostVisible> visible_;
   size_t memory_total_ = 0, memory_at_start_ = 0;
+  void finish(HeldLaunch& launch);
+
+  std::unique_ptr<HeldLaunch> held_;
+  CUstream_st* held_stream_ = nullptr;
   Counts counts_;
   std::mutex counts_mutex_;
 };
@@ -81,13 +93,20 @@ class Unlocked {
   ~Unlocked();
 };
 
-cudaError_t run_locked(cudaError_t (*body)(void*), void* context);
+cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_held);
 
 // Runs a function of the runtime: alone, its error remembered, a fault reported and the program ended with
 // code 3.
 template <class Body>
 cudaError_t api(Body body) {
-  return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body);
+  return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
+                    true);
+}
+// The same for a launch, and for what asks about devices and kernels and cannot see what kernels do.
+template <class Body>
+cudaError_t api_beside_launches(Body body) {
+  return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
+                    false);
 }
 
 }  // namespace gg::emu

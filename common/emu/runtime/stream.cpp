@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "common/emu/runtime/runtime.h"
+
 namespace gg::emu {
 namespace {
 
@@ -105,6 +107,12 @@ void Streams::append(CUstream_st* stream, cudaGraphNodeType type, Work work) {
   auto node = std::make_unique<CUgraphNode_st>();
   node->type = type;
   node->run = std::move(work);
+  if (node->run && type != cudaGraphNodeTypeKernel) {  // what a graph does between kernels sees their results
+    node->run = [run = node->run] {
+      Runtime::get().finish_held();
+      return run();
+    };
+  }
   node->needs = stream->tail;
   stream->tail.assign(1, node.get());  // GCC 14 sees an assigned {node} out of bounds
   stream->capture->graph->nodes.push_back(std::move(node));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Running a launch: clusters are handed to threads in order, and one that only spins steps aside for the
-// next.
+// next. PTX ISA, "Parallel Synchronization and Communication Instructions: griddepcontrol".
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "common/emu/schedule/held_launch.h"
 #include "common/emu/schedule/schedule.h"
 
 namespace gg::emu {
@@ -20,12 +21,30 @@ namespace {
 constexpr int kSpinTurns = 1000;  // of a cluster without a change, and it counts as going round for ever
 // Clusters that spin, of one worker. With more, each gets a turn before another is started.
 constexpr size_t kWaitingClusters = 160;
+// Of a launch that waits for the one before it, so many clusters begin early: about as many blocks as a
+// device holds.
+constexpr int64_t kEarlyClusters = 300;
 
-class Run {
+}  // namespace
+
+class HeldLaunch::Run {
  public:
-  Run(Grid& grid, const RunOptions& options) : grid_(grid), options_(options) {
+  Run(Grid& grid, const RunOptions& options)
+      : grid_(grid), options_(options), early_counts_(grid.launch.code->instrs.size()) {
     const Launch& l = grid.launch;
     clusters_ = int64_t(l.grid[0] / l.cluster[0]) * (l.grid[1] / l.cluster[1]) * (l.grid[2] / l.cluster[2]);
+  }
+
+  void run_early() {
+    count_into(early_counts_.data());
+    while (next_ < std::min(clusters_, kEarlyClusters)) {
+      Waiting now;
+      now.index = next_++;
+      now.cluster = start_cluster(grid_, now.index);
+      if (run_cluster(*now.cluster, *grid_.launch.code) == Progress::done) continue;
+      ++alive_;
+      early_.push_back(std::move(now));
+    }
   }
 
   void run(Counts* counts) {
@@ -34,9 +53,13 @@ class Run {
     const int workers = int(std::min<int64_t>(cores, clusters_));
     std::vector<std::vector<InstrCounts>> own(size_t(workers),
                                               std::vector<InstrCounts>(grid_.launch.code->instrs.size()));
+    std::vector<std::deque<Waiting>> rows(static_cast<size_t>(workers));
+    for (size_t i = 0; i < early_.size(); ++i) rows[i % rows.size()].push_back(std::move(early_[i]));
+    own[0] = std::move(early_counts_);
     std::vector<std::thread> threads;
-    for (int i = 1; i < workers; ++i) threads.emplace_back([this, &own, i] { work(own[size_t(i)]); });
-    if (workers > 0) work(own[0]);
+    for (size_t i = 1; i < rows.size(); ++i)
+      threads.emplace_back([this, &own, &rows, i] { work(own[i], rows[i]); });
+    work(own[0], rows[0]);
     for (std::thread& thread : threads) thread.join();
     if (counts) {
       std::vector<InstrCounts>& sum = (*counts)[grid_.launch.code];
@@ -68,9 +91,8 @@ class Run {
     int64_t stuck_in = -1;  // the epoch in which it was found to go round for ever
   };
 
-  void work(std::vector<InstrCounts>& counts) {
+  void work(std::vector<InstrCounts>& counts, std::deque<Waiting>& row) {
     count_into(counts.data());
-    std::deque<Waiting> row;
     size_t since_start = 0;
     Waiting now;
     while (next(row, since_start, now)) {
@@ -166,6 +188,8 @@ class Run {
   Grid& grid_;
   const RunOptions& options_;
   int64_t clusters_ = 0;
+  std::vector<Waiting> early_;  // begun before the launch before this one has ended
+  std::vector<InstrCounts> early_counts_;
   std::mutex mutex_;                 // of all below
   int64_t next_ = 0, alive_ = 0;     // clusters: the next to start; those started and not over
   int64_t stop_before_ = INT64_MAX;  // the first cluster that failed
@@ -177,6 +201,8 @@ class Run {
   bool fault_is_deadlock_ = false;  // of clusters that go round for ever
   std::exception_ptr error_;
 };
+
+namespace {
 
 // What no device takes. Limits of one device are the runtime's affair.
 void check_launch(const Launch& l) {
@@ -222,30 +248,46 @@ void check_launch(const Launch& l) {
 
 }  // namespace
 
-void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& options, Counts* counts) {
+HeldLaunch::HeldLaunch(const Launch& launch, GlobalMemory& memory, const RunOptions& options)
+    : grid_(std::make_unique<Grid>()) {
   check_launch(launch);
-  Grid grid;
-  grid.launch = launch;
-  grid.memory = &memory;
-  grid.order = options.order;
-  grid.multiprocessors = options.multiprocessors;
-  grid.checks = options.checks;
-  grid.races = options.races && options.checks;
-  grid.allowed = options.allowed;
+  grid_->launch = launch;
+  grid_->memory = &memory;
+  grid_->order = options.order;
+  grid_->multiprocessors = options.multiprocessors;
+  grid_->checks = options.checks;
+  grid_->races = options.races && options.checks;
+  grid_->allowed = options.allowed;
   if (!launch.params.empty()) {
-    grid.params_address = memory.allocate(launch.params.size());
-    std::memcpy(memory.unchecked(grid.params_address), launch.params.data(), launch.params.size());
+    grid_->params_address = memory.allocate(launch.params.size());
+    std::memcpy(memory.unchecked(grid_->params_address), launch.params.data(), launch.params.size());
   }
-  const auto release_params = [&] {
-    if (grid.params_address) memory.release(grid.params_address);
-  };
-  try {
-    Run(grid, options).run(counts);
-  } catch (...) {
-    release_params();
-    throw;
-  }
-  release_params();
+  run_ = std::make_unique<Run>(*grid_, options);
+}
+
+HeldLaunch::~HeldLaunch() {
+  if (grid_->params_address) grid_->memory->release(grid_->params_address);
+}
+
+void HeldLaunch::run_to_wait() {
+  grid_->before_ended = false;
+  run_->run_early();
+}
+
+void HeldLaunch::finish(Counts* counts) {
+  grid_->before_ended = true;
+  run_->run(counts);
+}
+
+bool launches_dependents(const Code& code) {
+  return std::any_of(code.instrs.begin(), code.instrs.end(), [](const Instr& instr) {
+    return instr.statement && instr.statement->opcode == "griddepcontrol" &&
+           instr.statement->has("launch_dependents");
+  });
+}
+
+void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& options, Counts* counts) {
+  HeldLaunch(launch, memory, options).finish(counts);
 }
 
 }  // namespace gg::emu

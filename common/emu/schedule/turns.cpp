@@ -153,7 +153,10 @@ Progress run_cluster(Cluster& c, const Code& code) {
     if (!live) break;
     any = any || complete_effects(c, true);
     idle = any ? 0 : idle + 1;
-    if (idle > 3) deadlock(c, code, "nobody can go on");  // a sleeper wakes in the round after
+    if (idle > 3) {  // a sleeper wakes in the round after
+      if (!c.grid->before_ended) return Progress::stuck;
+      deadlock(c, code, "nobody can go on");
+    }
     quiet = c.changes == changes ? quiet + 1 : 0;
     changes = c.changes;
     if (watch.all_repeat(quiet, warps, code) && !complete_effects(c, true)) return Progress::stuck;

@@ -117,6 +117,7 @@ struct Grid {
   int multiprocessors = 0;  // of the device: %nsmid
   bool races = true, checks = true;
   uint32_t allowed = 0;  // bits of FaultKind: warn instead of fault
+  bool before_ended = true;  // the launches before it have: griddepcontrol.wait waits for that
   // Block, address: which change of a tensor map the block may use.
   std::map<std::pair<int64_t, uint64_t>, uint64_t> tensor_maps_acquired;
 };
