@@ -15,8 +15,7 @@ std::unique_ptr<Peer> load_peer(const std::string& peer) {
   return cublas_peer(peer);
 }
 
-std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine,
-                                                         uint64_t seed) {
+PeerLaunches prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine, uint64_t seed) {
   const auto step = [&](const PeerWork::Step& work) {
     if (work) machine.run(work);
   };
@@ -44,7 +43,10 @@ std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const Buffe
   machine.run(works[last].launch);  // modules are loaded before a capture
   check(last, machine.captured(works[last].launch),
         "its result in a replayed graph fails our check, so it is not timed");
-  return [works](int set, cudaStream_t stream) { works[size_t(set)].launch(stream); };
+  return {[works](int set, cudaStream_t stream) { works[size_t(set)].launch(stream); },
+          [works, &machine](int set) {
+            if (works[size_t(set)].finish) machine.run(works[size_t(set)].finish);
+          }};
 }
 
 }  // namespace gg

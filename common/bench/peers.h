@@ -36,12 +36,14 @@ class Peer {
 std::unique_ptr<Peer> load_peer(const std::string& peer);
 std::unique_ptr<Peer> load_library_peer(const std::string& path);
 
-using BufferSets = std::vector<std::unique_ptr<Buffers>>;
+struct PeerLaunches {
+  std::function<void(int set, cudaStream_t)> launch;  // one launch on these buffers: what is timed
+  std::function<void(int set)> finish;                // waits, and brings the result to D
+};
 
-// The peer's launch on each set of buffers (its first argument), prepared and checked: D within the bound
+// The peer's launch on each set of buffers, prepared and checked: D within the bound
 // that ours keeps, from a launch and from a replayed graph, on other random operands. Throws gg::Error where
 // it is not, so that it is not timed. Set i holds the random operands of seed + i, before and after.
-std::function<void(int, cudaStream_t)> prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine,
-                                                         uint64_t seed);
+PeerLaunches prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine, uint64_t seed);
 
 }  // namespace gg

@@ -15,12 +15,16 @@ namespace gg {
 struct Contestant {
   std::string name;
   std::function<void(int set, cudaStream_t stream)> launch;  // one launch on buffer set `set`
+  // Is the output of the first `sets` buffer sets right after `replay`, which runs what was timed on them
+  // once more? Empty: nobody asks.
+  std::function<bool(int sets, const std::function<void()>& replay)> right{};
 };
 
 struct Timing {  // microseconds per launch
   double median = 0, p10 = 0, p90 = 0;
   int clock_mhz = 0, clock_after_mhz = 0;  // of the multiprocessors, while busy; 0 where NVML is not there
   double power_w = 0;
+  bool right = true;  // what was timed, run again behind the last round
 };
 
 // A GPU at its power limit sets its clock by what it drew in the last tenth of a second. Brief rounds, of 3

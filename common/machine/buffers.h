@@ -67,6 +67,8 @@ class Buffers {
   Problem problem_;
 };
 
+using BufferSets = std::vector<std::unique_ptr<Buffers>>;  // of one problem, each with operands of its own
+
 Layout layout_for(const Setup& setup, const Shape& shape);
 
 }  // namespace gg

@@ -139,6 +139,14 @@ void print_failed(const char* half, const Shape& shape, const char* left_out) {
               left_out, shape.describe().c_str());
 }
 
+void print_wrong_replay(const Row& row, const Shape& shape) {
+  std::printf(
+      "time   %-8s %s FAILED: what was timed gives a wrong output when it runs again, so its times are "
+      "not printed: %s\n",
+      shape.set.c_str(), row.at("peer").empty() ? row.at("kernel").c_str() : row.at("peer").c_str(),
+      shape.describe().c_str());
+}
+
 // The counters that are not zero, those of a kind on a line.
 void print_counts(const Counters& counters, const Shape& shape) {
   constexpr size_t kColumns = 110, kIndent = 19;

@@ -42,6 +42,7 @@ std::vector<Row> count_rows(const Session& session, const std::string& set, cons
 void print_start(const Session& session);
 void print_check(const Shape& shape, const CheckResult& result);
 void print_failed(const char* half, const Shape& shape, const char* left_out);
+void print_wrong_replay(const Row& row, const Shape& shape);
 void print_counts(const Counters& counters, const Shape& shape);
 void print_times(const Row& row, const Shape& shape);
 void print_end(const Session& session);

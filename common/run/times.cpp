@@ -11,6 +11,7 @@
 
 #include "common/bench/timer.h"
 #include "common/run/report.h"
+#include "common/verify/output.h"
 
 namespace gg {
 namespace {
@@ -75,8 +76,14 @@ class Field {
   void enter_peer(Peer& peer) {
     try {
       const std::string version = peer.version();
-      contestants_.push_back(
-          {peer.name(), prepare_and_check(peer, sets_, *session_.machine, session_.bench_seed())});
+      const PeerLaunches launches = prepare_and_check(peer, sets_, *session_.machine, session_.bench_seed());
+      const auto right = [this, launches](int sets, const std::function<void()>& replay) {
+        return right_in_sets(*session_.machine, sets_, sets, [&] {
+          replay();
+          for (int set = 0; set < sets; ++set) launches.finish(set);
+        });
+      };
+      contestants_.push_back({peer.name(), launches.launch, right});
       versions_.push_back(version);
     } catch (const Error& error) {
       cudaGetLastError();  // if there is one, it was the peer's
@@ -95,6 +102,13 @@ class Field {
     for (size_t i = 0; i < timings.size(); ++i) {
       const bool ours = contestants_[i].name.empty();
       Row row = result_row(session_, shape_, contestants_[i].name, versions_[i]);
+      if (!timings[i].right) {
+        print_wrong_replay(row, shape_);
+        row["ok"] = "0";
+        rows_.push_back(std::move(row));
+        if (ours || contestants_[i].name == kAllIdeas) ++session_.tally.failed;
+        continue;
+      }
       add_timing(row, shape_, session_.setup.formats, timings[i], warm, roof);
       if (ours && preparation_us_ > 0) row["prep_us"] = number_text(preparation_us_);
       print_times(row, shape_);
@@ -110,7 +124,10 @@ class Field {
   // Whether it may be timed.
   bool enter(const char* name, const std::function<void(int, cudaStream_t)>& launch) {
     if (correct(session_, *sets_[0], [&](cudaStream_t stream) { launch(0, stream); })) {
-      contestants_.push_back({name, launch});
+      const auto right = [this](int sets, const std::function<void()>& replay) {
+        return right_in_sets(*session_.machine, sets_, sets, replay);
+      };
+      contestants_.push_back({name, launch, right});
       versions_.push_back("");
       return true;
     }

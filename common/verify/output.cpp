@@ -132,4 +132,15 @@ bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t see
              .failures == 0;
 }
 
+bool right_in_sets(Machine& machine, const BufferSets& sets, int count, const std::function<void()>& run) {
+  for (int i = 0; i < count; ++i) machine.fill_bytes(sets[size_t(i)]->d(), 0xFF, sets[size_t(i)]->d_bytes());
+  run();
+  for (int i = 0; i < count; ++i) {
+    const Buffers& set = *sets[size_t(i)];
+    if (machine.compare(set.matrices(), set.layout().groups, random_limit(set.setup())).failures)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace gg

@@ -23,6 +23,10 @@ Limit random_limit(const Setup& setup);
 bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed,
                           const std::function<void()>& run);
 
+// Is D right in each of the first `count` sets after `run`, which finds them all poisoned? On the random
+// operands that are there, by the machine's own reference.
+bool right_in_sets(Machine& machine, const BufferSets& sets, int count, const std::function<void()>& run);
+
 // Elements of D that the CPU's reference rejects: up to 64 per group, spread over its rows. Large groups show
 // a few rows, from that of element `first` on. All matrices are in host memory.
 std::vector<int64_t> failing_elements(const Matrices& matrices, const std::vector<Group>& groups,

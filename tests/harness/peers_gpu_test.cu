@@ -95,8 +95,8 @@ class PeerOnDevice : public testing::Test {
     }
     DevicePeer peer(does);
     try {
-      const auto launch = prepare_and_check(peer, sets, *machine_, 7);
-      for (int set : {0, 1}) machine_->run([&](cudaStream_t stream) { launch(set, stream); });
+      const PeerLaunches launches = prepare_and_check(peer, sets, *machine_, 7);
+      for (int set : {0, 1}) machine_->run([&](cudaStream_t stream) { launches.launch(set, stream); });
     } catch (const Error& error) {
       cudaGetLastError();
       return error.what();

@@ -53,10 +53,10 @@ class FakePeer : public testing::Test {
     }
     std::string why;
     {
-      std::function<void(int, cudaStream_t)> launch;
-      why = refusal([&] { launch = prepare_and_check(*peer, sets, *machine_, 7); });
+      PeerLaunches peers;
+      why = refusal([&] { peers = prepare_and_check(*peer, sets, *machine_, 7); });
       EXPECT_EQ(states_of(fake), why.empty() ? 3 : 0) << why;
-      for (int set = 0; set < 3 && launch; ++set) launch(set, nullptr);
+      for (int set = 0; set < 3 && peers.launch; ++set) peers.launch(set, nullptr);
     }
     EXPECT_EQ(states_of(fake), 0) << "each state is released";
     for (uint64_t set = 0; set < 3 && why.empty(); ++set) {
