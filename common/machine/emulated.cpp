@@ -13,6 +13,15 @@ namespace {
 
 class EmulatorMachine : public CudaMachine {
  public:
+  EmulatorMachine() { GG_CHECK(cudaDeviceGetAttribute(&whole_, cudaDevAttrMultiProcessorCount, 0)); }
+  ~EmulatorMachine() override { emulator()->set_multiprocessors(whole_); }
+
+  int play_small(bool small) override {
+    const int few = small_multiprocessors(whole_);
+    if (few == whole_) return 0;
+    emulator()->set_multiprocessors(small ? few : whole_);
+    return few;
+  }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
     host_->fill(behind(tensor, regions, format_info(format).bytes), format, regions, fill);
   }
@@ -56,6 +65,7 @@ class EmulatorMachine : public CudaMachine {
   }
 
   const std::unique_ptr<Machine> host_ = host_machine();
+  int whole_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "common/check.h"
 
 namespace gg {
@@ -30,6 +32,8 @@ const GgEmuInterface* emulator() {
   }
   return found;
 }
+
+int small_multiprocessors(int whole) { return std::min(2, whole); }
 
 Counters emulator_counters() {
   Counters counters;

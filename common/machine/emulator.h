@@ -17,6 +17,10 @@ namespace gg {
 const GgEmuInterface* emulator();
 std::string loaded_runtime();  // the file of the CUDA runtime in use
 
+// Of the small device that a check plays beside one with `whole` multiprocessors: two, enough for a pair of
+// blocks, or the whole if it has no more.
+int small_multiprocessors(int whole);
+
 // Counters of all launches since `reset_counts`, in the emulator's order.
 using Counters = std::vector<std::pair<std::string, uint64_t>>;
 Counters emulator_counters();

@@ -47,6 +47,11 @@ class Machine {
   virtual Comparison compare(const Matrices& matrices, const std::vector<Group>& groups,
                              const Limit& limit) = 0;
 
+  // A persistent kernel shows its mistakes where a block has several tiles, so on a small device. Work that
+  // is run or captured after this finds the small one, or the whole one again. Returns how many
+  // multiprocessors the small one has; 0, and nothing changes, where the machine has one size only.
+  virtual int play_small(bool) { return 0; }
+
   // Runs the work and waits for it. `captured` records it once; what comes back replays it, and may be called
   // later.
   using Work = std::function<void(cudaStream_t)>;

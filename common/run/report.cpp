@@ -117,8 +117,14 @@ std::vector<Row> count_rows(const Session& session, const std::string& set, cons
 void print_start(const Session& session) {
   const Device& device = session.device;
   const std::string how = device.emulated ? "order " + session.options.order() : "CUDA " + device.cuda;
-  std::printf("%s on %s (%d.%d), %s: %s -> %s\n", session.chapter.id, device.name.c_str(),
-              device.capability / 10, device.capability % 10, how.c_str(),
+  std::string sizes;
+  if (device.emulated && session.options.check) {
+    const int whole = device.multiprocessors, few = small_multiprocessors(whole);
+    sizes = few < whole ? format(" with %d and %d multiprocessors", whole, few)
+                        : format(" with %d multiprocessor%s", whole, whole == 1 ? "" : "s");
+  }
+  std::printf("%s on %s (%d.%d)%s, %s: %s -> %s\n", session.chapter.id, device.name.c_str(),
+              device.capability / 10, device.capability % 10, sizes.c_str(), how.c_str(),
               session.options.formats.name().c_str(), format_info(session.options.formats.d).name);
   std::fflush(stdout);
 }

@@ -2,7 +2,8 @@
 //
 // The trials, in order: whole numbers (exact), random data (bounded), the same again over another fill (same
 // bits), other offsets over the previous output (no stale state, replayed from a graph), and NaN in the
-// neighbours.
+// neighbours. On the emulator the second, the third and the first with NaN run on a small device, whose
+// blocks have several tiles.
 
 #include "common/verify/trials.h"
 
@@ -50,6 +51,9 @@ class Trials {
         before_(allocate("a copy of D")),
         after_(allocate("a second copy of D")),
         scratch_(allocate("a third copy of D")) {}
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+  ~Trials() { machine_.play_small(false); }
 
   CheckResult run_given() {
     Limit limit = random_limit(buffers_.setup());
@@ -65,6 +69,11 @@ class Trials {
       result.worst_factor = last_.worst_factor;
     }
     if (!result.failure) result.failure = same_bits_as_after();
+    if (!result.failure && play(small)) {
+      result.failure = trial("operands from files", launch, limit, 0xFF, {});
+      result.worst_ratio = std::max(result.worst_ratio, last_.worst_ratio);
+      result.worst_factor = std::max(result.worst_factor, last_.worst_factor);
+    }
     return result;
   }
 
@@ -79,32 +88,34 @@ class Trials {
       return result.failure.has_value();
     };
 
-    std::function<void()> launch = [this] { launch_once(); };
+    // Where the machine plays devices of two sizes, the trials take turns on them.
+    std::function<void()> on_whole = [this] { launch_once(); }, on_small = on_whole;
     buffers_.fill_operands(integers);
-    if (failed(trial("whole numbers", launch, exact, 0xFF, integers))) return result;
+    if (failed(trial("whole numbers", on_whole, exact, 0xFF, integers))) return result;
     if (failed(numbers_were_large_enough(k))) return result;
-    if (options_.graph_replay)
-      launch = machine_.captured([this](cudaStream_t s) { launch_(buffers_.problem(), s); });
+    if (options_.graph_replay) on_small = on_whole = captured();
+    if (play(small) && options_.graph_replay) on_small = captured();
 
     buffers_.fill_operands(normal);
     const Limit bounded = random_limit(buffers_.setup());
-    if (failed(trial("random data", launch, bounded, 0xFF, normal))) return result;
+    if (failed(trial("random data", on_small, bounded, 0xFF, normal))) return result;
     result.worst_ratio = last_.worst_ratio;
     result.worst_factor = last_.worst_factor;
     machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
-    if (failed(launch_over("random data again, over another fill", launch, kUnlikeNan))) return result;
+    if (failed(launch_over("random data again, over another fill", on_small, kUnlikeNan))) return result;
     if (differing_byte(after_.get()) >= 0) {  // the same bits would be right again, without a reference
-      if (failed(compared(launch, bounded, normal))) return result;
+      if (failed(compared(on_small, bounded, normal))) return result;
       if (failed(same_bits_as_after())) return result;
     }
 
+    play(whole);
     integers.seed = options_.seed * 4 + 3;
     buffers_.set_shape(replay_);
     buffers_.fill_operands(integers);
     const std::string name =
         format("%sother %s, over the previous output", options_.graph_replay ? "graph replay with " : "",
                buffers_.setup().equal_groups ? "data" : "offsets");
-    if (failed(trial(name.c_str(), launch, exact, std::nullopt, integers))) return result;
+    if (failed(trial(name.c_str(), on_whole, exact, std::nullopt, integers))) return result;
 
     if (options_.neighbours && shape_.groups() > 1 && !shape_.shared_b) {
       buffers_.set_shape(shape_);
@@ -112,7 +123,9 @@ class Trials {
         nan_groups_.assign(size_t(shape_.groups()), false);
         for (size_t g = 0; g < nan_groups_.size(); ++g) nan_groups_[g] = int(g % 2) == parity;
         buffers_.fill_operands(integers, nan_groups_);
-        if (failed(trial("NaN in the neighbouring groups' operands", launch, exact, 0xFF, integers)))
+        play(parity == 0 ? small : whole);
+        if (failed(trial("NaN in the neighbouring groups' operands", parity == 0 ? on_small : on_whole, exact,
+                         0xFF, integers)))
           return result;
       }
     }
@@ -130,6 +143,18 @@ class Trials {
     } else {
       buffers_.fill_operands(data, nan_groups_, unowned);
     }
+  }
+
+  // The device that launches from now on find; false where the machine has one of one size.
+  enum Played { whole, small };
+  bool play(Played size) {
+    const int few = machine_.play_small(size == small);
+    on_few_ = size == small ? few : 0;
+    return few > 0;
+  }
+
+  std::function<void()> captured() {
+    return machine_.captured([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
   }
 
   void launch_once() {
@@ -167,7 +192,8 @@ class Trials {
   }
 
   Failure failure(Symptom symptom, const std::string& text) const {
-    return {symptom, format("%s, %s: %s", shape_.describe().c_str(), name_, text.c_str())};
+    const std::string where = on_few_ ? format(" on %d multiprocessors", on_few_) : "";
+    return {symptom, format("%s, %s%s: %s", shape_.describe().c_str(), name_, where.c_str(), text.c_str())};
   }
 
   // What no group owns must be what it was: put the owned elements of D into the copy made before, then
@@ -259,6 +285,7 @@ class Trials {
       scratch_;  // D before the launch, of another launch, and working space
   std::vector<bool> nan_groups_;
   const char* name_ = "";
+  int on_few_ = 0;  // multiprocessors of the small device while it is played
   Comparison last_;
 };
 

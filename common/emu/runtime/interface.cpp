@@ -42,11 +42,19 @@ void reset_counts() {
   });
 }
 
+void set_multiprocessors(int count) {
+  api([&](Runtime& rt) {
+    rt.set_multiprocessors(count);
+    return cudaSuccess;
+  });
+}
+
 }  // namespace
 }  // namespace gg::emu
 
 const GgEmuInterface* gg_emu_interface() {
-  static const GgEmuInterface functions = {kGgEmuInterface, gg::emu::host, gg::emu::set_order,
-                                           gg::emu::counts, gg::emu::reset_counts};
+  static const GgEmuInterface functions = {kGgEmuInterface,       gg::emu::host,
+                                           gg::emu::set_order,    gg::emu::counts,
+                                           gg::emu::reset_counts, gg::emu::set_multiprocessors};
   return &functions;
 }

@@ -19,8 +19,11 @@ struct GgEmuInterface {
   // Counts of all launches since the last reset: calls `each` per counter, in a fixed order.
   void (*counts)(void (*each)(void* context, const char* counter, uint64_t value), void* context);
   void (*reset_counts)();
+  // The launches that follow find a device with so many multiprocessors, at least 1: as its properties, as
+  // %nsmid, and as what a cluster's blocks fit on. All other limits stay.
+  void (*set_multiprocessors)(int count);
 };
-constexpr int kGgEmuInterface = 1;
+constexpr int kGgEmuInterface = 2;
 
 const GgEmuInterface* gg_emu_interface();
 }

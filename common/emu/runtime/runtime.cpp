@@ -120,6 +120,11 @@ const Device& Runtime::device() {
   return *device_;
 }
 
+void Runtime::set_multiprocessors(int count) {
+  device();  // chosen before it is changed
+  device_->multiprocessors = settings.run.multiprocessors = std::max(1, count);
+}
+
 size_t Runtime::memory_free() const {
   return memory_at_start_ - std::min<size_t>(memory_at_start_, memory.used_bytes());
 }

@@ -35,6 +35,7 @@ class Runtime {
   static Runtime& get();  // never destroyed: programs unregister themselves after static objects are gone
 
   const Device& device();  // chosen when first asked for
+  void set_multiprocessors(int count);
   size_t memory_total() const { return memory_total_; }
   size_t memory_free() const;
 
