@@ -372,6 +372,20 @@ TEST_F(EmulatorLookup, TakesTheOrderOfGgEmu) {
   EXPECT_NE(run(with(in_order, {"--order", "4"})).out.find("order 4:fair"), std::string::npos);
 }
 
+TEST_F(EmulatorLookup, PlaysASmallDeviceInTheCheckAlone) {
+  const Words emulated =
+      with({program(built_chapters()[0]), "--device", "emu"}, problem_of(built_chapters()[0]));
+  const auto first_line = [](const Words& words) {
+    const std::string out = run(words).out;
+    return out.substr(0, out.find('\n'));
+  };
+  EXPECT_NE(first_line(with(emulated, {"--check"})).find(") with 132 and 2 multiprocessors, order"),
+            std::string::npos);
+  EXPECT_EQ(first_line(with(emulated, {"--bench"})).find("multiprocessors"), std::string::npos);
+  const Words on_two = with({"/usr/bin/env", "GG_EMU_MULTIPROCESSORS=2"}, emulated);
+  EXPECT_NE(first_line(with(on_two, {"--check"})).find(") with 2 multiprocessors, order"), std::string::npos);
+}
+
 TEST_F(EmulatorLookup, IsNoGpu) {
   const Outcome outcome = run({"/usr/bin/env", "LD_LIBRARY_PATH=" GG_BINARY_DIR "/lib/emu",
                                program(built_chapters()[0]), "--device", "gpu"});
