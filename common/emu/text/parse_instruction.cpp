@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//
+// Instructions and their operands. PTX ISA: "Instruction Statements", "Instruction Operands".
+
+#include <algorithm>
+
+#include "common/emu/text/parser.h"
+
+namespace gg::emu {
+
+void Parser::instruction() {
+  Statement s;
+  s.line = now().line;
+  s.loc = int(fn_->locations.size()) - 1;
+  const size_t begin = now().begin;
+  if (accept("@")) {
+    s.guard_negated = accept("!");
+    s.guard = register_named(take());
+  }
+  const Token word = take();
+  if (word.kind != Token::Kind::word)
+    throw SyntaxError{word.line, "an instruction is wanted where '" + word.text + "' stands"};
+  size_t from = 0;
+  for (bool first = true; from <= word.text.size(); first = false) {
+    const size_t dot = std::min(word.text.find('.', from), word.text.size());
+    (first ? s.opcode : s.modifiers.emplace_back()) = word.text.substr(from, dot - from);
+    from = dot + 1;
+  }
+  while (!is(";")) {
+    if (now().kind == Token::Kind::end || is("}")) fail("the instruction does not end in ';'");
+    s.operands.push_back(operand());
+    if (!accept(",") && !is(";") && s.opcode != "call")
+      fail("',' or ';' is wanted where '" + now().text + "' stands");
+  }
+  s.text = text_.substr(begin, now().begin - begin);
+  expect(";");
+  if (s.opcode == "brx") {
+    for (Operand& o : s.operands) {
+      const auto list = targets_.find(o.name);
+      if (o.kind != Operand::Kind::symbol || list == targets_.end()) continue;
+      o.kind = Operand::Kind::vector;
+      targets_used_ += list->second.size();
+      if (targets_used_ > kMostTargetsInAll) fail("too many branch targets");
+      for (const std::string& target : list->second) {
+        Operand label;
+        label.kind = Operand::Kind::symbol;
+        label.name = target;
+        o.elements.push_back(label);
+      }
+    }
+  }
+  fn_->body.push_back(std::move(s));
+}
+
+int Parser::register_named(const Token& token) const {
+  const int index = find_register(token.text);
+  if (index < 0) throw SyntaxError{token.line, "no register " + token.text};
+  return index;
+}
+
+int Parser::find_register(const std::string& name) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->registers.find(name);
+    if (found != scope->registers.end()) return found->second;
+  }
+  return -1;
+}
+
+Operand Parser::operand(size_t depth) {
+  Operand first = simple_operand(depth);
+  if (accept("|")) first.second = std::make_shared<Operand>(simple_operand(depth));
+  return first;
+}
+
+Operand Parser::simple_operand(size_t depth) {
+  if (depth > kDeepest) fail("operands are nested too deep");
+  Operand o;
+  if (accept("!")) {
+    o = simple_operand(depth + 1);
+    o.negated = !o.negated;
+    return o;
+  }
+  if (accept("[")) return address(depth);
+  if (accept("{")) return list("}", depth);
+  if (accept("(")) return list(")", depth);  // of a call
+  if (now().kind == Token::Kind::number || is("-") || is("+")) return immediate();
+  return named(take());
+}
+
+Operand Parser::list(const char* end, size_t depth) {
+  Operand o;
+  o.kind = Operand::Kind::vector;
+  while (!accept(end)) {
+    o.elements.push_back(operand(depth + 1));
+    accept(",");
+  }
+  return o;
+}
+
+Operand Parser::named(const Token& token) {
+  Operand o;
+  o.name = token.text;
+  if (token.kind != Token::Kind::word)
+    throw SyntaxError{token.line, "an operand is wanted where '" + token.text + "' stands"};
+  if (token.text == "_") return o;
+  o.reg = find_register(token.text);
+  if (o.reg >= 0) {
+    o.kind = Operand::Kind::reg;
+    return o;
+  }
+  if (token.text[0] == '%') {
+    o.kind = Operand::Kind::special;
+    const size_t dot = token.text.find('.');
+    if (dot != std::string::npos) {
+      o.name = token.text.substr(0, dot);
+      const std::string component = token.text.substr(dot + 1);
+      o.component = component == "x" ? 0 : component == "y" ? 1 : component == "z" ? 2 : -1;
+      if (o.component < 0) throw SyntaxError{token.line, token.text + ": the components are x, y and z"};
+    }
+    return o;
+  }
+  o.kind = Operand::Kind::symbol;
+  o.offset = offset();
+  return o;
+}
+
+Operand Parser::address(size_t depth) {
+  Operand o;
+  if (now().kind == Token::Kind::number || is("-")) {
+    o.offset = integer();
+  } else {
+    const Operand base = named(take());
+    if (base.kind == Operand::Kind::reg) o.reg = base.reg;
+    if (base.kind == Operand::Kind::symbol) o.name = base.name;
+    if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
+    o.offset = base.offset + (base.kind == Operand::Kind::reg ? offset() : 0);
+  }
+  o.kind = Operand::Kind::address;
+  while (accept(",")) o.elements.push_back(operand(depth + 1));
+  expect("]");
+  return o;
+}
+
+}  // namespace gg::emu

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// The parser of PTX. One pass; labels and names of a scope are resolved when the scope ends. PTX ISA:
+// "Statements", "Directives".
+
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/emu/text/lex.h"
+
+namespace gg::emu {
+
+// What a text may ask for. More is a mistake or an attack, and would be found out only when memory runs out.
+constexpr int64_t kMostBytes = int64_t(1) << 40;       // of .global and .const variables, of offsets
+constexpr int64_t kMostBlockBytes = int64_t(1) << 24;  // of .shared and .param variables
+constexpr int64_t kMostLocalBytes = int64_t(1) << 19;  // what a thread can have
+constexpr int64_t kMostAlign = int64_t(1) << 20;
+constexpr size_t kMostUnusedRegisters = size_t(1) << 16;  // those that are used stand in the text
+constexpr size_t kMostTargets = 65535, kMostTargetsInAll = size_t(1) << 18;  // of brx
+constexpr size_t kDeepest = 64;  // scopes in scopes, operands in operands
+
+class Parser {
+ public:
+  Parser(Module& module, const std::string& text, int line, Bodies bodies)
+      : text_(text), tokens_(lex(text, line, bodies)), module_(module) {}
+
+  // All of a text.
+  void module();
+  // The body of a kernel whose text is the whole text here.
+  void unread_body(Function& function);
+
+ private:
+  struct Scope {
+    std::map<std::string, int> registers;     // name -> index
+    std::map<std::string, size_t> variables;  // name -> index in locals
+    std::map<std::string, int64_t> labels;
+    size_t first_statement = 0;
+  };
+
+  const Token& now() const { return tokens_[at_]; }
+  const Token& ahead(size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
+  Token take() {
+    const Token token = now();
+    if (token.kind != Token::Kind::end) ++at_;
+    return token;
+  }
+  bool is(const char* text) const {
+    return now().text == text && now().kind != Token::Kind::string && now().kind != Token::Kind::end;
+  }
+  bool accept(const char* text) {
+    if (!is(text)) return false;
+    ++at_;
+    return true;
+  }
+  void expect(const char* text) {
+    if (!accept(text)) fail(std::string("'") + text + "' is wanted where '" + now().text + "' stands");
+  }
+  [[noreturn]] void fail(const std::string& what) const { throw SyntaxError{now().line, what}; }
+  int small_integer() { return int(integer(0, INT32_MAX)); }
+  void skip_to(const char* text) {
+    while (!is(text) && now().kind != Token::Kind::end) ++at_;
+    expect(text);
+  }
+  void skip_line() {
+    const int line = now().line;
+    while (now().line == line && now().kind != Token::Kind::end) ++at_;
+  }
+  void triple(int (&out)[3]) {
+    for (int i = 0; i < 3; ++i) out[i] = i == 0 || accept(",") ? small_integer() : 1;
+  }
+
+  // parse.cpp: what stands outside functions.
+  void top_level();
+  void file_directive();
+  // [.visible|.extern|.weak|.common] .entry|.func|variable
+  void declaration();
+
+  // parse_numbers.cpp. Each throws SyntaxError where no number stands, or one that is too large.
+  int64_t integer();
+  int64_t integer(int64_t least, int64_t most);
+  // After `.align`.
+  int64_t alignment();
+  // +8-4.. behind the register or name of an address.
+  int64_t offset();
+  // A number: 12, -3, 0x1F, 0f3F800000, 0d3FF0000000000000, 1.5
+  Operand immediate();
+
+  // parse_variables.cpp
+  // What all variables of a space may take together.
+  static int64_t most_bytes(Space space);
+  void require_bytes(int64_t bytes, Space space) const;
+  // [n][m].. behind the name of a variable: bytes of all its elements. `open`: one is [].
+  int64_t array_bytes(int64_t element, Space space, bool* open);
+  // Behind the variables of its space. `ends`: where those of the function or module end.
+  void place(Variable& variable, std::map<Space, int64_t>& ends) const;
+  static Space space_of(const std::string& word);
+  // .space [.align n] [.v2|.v4] .type name[n][..] [= init] {, name...} ;
+  std::vector<Variable> variables(bool external);
+  void initialise(Variable& variable, int64_t element);
+
+  // parse_function.cpp: from .entry or .func to the end of the body.
+  void function(bool entry);
+  void parameter(std::vector<Variable>& list);
+  // After `{`, to its `}`.
+  void block();
+  void resolve_labels();
+  static void resolve_label(Operand& operand, const Scope& scope);
+  void statement();
+  void registers();
+  // .loc file line column [, function_name symbol, inlined_at file line column]
+  void location();
+
+  // parse_instruction.cpp. find_register: -1 if there is none of the name.
+  void instruction();
+  int register_named(const Token& token) const;
+  int find_register(const std::string& name) const;
+  Operand operand(size_t depth = 0);
+  Operand simple_operand(size_t depth);
+  Operand list(const char* end, size_t depth);
+  Operand named(const Token& token);
+  // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates: [map, {c0, c1}].
+  Operand address(size_t depth);
+
+  const std::string& text_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  Module& module_;
+  Function* fn_ = nullptr;
+  std::vector<Scope> scopes_;
+  std::map<std::string, std::vector<std::string>> targets_;
+  std::map<Space, int64_t> module_ends_, ends_;
+  bool pointer_ = false;
+  size_t registers_ = 0, targets_used_ = 0;
+};
+
+}  // namespace gg::emu
