@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/emu/state/lanes.h"
 #include "common/emu/state/machine.h"
 
 namespace gg::emu {
@@ -101,6 +102,9 @@ class Decoder {
   std::vector<int32_t> reads_, writes_;
 };
 
+// Decodes an address operand into s[3] (base), address_bits and offset: see addresses() in place.h.
+void take_address(Decoder& decoder, const Operand& operand);
+
 using Decode = void (*)(Decoder&);
 struct Form {
   const char* opcode;
@@ -113,94 +117,18 @@ std::vector<Form>
 integer_forms();  // integer.cpp: arithmetic, logic, shifts, comparison, selection, moves, bit fields
 std::vector<Form> floating_forms();  // floating.cpp: f32 and f64
 std::vector<Form> half_forms();      // half.cpp: f16, bf16 and their pairs
-std::vector<Form> convert_forms();   // convert.cpp: cvt, cvta, isspacep
+std::vector<Form> convert_forms();   // cvt.cpp: cvt; cvta.cpp: cvta, isspacep
 std::vector<Form> control_forms();   // control.cpp: branches, calls, ends
 std::vector<Form> barrier_forms();   // barrier.cpp: bar, barrier, barrier.cluster
 std::vector<Form> memory_forms();    // ldst.cpp: ld, st, prefetch
 std::vector<Form> atomic_forms();    // atomic.cpp: atom, red
 std::vector<Form> warp_forms();      // warp.cpp: shfl, vote, match, redux, elect, activemask
-std::vector<Form> mma_forms();       // mma.cpp: ldmatrix, stmatrix, movmatrix, mma.sync
+std::vector<Form> mma_forms();       // mma.cpp: mma.sync, movmatrix; ldmatrix.cpp, stmatrix.cpp
 std::vector<Form> cp_async_forms();  // cp_async.cpp: cp.async and its groups
 std::vector<Form> mbarrier_forms();  // mbarrier.cpp: mbarrier, cp.async.mbarrier.arrive, st.async, red.async
 std::vector<Form> bulk_forms();   // bulk.cpp: cp.async.bulk, tensor forms too, tensormap, prefetch.tensormap
 std::vector<Form> wgmma_forms();  // wgmma.cpp
-std::vector<Form>
-fence_forms();  // fence.cpp: membar, fence, griddepcontrol, setmaxnreg, nanosleep and the like
-
-// Lane by lane: for (Lanes lanes(mask); lanes; ++lanes) use(*lanes);
-class Lanes {
- public:
-  explicit Lanes(Mask mask) : mask_(mask) {}
-  explicit operator bool() const { return mask_ != 0; }
-  int operator*() const { return __builtin_ctz(mask_); }
-  Lanes& operator++() {
-    mask_ &= mask_ - 1;
-    return *this;
-  }
-
- private:
-  Mask mask_;
-};
-
-// d[lane] = op(a[lane], ...) for the lanes of the mask. `op` must be harmless for any operands: all lanes are
-// computed, on the side, so that the compiler makes vector code of it whatever the destination overlaps.
-// Registers of one size have the same place or places apart, and then the side is not needed.
-template <class D>
-inline void put(Warp& warp, uint32_t slot, Mask mask, const D (&values)[kLanes]) {
-  D* d = warp.at<D>(slot);
-  if (mask == kAllLanes) {
-    std::memcpy(d, values, sizeof values);
-  } else {
-    for (int lane = 0; lane < kLanes; ++lane) d[lane] = mask >> lane & 1 ? values[lane] : d[lane];
-  }
-}
-// Into a register that is a source's place too, or apart from it.
-template <class D, class Value>
-inline Next to_place(D* d, Value value) {
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (int lane = 0; lane < kLanes; ++lane) d[lane] = value(lane);
-  return Next::go_on;
-}
-
-template <class D, class A, class Op>
-Next map1(Warp& warp, const Instr& in, Mask mask, Op op) {
-  const A* a = warp.at<A>(in.s[0]);
-  if (sizeof(A) == sizeof(D) && mask == kAllLanes) {
-    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane]); });
-  }
-  D values[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane]);
-  put(warp, in.d, mask, values);
-  return Next::go_on;
-}
-template <class D, class A, class B, class Op>
-Next map2(Warp& warp, const Instr& in, Mask mask, Op op) {
-  const A* a = warp.at<A>(in.s[0]);
-  const B* b = warp.at<B>(in.s[1]);
-  if (sizeof(A) == sizeof(D) && sizeof(B) == sizeof(D) && mask == kAllLanes) {
-    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane], b[lane]); });
-  }
-  D values[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane], b[lane]);
-  put(warp, in.d, mask, values);
-  return Next::go_on;
-}
-template <class D, class A, class B, class C, class Op>
-Next map3(Warp& warp, const Instr& in, Mask mask, Op op) {
-  const A* a = warp.at<A>(in.s[0]);
-  const B* b = warp.at<B>(in.s[1]);
-  const C* c = warp.at<C>(in.s[2]);
-  if (sizeof(A) == sizeof(D) && sizeof(B) == sizeof(D) && sizeof(C) == sizeof(D) && mask == kAllLanes) {
-    return to_place(warp.at<D>(in.d), [&](int lane) { return op(a[lane], b[lane], c[lane]); });
-  }
-  D values[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) values[lane] = op(a[lane], b[lane], c[lane]);
-  put(warp, in.d, mask, values);
-  return Next::go_on;
-}
+std::vector<Form> fence_forms();  // fence.cpp: membar, fence, nanosleep, createpolicy and the like
+std::vector<Form> warpgroup_forms();  // warpgroup.cpp: setmaxnreg, griddepcontrol
 
 }  // namespace gg::emu

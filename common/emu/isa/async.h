@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "common/emu/decode/decode.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "common/base/formats.h"
+#include "common/emu/decode/decode.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {

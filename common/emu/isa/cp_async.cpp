@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "common/emu/decode/decode.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence,
-// griddepcontrol", "Miscellaneous Instructions: setmaxnreg, nanosleep, pmevent", "createpolicy",
+// Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence",
+// "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy",
 // "applypriority", "discard". Memory here is never weaker than the order of execution, so a fence moves no
 // bytes: it tells the race and proxy checks what is ordered.
 
-#include "common/emu/state/access.h"
+#include "common/emu/decode/decode.h"
 
 namespace gg::emu {
 namespace {
@@ -69,35 +69,6 @@ void decode_fence(Decoder& d) {
   d.done();
 }
 
-// griddepcontrol.wait: until the launch before this one has ended. launch_dependents only allows: whether the
-// launch behind begins early is the runtime's affair.
-Next wait_for_launch_before(Warp& w, const Instr&, Mask) {
-  const Grid& grid = *w.block->grid;
-  if (grid.before_ended) return Next::go_on;
-  w.running->ready = [&grid] { return grid.before_ended; };
-  w.running->waits_for = [] { return std::string("the end of the launch before this one"); };
-  return Next::wait;
-}
-void decode_griddepcontrol(Decoder& d) {
-  const int kind = d.take_one({"launch_dependents", "wait"});
-  if (kind < 0) throw Unsupported{"this griddepcontrol"};
-  d.done();
-  d.instr.run = kind == 0 ? nothing : wait_for_launch_before;
-}
-
-// setmaxnreg.{inc,dec}: how many registers a thread has is not modelled; that the number is legal is checked.
-void decode_setmaxnreg(Decoder& d) {
-  if (d.take_one({"inc", "dec"}) < 0 || !d.take("sync") || !d.take("aligned") || !d.take("u32"))
-    throw Unsupported{"this setmaxnreg"};
-  d.done();
-  const int64_t count = d.immediate(0);
-  if (count < 24 || count > 256 || count % 8 != 0)
-    throw Unsupported{"setmaxnreg of " + std::to_string(count) +
-                      " registers, which is no multiple of 8 in 24..256"};
-  d.instr.converged = true;
-  d.instr.run = nothing;
-}
-
 // createpolicy: what a cache policy says has no effect here; its value is any number.
 Next make_policy(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) w.at<uint64_t>(in.d)[*l] = 0;
@@ -142,15 +113,10 @@ void decode_hint(Decoder& d) {
 }  // namespace
 
 std::vector<Form> fence_forms() {
-  return {{"membar", decode_membar},
-          {"fence", decode_fence},
-          {"griddepcontrol", decode_griddepcontrol},
-          {"setmaxnreg", decode_setmaxnreg},
-          {"createpolicy", decode_createpolicy},
-          {"nanosleep", decode_nanosleep},
-          {"applypriority", decode_hint},
-          {"discard", decode_hint},
-          {"pmevent", decode_hint}};
+  return {
+      {"membar", decode_membar},       {"fence", decode_fence},        {"createpolicy", decode_createpolicy},
+      {"nanosleep", decode_nanosleep}, {"applypriority", decode_hint}, {"discard", decode_hint},
+      {"pmevent", decode_hint}};
 }
 
 }  // namespace gg::emu

@@ -1,80 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrices of a warp: ldmatrix, stmatrix, movmatrix and mma.sync. PTX ISA: "Warp-level matrix load
-// instruction: ldmatrix", "Warp-level matrix store instruction: stmatrix", "Warp-level matrix transpose
-// instruction: movmatrix", "Matrix multiply-accumulate operation using mma instruction". Sums are those of
+// mma.sync, and movmatrix, which transposes a matrix in registers. PTX ISA: "Matrix multiply-accumulate
+// operation using mma instruction", "Warp-level matrix transpose instruction: movmatrix". Sums are those of
 // the hardware, see arithmetic.h.
 
 #include "common/emu/isa/arithmetic.h"
-#include "common/emu/state/access.h"
+#include "common/emu/isa/matrix.h"
 
 namespace gg::emu {
 namespace {
-
-using Matrix = uint16_t[8][8];
-
-// Element `half` (0 or 1) of lane l's register: of row l / 4, columns 2 * (l % 4) and the next; transposed,
-// of column l / 4.
-uint16_t& element_of(Matrix& matrix, int lane, int half, bool transposed) {
-  const int major = lane / 4, minor = 2 * (lane % 4) + half;
-  return transposed ? matrix[minor][major] : matrix[major][minor];
-}
-
-uint32_t pack(Matrix& matrix, int lane, bool transposed) {
-  return uint32_t(element_of(matrix, lane, 1, transposed)) << 16 | element_of(matrix, lane, 0, transposed);
-}
-
-void require_warp(Warp& w, const Instr& in, Mask m) {
-  if (m == kAllLanes) return;
-  raise_final(
-      FaultKind::diverged, w, in, __builtin_ctz(~m),
-      "lanes " + hex(m) + " execute an instruction that takes all 32 lanes of a warp",
-      "the number of threads in a block must be a multiple of 32 here, and none of them may have ended");
-}
-
-// The rows' addresses: lane 8 * i + r gives that of row r of matrix i. Returns the lanes that give one.
-Mask row_addresses(Warp& w, const Instr& in, uint64_t (&address)[kLanes]) {
-  addresses(w, in, address);
-  const Mask givers = in.count == 4 ? kAllLanes : (Mask(1) << (8 * in.count)) - 1;
-  if (in.space != Space::generic) return givers;
-  for (Lanes l(givers); l; ++l) {
-    const Place place = locate(w, in, *l, in.space, address[*l], 16, 16);
-    if (place.block == w.block) continue;
-    raise_final(FaultKind::bounds, w, in, *l,
-                "generic address " + hex(address[*l]) + " is not in the block's shared memory",
-                "matrices are loaded from and stored to the own block's shared memory only");
-  }
-  return givers;
-}
-
-Next ldmatrix(Warp& w, const Instr& in, Mask m) {
-  require_warp(w, in, m);
-  uint64_t address[kLanes];
-  const Mask givers = row_addresses(w, in, address);
-  Matrix matrices[4];
-  read_memory(w, in, givers, address, 16, reinterpret_cast<uint8_t*>(matrices), 16);
-  for (int i = 0; i < in.count; ++i) {
-    uint32_t* d = w.at<uint32_t>(in.list[i]);
-    for (int lane = 0; lane < kLanes; ++lane) d[lane] = pack(matrices[i], lane, in.variant);
-  }
-  return Next::go_on;
-}
-
-Next stmatrix(Warp& w, const Instr& in, Mask m) {
-  require_warp(w, in, m);
-  uint64_t address[kLanes];
-  const Mask givers = row_addresses(w, in, address);
-  Matrix matrices[4];
-  for (int i = 0; i < in.count; ++i) {
-    const uint32_t* s = w.at<uint32_t>(in.list[i]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      element_of(matrices[i], lane, 0, in.variant) = uint16_t(s[lane]);
-      element_of(matrices[i], lane, 1, in.variant) = uint16_t(s[lane] >> 16);
-    }
-  }
-  write_memory(w, in, givers, address, 16, reinterpret_cast<const uint8_t*>(matrices), 16);
-  return Next::go_on;
-}
 
 // The one 8x8 matrix that the lanes hold, transposed.
 Next movmatrix(Warp& w, const Instr& in, Mask m) {
@@ -89,62 +23,6 @@ Next movmatrix(Warp& w, const Instr& in, Mask m) {
   for (int lane = 0; lane < kLanes; ++lane) d[lane] = pack(matrix, lane, true);
   return Next::go_on;
 }
-
-void take_sync_aligned(Decoder& d) {
-  if (!d.take("sync") || !d.take("aligned")) throw Unsupported{"a matrix instruction without .sync.aligned"};
-  d.instr.converged = true;
-}
-
-// What ldmatrix and stmatrix share: everything but the order of operands.
-void take_matrices(Decoder& d) {
-  take_sync_aligned(d);
-  const bool shape = d.take("m8n8");
-  const int count = d.take_one({"x1", "x2", "x4"});
-  d.instr.variant = d.take("trans");
-  d.instr.space = d.take("shared") || d.take("shared::cta") ? Space::shared : Space::generic;
-  const TypeInfo type = d.take_type();
-  d.done();
-  if (!shape || count < 0 || type.name != "b16") throw Unsupported{"matrices other than m8n8 of .b16"};
-  d.instr.count = uint16_t(1 << count);
-}
-
-// The slots of `count` 32-bit registers, appended.
-void take_registers(Decoder& d, const Operand& operand, int count, bool written, std::vector<uint32_t>& slots,
-                    const char* type = "b32") {
-  const std::vector<const Operand*> all = Decoder::elements(operand);
-  if (int(all.size()) != count) {
-    throw Unsupported{std::to_string(all.size()) + " registers where " + std::to_string(count) + " belong"};
-  }
-  for (const Operand* each : all) {
-    slots.push_back(written ? d.destination(*each, type_info(type)) : d.source(*each, type_info(type)));
-  }
-}
-
-void require_operands(Decoder& d, size_t count) {
-  if (d.operands() != count)
-    throw Unsupported{std::to_string(d.operands()) + " operands where " + std::to_string(count) + " belong"};
-}
-
-void decode_ldmatrix(Decoder& d) {
-  take_matrices(d);
-  require_operands(d, 2);
-  std::vector<uint32_t> slots;
-  take_registers(d, d.operand(0), d.instr.count, true, slots);
-  d.instr.list = d.list(slots);
-  take_address(d, d.operand(1));
-  d.instr.run = ldmatrix;
-}
-
-void decode_stmatrix(Decoder& d) {
-  take_matrices(d);
-  require_operands(d, 2);
-  std::vector<uint32_t> slots;
-  take_address(d, d.operand(0));
-  take_registers(d, d.operand(1), d.instr.count, false, slots);
-  d.instr.list = d.list(slots);
-  d.instr.run = stmatrix;
-}
-
 void decode_movmatrix(Decoder& d) {
   take_sync_aligned(d);
   const bool known = d.take("m8n8") && d.take("trans") && d.take("b16");
@@ -277,10 +155,10 @@ void decode_mma(Decoder& d) {
 }  // namespace
 
 std::vector<Form> mma_forms() {
-  return {{"ldmatrix", decode_ldmatrix},
-          {"stmatrix", decode_stmatrix},
-          {"movmatrix", decode_movmatrix},
-          {"mma", decode_mma}};
+  std::vector<Form> forms = {{"movmatrix", decode_movmatrix}, {"mma", decode_mma}};
+  for (const Form& form : ldmatrix_forms()) forms.push_back(form);
+  for (const Form& form : stmatrix_forms()) forms.push_back(form);
+  return forms;
 }
 
 }  // namespace gg::emu

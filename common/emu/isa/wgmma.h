@@ -9,6 +9,7 @@
 #include <deque>
 #include <vector>
 
+#include "common/emu/decode/decode.h"
 #include "common/emu/isa/arithmetic.h"
 #include "common/emu/isa/footprint.h"
 #include "common/emu/isa/operand_layout.h"

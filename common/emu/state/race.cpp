@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "common/emu/state/access.h"
+#include "common/emu/state/place.h"
 
 namespace gg::emu {
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// The mbarriers of a block, and what arrivals and bytes do to one. PTX ISA: "Parallel Synchronization and
+// Communication Instructions: mbarrier", "Phase Completion of the mbarrier object".
+
+#include "common/emu/isa/mbarrier_state.h"
+
+namespace gg::emu {
+
+std::string mbarrier_name(const BarrierAt& at) {
+  return "mbarrier " + hex(uint64_t(at.block->rank) << 24 | (uint64_t(kSharedStart) + at.offset));
+}
+
+Mbarriers& mbarriers_of(Block& block) {
+  if (!block.mbarriers) {
+    block.mbarriers = std::make_shared<Mbarriers>();
+    block.mbarriers->waits.resize(block.warps.size() * kLanes);
+  }
+  return *block.mbarriers;
+}
+std::string mbarrier_lacks(const Mbarrier& b) {
+  std::string text = "phase " + std::to_string(b.phase);
+  const char* join = " lacks ";
+  if (b.pending > 0) {
+    text += join + std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals";
+    join = " and ";
+  }
+  if (b.tx > 0) text += join + std::to_string(b.tx) + " of " + std::to_string(b.expected) + " bytes";
+  if (b.tx < 0) {
+    text += b.pending > 0 ? ", and" : "";
+    text += " has got " + std::to_string(-b.tx) + " bytes more than the " + std::to_string(b.expected) +
+            " expected";
+  }
+  return text;
+}
+
+Mbarrier& find_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
+  Mbarriers& all = mbarriers_of(*at.block);
+  const auto found = all.live.find(at.offset);
+  if (at.block->live_warps == 0) {
+    raise_final(FaultKind::use_after_free, w, in, lane,
+                mbarrier_name(at) + " belongs to a block that has ended",
+                "a cluster barrier at the end of the kernel keeps blocks alive until their peers are done");
+  }
+  if (found == all.live.end()) {
+    raise_final(FaultKind::mbarrier_state, w, in, lane, mbarrier_name(at) + " is not initialised",
+                "mbarrier.init, and a barrier behind it, come before the first use; or the address is wrong");
+  }
+  return found->second;
+}
+namespace {
+
+// A copy or an arrival of copies that is done only after the mbarrier's block has ended: nobody is there to
+// be told.
+bool nobody_is_there(const Issuer& who, const BarrierAt& at) {
+  return comes_too_late(
+      who, *at.block, "still to signal its " + mbarrier_name(at),
+      "the mbarrier is not waited for, or a peer still signals it: a cluster barrier before "
+      "the end keeps the block alive");
+}
+
+void end_phase_if_complete(Block& block, Mbarrier& b) {
+  mbarriers_of(block).fruitless = 0;
+  ++block.cluster->changes;
+  if (b.pending != 0 || b.tx != 0) return;
+  ++b.phase;
+  b.pending = b.count;
+  b.expected = 0;
+  b.ended.join(b.arriving);
+  b.arrivals.clear();
+}
+
+void change_tx(const Issuer& who, const BarrierAt& at, Mbarrier& b, int64_t bytes) {
+  b.tx += bytes;
+  if (b.tx > kMbarrierMost || b.tx < -kMbarrierMost) {
+    raise_final(FaultKind::mbarrier_state, *who.warp, *who.instr, who.lane,
+                mbarrier_name(at) + " would count " + std::to_string(b.tx) + " bytes; it can count to " +
+                    std::to_string(kMbarrierMost) + " in either direction",
+                "the bytes of one phase must fit in 20 bits, and be expected in the phase they arrive in");
+  }
+}
+}  // namespace
+
+BarrierAt use_mbarrier(Warp& w, const Instr& in, int lane, const AddressOperand& operand) {
+  Place place = locate(w, in, lane, operand.space, operand.of(w, lane), kMbarrierBytes, kMbarrierBytes);
+  if (!operand.any_rank) place = own_block(w, in, lane, place);
+  if (!place.block) own_block(w, in, lane, place);  // faults: not in shared memory
+  const BarrierAt at{place.block, place.offset};
+  use_mbarrier(w, in, lane, at);
+  return at;
+}
+
+void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
+  const Mbarrier& b = find_mbarrier(w, in, lane, at);
+  const size_t by = agent_of(*b.initialised.warp);
+  // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only a relaxed
+  // one.
+  if (w.block->cluster->grid->races && &w != b.initialised.warp && w.clock[by] < b.initialised_at) {
+    raise(FaultKind::race, w, in, lane,
+          mbarrier_name(at) + " is used here, and no barrier stands between its initialisation and this use",
+          "after mbarrier.init: fence.mbarrier_init, then a barrier, before others use it", {b.initialised});
+  }
+}
+
+BarrierAt barrier_beside(Warp& w, const Instr& in, int lane, const Block& data, const BarrierAt& named) {
+  if (named.block == &data) return named;
+  raise(FaultKind::mbarrier, w, in, lane,
+        "the bytes go to the block of rank " + std::to_string(data.rank) +
+            ", the mbarrier that counts them is in that of rank " + std::to_string(named.block->rank),
+        "both must be of one block: mapa maps both to the same rank, or neither");
+  const BarrierAt beside{w.block->cluster->blocks[size_t(data.rank)].get(), named.offset};
+  use_mbarrier(w, in, lane, beside);
+  return beside;
+}
+
+void mbarrier_expect(const Issuer& who, const BarrierAt& at, int64_t bytes) {
+  Mbarrier& b = find_mbarrier(*who.warp, *who.instr, who.lane, at);
+  b.expected += bytes;
+  change_tx(who, at, b, bytes);
+  end_phase_if_complete(*at.block, b);
+}
+
+void mbarrier_complete(const Issuer& who, const BarrierAt& at, int64_t bytes) {
+  if (nobody_is_there(who, at)) return;
+  Mbarrier& b = find_mbarrier(*who.warp, *who.instr, who.lane, at);
+  b.arriving.join(who.clock);
+  change_tx(who, at, b, -bytes);
+  end_phase_if_complete(*at.block, b);
+}
+
+void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, const Clock* clock) {
+  if (nobody_is_there(who, at)) return;
+  Mbarrier& b = find_mbarrier(*who.warp, *who.instr, who.lane, at);
+  if (arrivals == 0) {
+    raise(FaultKind::mbarrier, *who.warp, *who.instr, who.lane, mbarrier_name(at) + " gets 0 arrivals",
+          "an arrival counts at least once", b.arrivals);
+    return;  // allowed: nothing changes
+  }
+  if (arrivals > b.pending) {
+    raise_final(FaultKind::mbarrier_state, *who.warp, *who.instr, who.lane,
+                mbarrier_name(at) + " gets " + std::to_string(arrivals) +
+                    (arrivals == 1 ? " arrival" : " arrivals") + " where phase " + std::to_string(b.phase) +
+                    " lacks " + std::to_string(b.pending) + " of " + std::to_string(b.count),
+                "more threads arrive than the barrier was initialised for, or one arrives twice in a phase",
+                b.arrivals);
+  }
+  constexpr size_t kShown = 4;
+  if (b.arrivals.size() == kShown) b.arrivals.erase(b.arrivals.begin());
+  b.arrivals.push_back({who.warp, who.instr, who.lane, "arrived in this phase"});
+  b.pending -= arrivals;
+  if (clock) b.arriving.join(*clock);
+  end_phase_if_complete(*at.block, b);
+}
+}  // namespace gg::emu

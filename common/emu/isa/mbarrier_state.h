@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// What mbarrier.cpp, mbarrier_state.cpp and mbarrier_wait.cpp share: looking an mbarrier up, and telling of
+// it.
+
+#pragma once
+
+#include <string>
+
+#include "common/emu/isa/mbarrier.h"
+
+namespace gg::emu {
+
+enum : uint8_t { kParity = 1, kTry = 2 };  // forms of wait, in instr.variant
+
+// "mbarrier 0x400", a shared address.
+std::string mbarrier_name(const BarrierAt& at);
+// What the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
+std::string mbarrier_lacks(const Mbarrier& barrier);
+
+Mbarriers& mbarriers_of(Block& block);
+// Faults if there is no mbarrier, or if its block has ended.
+Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
+
+// The address operand of an instruction that has one: instr.s[3].
+inline AddressOperand barrier_operand(const Instr& in) {
+  return {in.s[3], in.address_bits, in.offset, in.space, in.any_rank};
+}
+// mbarrier_wait.cpp: test_wait and try_wait.
+Next mbarrier_wait(Warp& warp, const Instr& instr, Mask mask);
+
+}  // namespace gg::emu
