@@ -3,8 +3,6 @@
 // gg-ptx runs kernels of a PTX file by themselves: the file, buffers from .npy files, launches. What may be
 // wrong with any launch is said before the first one runs.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -16,7 +14,6 @@
 #include <string>
 
 #include "common/base/files.h"
-#include "common/base/npy.h"
 #include "common/check.h"
 #include "common/emu/report/counts.h"
 #include "common/emu/report/trace.h"
@@ -24,14 +21,12 @@
 #include "common/emu/runtime/played_device.h"
 #include "common/emu/state/host_memory.h"
 #include "common/emu/state/module.h"
+#include "common/emu/tools/gg_ptx_buffers.h"
 #include "common/emu/tools/gg_ptx_command.h"
+#include "common/emu/tools/gg_ptx_values.h"
 
 namespace gg::emu {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-  throw Error(Exit::bad_input, what + ": " + why);
-}
 
 std::string text(const Dimensions& d) { return gg::format("%d,%d,%d", d.x[0], d.x[1], d.x[2]); }
 int64_t product(const int (&x)[3]) { return int64_t(x[0]) * x[1] * x[2]; }
@@ -89,120 +84,6 @@ const Device& choose_device(const Command& command, const Module& module) {
   }
   return device;
 }
-
-// ---- buffers ----
-
-struct Buffer {
-  const BufferSpec* spec = nullptr;
-  NpyArray array;  // of a file: type, shape, and the bytes to begin with
-  uint64_t address = 0, bytes = 0;
-};
-
-class Buffers {
- public:
-  explicit Buffers(GlobalMemory& memory) : memory_(memory) {}
-
-  void make(const std::vector<BufferSpec>& specs) {
-    uint64_t needed = 0;
-    for (const BufferSpec& spec : specs) {
-      Buffer& buffer = buffers_[spec.name];
-      buffer.spec = &spec;
-      read(buffer);
-      if (__builtin_add_overflow(needed, buffer.bytes, &needed)) needed = UINT64_MAX;
-    }
-    const uint64_t free = free_host_bytes();
-    for (const BufferSpec& spec : specs) {
-      Buffer& buffer = buffers_[spec.name];
-      buffer.address = needed <= free ? memory_.allocate(buffer.bytes) : 0;
-      if (!buffer.address) {
-        throw Error(Exit::no_memory, gg::format("the buffers need %llu bytes of memory, %llu are free",
-                                                static_cast<unsigned long long>(needed),
-                                                static_cast<unsigned long long>(free)));
-      }
-      fill(buffer);
-    }
-    for (const BufferSpec& spec : specs) point(spec);
-  }
-
-  uint64_t address_of(const std::string& what, const Pointer& pointer) const {
-    const auto found = buffers_.find(pointer.buffer);
-    if (found == buffers_.end()) refuse(what, "there is no buffer " + pointer.buffer + "; --buf makes one");
-    const Buffer& buffer = found->second;
-    if (pointer.add > buffer.bytes) {
-      refuse(what, gg::format("%s has %llu bytes, %llu is outside", pointer.buffer.c_str(),
-                              static_cast<unsigned long long>(buffer.bytes),
-                              static_cast<unsigned long long>(pointer.add)));
-    }
-    return buffer.address + pointer.add;
-  }
-
-  void write_outputs() const {
-    for (const auto& [name, buffer] : buffers_) {
-      if (buffer.spec->kind != BufferSpec::Kind::out) continue;
-      write_npy(buffer.spec->file, buffer.array.type, buffer.array.shape, memory_.unchecked(buffer.address),
-                size_t(buffer.bytes));
-    }
-  }
-
- private:
-  static void read(Buffer& buffer) {
-    const BufferSpec& spec = *buffer.spec;
-    if (spec.kind == BufferSpec::Kind::zero) {
-      buffer.bytes = spec.bytes;
-    } else if (spec.kind == BufferSpec::Kind::pointers) {
-      buffer.bytes = 8 * spec.pointers.size();
-    } else if (spec.kind == BufferSpec::Kind::in || access(spec.file.c_str(), F_OK) == 0) {
-      buffer.array = read_npy_of_any_type(spec.file);
-      buffer.bytes = buffer.array.data.size();
-      if (!spec.type.empty() && (buffer.array.type != spec.type || buffer.array.shape != spec.shape)) {
-        refuse(spec.file, "holds " + shape_text(buffer.array.shape) + " of '" + buffer.array.type +
-                              "', not " + shape_text(spec.shape) + " of '" + spec.type +
-                              "' as the option says");
-      }
-    } else {
-      make_output(buffer);
-    }
-    if (spec.kind == BufferSpec::Kind::out) require_writable(spec.file);
-  }
-
-  // A file that is not there yet: what the kernels do not write stays 0xFF bytes.
-  static void make_output(Buffer& buffer) {
-    const BufferSpec& spec = *buffer.spec;
-    if (spec.type.empty()) {
-      refuse("out:" + spec.file,
-             "there is no such file to take the size from; make one, or say type and shape, as in out:" +
-                 spec.file + ",f4,64x32");
-    }
-    buffer.array = {spec.type, spec.shape, {}};
-    buffer.bytes = uint64_t(spec.type[2] - '0');
-    for (const int64_t extent : spec.shape) {
-      if (__builtin_mul_overflow(buffer.bytes, uint64_t(extent), &buffer.bytes)) {
-        refuse("out:" + spec.file, "its shape " + shape_text(spec.shape) + " overflows");
-      }
-    }
-  }
-
-  void fill(Buffer& buffer) {
-    uint8_t* bytes = memory_.unchecked(buffer.address);  // zero so far
-    if (!buffer.array.data.empty()) {
-      std::memcpy(bytes, buffer.array.data.data(), size_t(buffer.bytes));
-    } else if (buffer.spec->kind == BufferSpec::Kind::out) {
-      std::memset(bytes, 0xFF, size_t(buffer.bytes));
-    }
-    buffer.array.data = {};
-  }
-
-  void point(const BufferSpec& spec) {
-    for (size_t i = 0; i < spec.pointers.size(); ++i) {
-      const uint64_t address = address_of("--buf " + spec.name, spec.pointers[i]);
-      std::memcpy(memory_.unchecked(buffers_[spec.name].address) + 8 * i, &address, sizeof address);
-    }
-  }
-
-  GlobalMemory& memory_;
-  std::map<std::string, Buffer> buffers_;
-};
-
 // ---- launches ----
 
 class Launches {
