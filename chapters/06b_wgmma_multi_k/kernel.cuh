@@ -12,8 +12,8 @@
 #include <type_traits>
 
 #include "common/check.h"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"
 #include "common/ptx/wgmma.cuh"

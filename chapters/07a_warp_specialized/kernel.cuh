@@ -12,8 +12,8 @@
 
 #include "common/check.h"
 #include "common/ptx/cvt.cuh"
-#include "common/ptx/ldmatrix.cuh"
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tensormap.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"

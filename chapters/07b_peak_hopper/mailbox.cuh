@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "common/ptx/cluster.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/warp.cuh"
 
 namespace chapter {

@@ -8,8 +8,8 @@
 
 #include "common/ptx/barrier.cuh"
 #include "common/ptx/cluster.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 
 namespace chapter {
 

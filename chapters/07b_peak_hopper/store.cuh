@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "common/ptx/barrier.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/shared.cuh"
 #include "common/ptx/stmatrix.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"

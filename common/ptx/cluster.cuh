@@ -69,9 +69,4 @@ __device__ inline void cluster_arrive() {
 }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-// The same without making writes visible: for a barrier that only holds blocks together.
-__device__ inline void cluster_arrive_relaxed() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-
 }  // namespace gg::ptx

@@ -7,12 +7,9 @@
 
 #include <cstdint>
 
-namespace gg::ptx {
+#include "common/ptx/shared.cuh"  // its rows are given by such addresses
 
-// Who: any thread. The 32-bit address that shared-memory instructions take, of an object in shared memory.
-__device__ inline uint32_t shared_addr(const void* object) {
-  return uint32_t(__cvta_generic_to_shared(object));
-}
+namespace gg::ptx {
 
 // Who: a whole warp.
 // Does: reads four 8x8 matrices. Lane l gives the address of row l % 8 of matrix l / 8: 16 bytes, at a

@@ -63,14 +63,6 @@ __device__ inline void tma_load_2d_multicast(uint32_t dst_addr, const CUtensorMa
       "l"(map), "r"(c0), "r"(c1), "r"(bar_addr), "h"(blocks)
       : "memory");
 }
-__device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
-                                             int c2, uint32_t bar_addr, uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst_addr),
-      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr), "h"(blocks)
-      : "memory");
-}
 
 // How the L2 is to keep what a copy brings, once it is full: what nobody reads again goes first.
 // createpolicy. Who: any thread. The policy as copies below take it.
@@ -132,12 +124,6 @@ __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
                "r"(c0), "r"(c1), "r"(src_addr)
                : "memory");
-}
-__device__ inline void tma_store_3d(const CUtensorMap* map, int c0, int c1, int c2, uint32_t src_addr) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
-      "r"(c0), "r"(c1), "r"(c2), "r"(src_addr)
-      : "memory");
 }
 
 // The same with a policy of the L2.

@@ -4,8 +4,8 @@
 // that several of them receive.
 
 #include "common/ptx/cluster.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/tensor_map.h"
 #include "hopper.cuh"

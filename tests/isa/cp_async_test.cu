@@ -3,7 +3,7 @@
 // cp.async: how much is copied, what becomes zero, and which wait covers which copy.
 
 #include "common/ptx/cp_async.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/shared.cuh"
 #include "probe.cuh"
 
 namespace probe {

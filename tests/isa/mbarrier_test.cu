@@ -3,8 +3,8 @@
 // mbarrier: when a phase ends, what a wait for a parity says before and after, and what it orders.
 
 #include "common/ptx/cp_async.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "hopper.cuh"
 
 namespace probe {

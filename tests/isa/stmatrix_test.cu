@@ -2,7 +2,7 @@
 //
 // stmatrix: which half of which register of which lane ends in which element of which row.
 
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
+#include "common/ptx/shared.cuh"
 #include "common/ptx/stmatrix.cuh"
 #include "probe.cuh"
 

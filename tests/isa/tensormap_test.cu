@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tensormap.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/tensor_map.h"

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/tensor_map.h"
 #include "common/types.cuh"
