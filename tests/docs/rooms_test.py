@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT
+"""Where things stand in the tree: which folder may include which, how long a file and a function may be, and
+the three files of an instruction family. The rules are those of `ORDER` and of the constants beside it."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+
+# A room may include itself and the rooms before it. A name with a dot is a file of common/ itself.
+ORDER = ["check.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "ptx", "base", "problem", "machine", "verify",
+         "bench", "harness.cuh", "run", "tools"]
+HARNESS_CUH = ["check.h", "types.cuh", "base", "problem"]  # every chapter includes it: it takes no more than these
+# The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of what it counted.
+EMU_ORDER = ["text", "state", "decode", "isa", "schedule", "report", "runtime", "tools"]
+EMU_TAKES = ["base", "check.h"]                # all that common/emu includes of the harness
+HARNESS_TAKES = "emu/runtime/interface.h"      # all that the harness includes of common/emu, and
+HARNESS_TAKES_FROM = "machine"                 # the room that does
+
+FILE_LINES = 500
+LONG_FILES = {"common/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
+FUNCTION_LINES = 100
+CODE = {".h", ".cuh", ".cpp", ".cu", ".py", ".cmake"}
+
+NO_INSTRUCTION = {"shared"}  # headers of common/ptx that utter none: they need no meaning and no probe
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def listed(root):
+    """Paths from the root: what is committed or would be, or, without git, all there is."""
+    git = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         capture_output=True)
+    if git.returncode == 0 and (root / ".git").exists():
+        names = git.stdout.decode().split("\0")
+    else:
+        names = [str(path.relative_to(root)) for path in root.rglob("*") if "__pycache__" not in path.parts
+                 and not path.relative_to(root).parts[0].startswith((".", "build"))]
+    return sorted(Path(name) for name in names if name and (root / name).is_file())
+
+
+def text_of(root, path):
+    return (root / path).read_text(encoding="utf-8")
+
+
+# ---- includes ----
+
+def place_in(order, parts):
+    """The index in the order of a path below the order's folder; None if the order does not know it."""
+    name = parts[0]
+    return order.index(name) if name in order else None
+
+
+def wrong_in_chapter(path, target, root):
+    own = path.parts[:2]
+    if "/" not in target and (root / Path(*own) / target).is_file():
+        return None
+    if re.fullmatch(r"common/(ptx/)?[^/]+\.(h|cuh)", target):
+        return None
+    return "a chapter includes only headers of common/ itself, common/ptx and its own folder"
+
+
+def wrong_in_emu(room, target):
+    """The rule that an include in common/emu/ROOM breaks, target being a path below common/."""
+    if target[0] != "emu":
+        allowed = " and ".join(EMU_TAKES)
+        return None if target[0] in EMU_TAKES else f"common/emu includes of the harness only {allowed}"
+    here, there = place_in(EMU_ORDER, (room,)), place_in(EMU_ORDER, target[1:])
+    if here is None or there is None:
+        return f"the rooms of common/emu are {', '.join(EMU_ORDER)}"
+    return None if there <= here else f"the rooms of common/emu include one way, {' < '.join(EMU_ORDER)}"
+
+
+def wrong_in_harness(room, target):
+    """The rule that an include in common/ROOM breaks, target being a path below common/."""
+    if target[0] == "emu":
+        fine = room == HARNESS_TAKES_FROM and "/".join(target) == HARNESS_TAKES
+        return None if fine else (f"the harness includes of common/emu only {HARNESS_TAKES}, and only in "
+                                  f"{HARNESS_TAKES_FROM}/")
+    if room == "harness.cuh":
+        return None if target[0] in HARNESS_CUH else f"harness.cuh includes only {', '.join(HARNESS_CUH)}"
+    here, there = place_in(ORDER, (room,)), place_in(ORDER, target)
+    if here is None or there is None:
+        return f"the rooms of common/ are {', '.join(ORDER)}, and emu"
+    return None if there <= here else f"the rooms of common/ include one way, {' < '.join(ORDER)}"
+
+
+def wrong(path, target, root):
+    """The rule that the include of `target` in the file `path` breaks; None if there is none."""
+    if path.parts[0] == "chapters":
+        return wrong_in_chapter(path, target, root)
+    parts = Path(target).parts
+    if parts[0] != "common":
+        return "common/ includes by paths that begin with common/, and neither chapters nor tests"
+    if path.parts[1] == "emu":
+        return wrong_in_emu(path.parts[2], parts[1:])
+    return wrong_in_harness(path.parts[1], parts[1:])
+
+
+def include_errors(root):
+    for path in listed(root):
+        if path.parts[0] not in ("chapters", "common") or path.suffix not in (".h", ".cuh", ".cpp", ".cu"):
+            continue
+        for number, line in enumerate(text_of(root, path).splitlines(), 1):
+            found = INCLUDE.match(line)
+            rule = found and wrong(path, found[1], root)
+            if rule:
+                yield f'{path}:{number}: includes "{found[1]}"; {rule}'
+
+
+# ---- lengths ----
+
+# What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is none of these.
+SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
+                     re.S)
+NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b|[=,(]$",
+                         re.S)
+
+
+def cpp_functions(text):
+    """(first line, last line, head) of every function of a C++ text. Other blocks inside one are told of too:
+    none is longer than what it stands in."""
+    blank = SKIPPED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    blank = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), blank, flags=re.M)
+    opened, begin, line = [], 0, 1
+    for at, c in enumerate(blank):
+        if c == "\n":
+            line += 1
+        elif c == "{":
+            head = blank[begin:at].strip()
+            opened.append((line - head.count("\n"), head))
+            begin = at + 1
+        elif c == "}" and opened:
+            first, head = opened.pop()
+            begin = at + 1
+            if head and not NO_FUNCTION.search(head):
+                yield first, line, " ".join(head.split())
+        elif c == ";":
+            begin = at + 1
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno, node.name
+
+
+def length_errors(root):
+    for path in listed(root):
+        if path.parts[0] not in ("common", "plots") or not (path.suffix in CODE or path.name == "CMakeLists.txt"):
+            continue
+        text = text_of(root, path)
+        lines = text.count("\n")
+        if lines > FILE_LINES and str(path) not in LONG_FILES:
+            yield f"{path}:{lines}: the file has {lines} lines; at most {FILE_LINES} are allowed"
+        functions = ()
+        if path.suffix == ".py":
+            functions = python_functions(text)
+        elif path.suffix in (".h", ".cuh", ".cpp", ".cu"):
+            functions = cpp_functions(text)
+        for first, last, name in functions:
+            if last - first + 1 > FUNCTION_LINES:
+                yield (f"{path}:{first}: `{name}` has {last - first + 1} lines; at most {FUNCTION_LINES} are "
+                       "allowed in a function")
+
+
+# ---- families ----
+
+def family_errors(root):
+    paths = set(listed(root))
+    for path in sorted(paths):
+        if path.parent != Path("common/ptx") or path.suffix != ".cuh" or path.stem in NO_INSTRUCTION:
+            continue
+        for other, what in ((f"common/emu/isa/{path.stem}.cpp", "meaning on the emulator"),
+                            (f"tests/isa/{path.stem}_test.cu", "probe")):
+            if Path(other) not in paths:
+                yield f"{path}:1: has no {what}; a family has three files of one name, and {other} is missing"
+
+
+# ---- tests ----
+
+class TreeTest(unittest.TestCase):
+    def check_that_none(self, errors):
+        errors = list(errors)
+        self.assertFalse(errors, "\n" + "\n".join(errors))
+
+    def test_includes_go_one_way(self):
+        self.check_that_none(include_errors(ROOT))
+
+    def test_files_and_functions_are_short(self):
+        self.check_that_none(length_errors(ROOT))
+
+    def test_exceptions_are_needed(self):
+        for name in LONG_FILES:
+            self.assertGreater(text_of(ROOT, Path(name)).count("\n"), FILE_LINES, name)
+        for name in NO_INSTRUCTION:
+            self.assertNotIn("asm", text_of(ROOT, Path(f"common/ptx/{name}.cuh")))
+
+    def test_families_have_three_files(self):
+        self.check_that_none(family_errors(ROOT))
+
+
+class PlantedTest(unittest.TestCase):
+    """One offender in a tree of its own: it must be named, and nothing else."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def plant(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def includes(self, path, target, line=1):
+        self.plant(path, "\n" * (line - 1) + f'#include "{target}"\n')
+        return list(include_errors(self.root))
+
+    def expect_refused(self, path, target, rule):
+        errors = self.includes(path, target, line=3)
+        self.assertEqual(len(errors), 1, (path, target, errors))
+        self.assertTrue(errors[0].startswith(f'{path}:3: includes "{target}"; '), errors)
+        self.assertIn(rule, errors[0])
+        (self.root / path).unlink()
+
+    def test_includes(self):
+        for path, target, rule in [
+                ("chapters/01_naive/kernel.cuh", "common/run/run.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "common/emu/state/machine.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "chapters/02_tiled/kernel.cuh", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
+                ("common/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
+                ("common/emu/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
+                ("common/base/npy.h", "common/verify/verify.h", "base < problem"),
+                ("common/machine/gpu.cu", "common/bench/timer.h", "machine < verify"),
+                ("common/machine/gpu.cu", "common/harness.cuh", "bench < harness.cuh"),
+                ("common/check.h", "common/types.cuh", "check.h < types.cuh"),
+                ("common/ptx/mma.cuh", "common/base/formats.h", "ptx < base"),
+                ("common/harness.cuh", "common/run/run.h", "harness.cuh includes only"),
+                ("common/verify/new.cpp", "common/unknown/x.h", "the rooms of common/ are"),
+                ("common/unknown/new.cpp", "common/base/npy.h", "the rooms of common/ are"),
+                ("common/run/run.cpp", "common/emu/runtime/interface.h", "only in machine/"),
+                ("common/machine/emulator.h", "common/emu/runtime/runtime.h", "only emu/runtime/interface.h"),
+                ("common/emu/state/access.h", "common/emu/decode/decode.h", "state < decode"),
+                ("common/emu/isa/mma.cpp", "common/emu/schedule/schedule.h", "isa < schedule"),
+                ("common/emu/runtime/launch.cpp", "common/verify/verify.h", "only base and check.h"),
+                ("common/emu/new/x.cpp", "common/emu/state/machine.h", "the rooms of common/emu are")]:
+            with self.subTest(path=path, target=target):
+                self.expect_refused(path, target, rule)
+
+    def test_includes_that_are_fine(self):
+        self.plant("chapters/01_naive/parts.cuh", "")
+        for path, target in [("chapters/01_naive/kernel.cuh", "parts.cuh"),
+                             ("chapters/01_naive/kernel.cuh", "common/harness.cuh"),
+                             ("chapters/01_naive/kernel.cuh", "common/tensor_map.h"),
+                             ("chapters/01_naive/kernel.cuh", "common/ptx/mma.cuh"),
+                             ("common/run/run.cpp", "common/harness.cuh"),
+                             ("common/harness.cuh", "common/problem/problem.h"),
+                             ("common/machine/emulator.h", "common/emu/runtime/interface.h"),
+                             ("common/emu/isa/mma.cpp", "common/emu/state/access.h"),
+                             ("common/emu/tools/gg-ptx.cpp", "common/check.h"),
+                             ("tests/emu/x_test.cpp", "common/emu/state/machine.h")]:
+            self.assertEqual(self.includes(path, target), [], (path, target))
+
+    def test_files(self):
+        self.plant("common/run/long.cpp", "\n" * 501)
+        self.plant("common/run/short.cpp", "\n" * 500)
+        self.plant("plots/long.py", "\n" * 501)
+        self.plant("plots/data.csv", "\n" * 501)
+        self.plant("tests/emu/long.cpp", "\n" * 501)
+        self.assertEqual([error.split(":")[0] for error in length_errors(self.root)],
+                         ["common/run/long.cpp", "plots/long.py"])
+
+    def test_functions(self):
+        fill = "\n".join(f"  f({i}, '{{', \"{{\", 1'000);  // {{" for i in range(98))
+        strings = '\nstatic const char* kText = R"(' + "{\n" * 120 + ')";\n'
+        table = "\nconst int kTable[] = {\n" + "  1,\n" * 120 + "};\n"
+        self.plant("common/run/a.cpp", strings + table + "namespace x {\nvoid fits(int,\n          int) {\n"
+                   + fill.split("\n", 1)[1] + "\n}\nstruct S {\n  template <class T>\n  int late() {\n" + fill
+                   + "\n  }\n};\n}\n")
+        errors = list(length_errors(self.root))
+        self.assertEqual(len(errors), 1, errors)
+        self.assertRegex(errors[0], r"common/run/a\.cpp:\d+: `template <class T> int late\(\)` has 101 lines")
+        line = int(errors[0].split(":")[1])
+        self.assertIn("template <class T>", (self.root / "common/run/a.cpp").read_text().splitlines()[line - 1])
+
+    def test_python_functions(self):
+        self.plant("plots/a.py", "def fits():\n" + "    x = 1\n" * 99 + "def late():\n" + "    x = 1\n" * 100)
+        errors = list(length_errors(self.root))
+        self.assertEqual(len(errors), 1, errors)
+        self.assertTrue(errors[0].startswith("plots/a.py:101: `late` has 101 lines"), errors)
+
+    def test_families(self):
+        self.plant("common/ptx/wgmma.cuh", "")
+        self.plant("common/ptx/shared.cuh", "")
+        self.plant("common/emu/isa/wgmma.cpp", "")
+        errors = list(family_errors(self.root))
+        self.assertEqual(len(errors), 1, errors)
+        self.assertTrue(errors[0].startswith("common/ptx/wgmma.cuh:1: "), errors)
+        self.assertIn("tests/isa/wgmma_test.cu is missing", errors[0])
+        self.plant("tests/isa/wgmma_test.cu", "")
+        self.assertEqual(list(family_errors(self.root)), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
