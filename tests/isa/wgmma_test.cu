@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"       // fence_proxy_async
+#include "common/ptx/tma.cuh"  // fence_proxy_async
 #include "common/ptx/wgmma.cuh"
 #include "matrix_data.h"
 #include "probe.cuh"

@@ -20,11 +20,13 @@ struct Kind {  // of source or destination
   int bits = 0;
   Layout layout;
 };
+
 // Throws Unsupported for a type that cvt does not know.
 Kind kind_of(const TypeInfo& type);
 
 inline uint64_t mask_of(int bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
 
+// .rn, .rz, .rm and .rp, in this order, then .rna.
 enum Rounding : uint8_t { to_even, to_zero, down, up, ties_away };
 
 struct Conversion {
@@ -34,6 +36,7 @@ struct Conversion {
   bool whole = false;  // .rni .rzi .rmi .rpi
   bool sat = false, ftz = false, relu = false, satfinite = false;
 };
+
 // cvt_number.cpp: the bits of the converted number, and more above them where the number is negative.
 uint64_t convert_one(const Conversion& conversion, uint64_t bits);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence",
-// "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy",
-// "applypriority", "discard". Memory here is never weaker than the order of execution, so a fence moves no
-// bytes: it tells the race and proxy checks what is ordered.
+// "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy", "applypriority", "discard". Memory here
+// is never weaker than the order of execution, so a fence moves no bytes: it tells the race and proxy checks
+// what is ordered.
 
 #include "common/emu/decode/decode.h"
 

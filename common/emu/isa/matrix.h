@@ -20,16 +20,17 @@ inline uint16_t& element_of(Matrix& matrix, int lane, int half, bool transposed)
   return transposed ? matrix[minor][major] : matrix[major][minor];
 }
 
+// Both elements of a lane's register.
 inline uint32_t pack(Matrix& matrix, int lane, bool transposed) {
   return uint32_t(element_of(matrix, lane, 1, transposed)) << 16 | element_of(matrix, lane, 0, transposed);
 }
-// matrix.cpp
-// Faults unless all 32 lanes execute the instruction.
+
+// matrix.cpp: faults unless all 32 lanes execute the instruction.
 void require_warp(Warp& warp, const Instr& instr, Mask mask);
 // The rows' addresses: lane 8 * i + r gives that of row r of matrix i. Returns the lanes that give one.
 Mask row_addresses(Warp& warp, const Instr& instr, uint64_t (&address)[kLanes]);
 
-// Decoding. Each throws Unsupported where the statement is not as it should be.
+// Decoding. Each of these throws Unsupported where the statement is not what it asks for.
 void take_sync_aligned(Decoder& decoder);
 // What ldmatrix and stmatrix share: everything but the order of operands.
 void take_matrices(Decoder& decoder);

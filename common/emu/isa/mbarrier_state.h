@@ -18,6 +18,7 @@ std::string mbarrier_name(const BarrierAt& at);
 // What the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
 std::string mbarrier_lacks(const Mbarrier& barrier);
 
+// Those of a block, made when they are first asked for.
 Mbarriers& mbarriers_of(Block& block);
 // Faults if there is no mbarrier, or if its block has ended.
 Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
@@ -26,6 +27,7 @@ Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierA
 inline AddressOperand barrier_operand(const Instr& in) {
   return {in.s[3], in.address_bits, in.offset, in.space, in.any_rank};
 }
+
 // mbarrier_wait.cpp: test_wait and try_wait.
 Next mbarrier_wait(Warp& warp, const Instr& instr, Mask mask);
 

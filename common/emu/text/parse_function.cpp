@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels and functions: parameters, directives, scopes, labels. PTX ISA: "Kernel and Function Directives".
+// Kernels and functions: parameters, directives, scopes, labels. PTX ISA: "Specifying Kernel Entry Points and
+// Functions".
 
 #include <algorithm>
 
