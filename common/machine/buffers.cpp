@@ -110,6 +110,12 @@ void Buffers::set_shape(const Shape& shape) {
   p.formats_ = setup_.formats;
 }
 
+Problem Buffers::reading(const Buffers& from) const {
+  Problem problem = problem_;
+  problem.a_ = from.problem_.d_;
+  return problem;
+}
+
 void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_groups, int unowned) {
   machine_.fill_bytes(a(), unowned, a_bytes_);
   machine_.fill_bytes(b(), unowned, b_bytes_);

@@ -40,6 +40,8 @@ class Buffers {
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
 
   const Problem& problem() const { return problem_; }
+  // The same with the packed D of other buffers in place of A: of the same shape and type, and N = K.
+  Problem reading(const Buffers& from) const;
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }

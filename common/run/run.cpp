@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <numeric>
+#include <optional>
 #include <thread>
 
 #include "common/base/files.h"
@@ -14,6 +16,7 @@
 #include "common/run/help.h"
 #include "common/run/report.h"
 #include "common/run/times.h"
+#include "common/verify/chain.h"
 #include "common/verify/operand_files.h"
 #include "common/verify/trials.h"
 
@@ -93,12 +96,30 @@ void say_if_long(const Session& session, const Plan& plan) {
   if (!sentence.empty()) std::fprintf(stderr, "%s: %s\n", session.chapter.id, sentence.c_str());
 }
 
+// The problem whose outputs can be the next launch's A: as many rows in each group, and a K that N may have.
+std::optional<Shape> chained(const Session& session, const Shape& shape) {
+  constexpr int kMostK = 256;
+  const Chapter& chapter = session.chapter;
+  const bool small = shape.set == "smoke" || shape.set == "smoke_uniform" || shape.set == "own";
+  if (!small || !can_chain(session.setup, shape) || shape.m_total() > kMostK * kMostK) return std::nullopt;
+  const int step =
+      std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.tile_k));
+  const int k = (std::min(shape.k_of(0), kMostK) + step - 1) / step * step;
+  Shape square = shape;
+  square.n = square.k = {k};
+  return square;
+}
+
 void check(Session& session, const Shape& shape, const GivenOperands* given) {
   const CheckOptions options{session.options.seed, !session.chapter.reads_offsets_on_host,
                              shape.set == "edges" || shape.set == "edges_uniform"};
   Machine& machine = *session.machine;
-  const CheckResult result = given ? check_given(machine, session.setup, session.launch, *given)
-                                   : check_problem(machine, session.setup, session.launch, shape, options);
+  CheckResult result = given ? check_given(machine, session.setup, session.launch, *given)
+                             : check_problem(machine, session.setup, session.launch, shape, options);
+  if (const auto square = chained(session, shape); square && !given && !result.failure) {
+    result.failure =
+        check_chain(machine, session.setup, session.launch, *square, options.seed, options.graph_replay);
+  }
   Tally& tally = session.tally;
   ++tally.checked;
   tally.failed += result.failure.has_value();

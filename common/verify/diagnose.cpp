@@ -29,6 +29,8 @@ const char* symptom_name(Symptom symptom) {
       return "neighbouring group read";
     case Symptom::nondeterministic:
       return "nondeterministic";
+    case Symptom::overlapping:
+      return "overlapping launches";
     case Symptom::swapped_expert:
       return "swapped expert";
     case Symptom::first_group_only:

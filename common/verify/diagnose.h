@@ -21,6 +21,7 @@ enum class Symptom {
   padding_read,      // right only while elements that no group owns are not NaN
   neighbour_read,    // right only while the other groups' operands are not NaN
   nondeterministic,  // two launches on the same data differ
+  overlapping,       // right only if each launch waits for the one before it
   swapped_expert,    // another expert's weights
   first_group_only,  // every group has the first expert's weights
   offset_by_one,     // the row above or below, or the wrong side of a group's end

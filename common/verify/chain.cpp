@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+//
+// The chain of launches, once with waits between them and once without.
+
+#include "common/verify/chain.h"
+
+#include <algorithm>
+
+#include "common/verify/output.h"
+
+namespace gg {
+
+bool can_chain(const Setup& setup, const Shape& shape) {
+  return !shape.own_sizes && setup.formats.a == setup.formats.d;
+}
+
+std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const Launch& launch,
+                                   const Shape& shape, uint64_t seed, bool from_graph) {
+  Buffers first(machine, setup, shape), second(machine, setup, shape);
+  for (Buffers* each : {&first, &second}) each->fill_operands({Fill::Kind::normal, 0, seed, 0});
+  const Problem links[] = {first.problem(), second.reading(first), first.reading(second)};
+  const auto run = [&](const std::function<void()>& launches) {
+    for (const Buffers* each : {&first, &second}) machine.fill_bytes(each->d(), 0xFF, each->d_bytes());
+    launches();
+    std::vector<char> outputs = downloaded(machine, first.d(), first.d_bytes());
+    const std::vector<char> more = downloaded(machine, second.d(), second.d_bytes());
+    outputs.insert(outputs.end(), more.begin(), more.end());
+    return outputs;
+  };
+  const std::vector<char> expected = run([&] {
+    for (const Problem& link : links) machine.run([&](cudaStream_t stream) { launch(link, stream); });
+  });
+  const auto all = [&](cudaStream_t stream) {
+    for (const Problem& link : links) launch(link, stream);
+  };
+  std::function<void()> replay = [&] { machine.run(all); };
+  if (from_graph) replay = machine.captured(all);
+  const std::vector<char> found = run(replay);
+  if (found == expected) return std::nullopt;
+  const auto differs = std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin();
+  const bool in_first = size_t(differs) < first.d_bytes();
+  const int bytes = format_info(setup.formats.d).bytes;
+  const Place place = place_of(
+      first.layout(), int64_t(in_first ? size_t(differs) : size_t(differs) - first.d_bytes()) / bytes);
+  return Failure{
+      Symptom::overlapping,
+      format("%s, three launches, each of which reads what the one before wrote%s: the %s one's output "
+             "differs from what it is when each waits for the one before, first at group %d row %d column "
+             "%d: looks like a launch that reads or writes before the one before it has ended",
+             shape.describe().c_str(), from_graph ? ", replayed from a graph" : "",
+             in_first ? "last" : "second", place.group, place.row, place.col)};
+}
+
+}  // namespace gg
