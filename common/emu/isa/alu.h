@@ -137,4 +137,12 @@ std::vector<Form> logic_forms();       // logic.cpp: logic, shifts, bit fields
 std::vector<Form> comparison_forms();  // compare.cpp: setp, set, selp, slct
 std::vector<Form> move_forms();        // move.cpp: mov
 
+// A part of convert_forms() and one of floating_forms(), by file.
+std::vector<Form> narrow_conversion_forms();  // cvt_narrow.cpp: cvt to and from fp4, fp6 and ue8m0
+std::vector<Form> float_pair_forms();         // float_pairs.cpp: .f32x2, min and max of three, redux of f32
+
+// floating.cpp: the handler of add, sub, mul or fma of f32. Rounding: 0 .rn, 1 .rz, 2 .rm, 3 .rp; all but the
+// first want it in instr.variant2 too.
+Handler f32_arithmetic(const std::string& opcode, int rounding, bool ftz);
+
 }  // namespace gg::emu

@@ -204,6 +204,7 @@ void decode_cvt_pack(Decoder& d) {
 std::vector<Form> convert_forms() {
   std::vector<Form> forms = {{"cvt", decode_cvt_pack}, {"cvt", decode_cvt}};
   for (const Form& form : address_forms()) forms.push_back(form);
+  for (const Form& form : narrow_conversion_forms()) forms.push_back(form);
   return forms;
 }
 

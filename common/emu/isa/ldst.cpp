@@ -149,6 +149,8 @@ TypeInfo take_access(Decoder& d, Ldst* form) {
   const TypeInfo type = d.take_type();
   d.done();
   if (type.kind == 'p' || type.bits * d.instr.count > 256) throw Unsupported{"an access of this size"};
+  if (type.bits * d.instr.count > 128 && d.instr.space != Space::global && d.instr.space != Space::generic)
+    throw Unsupported{"32 bytes at once outside global memory"};
   d.instr.bytes = uint16_t(type.bits / 8);
   form->sign = type.kind == 's';
   return type;

@@ -44,9 +44,9 @@ static const std::map<std::string, TypeInfo>& types() {
     add("bf16x2", 'x', 32);
     add("tf32", 'x', 32);
     add("f32x2", 'x', 64);
-    for (const char* name : {"e4m3", "e5m2", "ue8m0"}) add(name, 'x', 8);
-    for (const char* name : {"e4m3x2", "e5m2x2", "ue8m0x2"}) add(name, 'x', 16);
-    for (const char* name : {"e4m3x4", "e5m2x4"}) add(name, 'x', 32);
+    for (const char* name : {"e4m3", "e5m2", "ue8m0", "e2m1x2"}) add(name, 'x', 8);
+    for (const char* name : {"e4m3x2", "e5m2x2", "ue8m0x2", "e2m3x2", "e3m2x2", "e2m1x4"}) add(name, 'x', 16);
+    for (const char* name : {"e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"}) add(name, 'x', 32);
     for (const char* name : {"u16x2", "s16x2"}) add(name, 'x', 32);
     add("u8x4", 'x', 32);
     add("s8x4", 'x', 32);
