@@ -170,6 +170,29 @@ Next wait_group(Warp& w, const Instr& in, Mask m) {
 
 // ---- decoding ----
 
+// ---- pairs of blocks ----
+
+// The block of this one's pair whose rank has the parity of `rank`.
+Block& of_pair(Warp& w, const Instr& in, int lane, const Block& block, int rank) {
+  const auto& blocks = w.block->cluster->blocks;
+  const size_t wanted = (size_t(block.rank) & ~size_t(1)) | (size_t(rank) & 1);
+  if (wanted >= blocks.size()) {
+    raise_final(FaultKind::bounds, w, in, lane,
+                "the block of rank " + std::to_string(block.rank) + " has no other block beside it, in a " +
+                    "cluster of " + std::to_string(blocks.size()) + " blocks",
+                ".cta_group::2 wants clusters of an even number of blocks: ranks 2i and 2i + 1 are a pair");
+  }
+  return *blocks[wanted];
+}
+
+BarrierAt barrier_in_pair(Warp& w, const Instr& in, int lane, const Block& data, const BarrierAt& named) {
+  if (&of_pair(w, in, lane, data, named.block->rank) == named.block) return named;
+  raise_final(FaultKind::bounds, w, in, lane,
+              "the bytes go to the block of rank " + std::to_string(data.rank) +
+                  ", the mbarrier that counts them is in that of rank " + std::to_string(named.block->rank),
+              "with .cta_group::2 both must be of one pair, ranks 2i and 2i + 1");
+}
+
 enum class From : uint8_t { global, shared };
 enum class To : uint8_t { shared_cta, shared_cluster, global };
 
@@ -274,10 +297,15 @@ std::shared_ptr<BulkGroup> join_group(Warp& w, int lane) {
 }
 
 std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressOperand& to,
-                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment) {
+                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment,
+                              bool pair) {
   const Place place = locate_operand(w, in, lane, to, int(bytes), alignment);
   const BarrierAt at = use_mbarrier(w, in, lane, barrier);
-  if (mask == 0) return {{place.block, place.offset, barrier_beside(w, in, lane, *place.block, at)}};
+  if (mask == 0) {
+    const BarrierAt signalled =
+        pair ? barrier_in_pair(w, in, lane, *place.block, at) : barrier_beside(w, in, lane, *place.block, at);
+    return {{place.block, place.offset, signalled}};
+  }
   const uint32_t ranks = w.at<uint16_t>(mask)[lane];
   const auto& blocks = w.block->cluster->blocks;
   if (ranks == 0 || ranks >> blocks.size() != 0) {
@@ -289,7 +317,8 @@ std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressO
   std::vector<Landing> all;
   for (Lanes rank(ranks); rank; ++rank) {
     Block* const block = blocks[size_t(*rank)].get();
-    all.push_back({block, place.offset, {block, at.offset}});
+    Block* const signalled = pair ? &of_pair(w, in, lane, *block, at.block->rank) : block;
+    all.push_back({block, place.offset, {signalled, at.offset}});
     use_mbarrier(w, in, lane, all.back().barrier);
   }
   return all;

@@ -34,9 +34,12 @@ struct Landing {
   BarrierAt barrier;
 };
 // One, or with a multicast mask (slot of 16 bits, 0: none) one in each block it names. `bytes` are checked to
-// lie in shared memory.
+// lie in shared memory. `pair`: .cta_group::2, by which the mbarrier may be in the other block of a pair,
+// ranks 2i and 2i + 1. Of each destination's pair it is the block whose rank is even or odd as that of
+// `barrier`.
 std::vector<Landing> landings(Warp& warp, const Instr& instr, int lane, const AddressOperand& to,
-                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment);
+                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment,
+                              bool pair = false);
 
 // Copies a store's source once it is read, then writes it, each some time later.
 void store_later(const Issuer& issuer, Block& block, const std::vector<Range>& ranges,

@@ -14,7 +14,7 @@ struct TypeRow {
   const char* name;
   int bits;
   bool is_float;
-  int field;  // in the map; -1: not known
+  int field;  // in the map; of the last two the emulator's own choice, as no driver's map of them was seen
   bool tf32;  // the bit beside it
 };
 constexpr TypeRow kTypes[] = {
@@ -22,8 +22,8 @@ constexpr TypeRow kTypes[] = {
     {"s32", 32, false, 3, false},       {"u64", 64, false, 4, false},   {"s64", 64, false, 5, false},
     {"f16", 16, true, 6, false},        {"f32", 32, true, 7, false},    {"f32.ftz", 32, true, 8, false},
     {"f64", 64, true, 9, false},        {"bf16", 16, true, 10, false},  {"tf32", 32, true, 7, true},
-    {"tf32.ftz", 32, true, 8, true},    {"b4x16", 4, false, 11, false}, {"b4x16_p64", 4, false, -1, false},
-    {"b6x16_p32", 6, false, -1, false},
+    {"tf32.ftz", 32, true, 8, true},    {"b4x16", 4, false, 11, false}, {"b4x16_p64", 4, false, 12, false},
+    {"b6x16_p32", 6, false, 13, false},
 };
 
 // A field of `bits` bits that begins at bit `at` of 64-bit word `word`.
@@ -56,8 +56,7 @@ uint64_t copy_bytes(const TensorMap& m) {
 std::string text(uint64_t value) { return std::to_string(value); }
 
 std::string dimension_problem(const TensorMap& m, int i) {
-  const uint64_t unit =
-      m.interleave == 2 || m.type == MapType::b4x16_p64 || m.type == MapType::b6x16_p32 ? 32 : 16;
+  const uint64_t unit = m.interleave == 2 || m.spread() ? 32 : 16;
   const std::string n = text(uint64_t(i));
   if (m.dims[i] < 1 || m.dims[i] > 1ull << 32)
     return "dimension " + n + " is " + text(m.dims[i]) + ", not 1 to 2^32";
@@ -74,13 +73,17 @@ std::string dimension_problem(const TensorMap& m, int i) {
 }
 
 std::string packed_problem(const TensorMap& m, int capability) {
-  const bool spread = m.type == MapType::b4x16_p64 || m.type == MapType::b6x16_p32;
+  const bool spread = m.spread();
   if (!spread && m.type != MapType::b4x16) return "";
   const std::string name = map_type_name(m.type);
   if (capability < 100) return "elements of type " + name + " want compute capability 10.0";
   if (spread && (m.dims[0] % 128 || m.box[0] != 128)) {
     return name + " wants a dimension 0 of multiples of 128 and a box 0 of 128, these are " +
            text(m.dims[0]) + " and " + text(uint64_t(m.box[0]));
+  }
+  if (spread && m.interleave) return name + " wants no interleave";
+  if (spread && m.swizzle != 0 && m.swizzle != 3) {
+    return name + " wants no swizzle or that of 128 bytes, this is of " + text(uint64_t(m.span_bytes()));
   }
   if (m.type == MapType::b4x16 && m.dims[0] % 2)
     return name + " wants an even dimension 0, this is " + text(m.dims[0]);
@@ -171,7 +174,7 @@ std::string tensor_map_problem(const TensorMap& m, int capability) {
   if (m.interleave > 2) return "its interleave is 3, not 0 to 2";
   if (m.interleave && m.rank < 3)
     return "interleave wants at least 3 dimensions, it has " + text(uint64_t(m.rank));
-  const bool wide = m.interleave == 2 || m.type == MapType::b4x16_p64 || m.type == MapType::b6x16_p32;
+  const bool wide = m.interleave == 2 || m.spread();
   if (m.address % (wide ? 32 : 16))
     return "its address is not a multiple of " + text(wide ? 32 : 16) + " bytes";
   for (int i = 0; i < m.rank; ++i) {
@@ -188,8 +191,7 @@ std::string tensor_map_problem(const TensorMap& m, int capability) {
   if (!m.interleave && inner_bits % 128) {
     return "box 0 is " + text(uint64_t(inner_bits / 8)) + " bytes, not a multiple of 16";
   }
-  if (m.swizzle && !m.interleave && m.type != MapType::b4x16_p64 && m.type != MapType::b6x16_p32 &&
-      inner_bits > m.span_bytes() * 8) {
+  if (m.swizzle && !m.interleave && !m.spread() && inner_bits > m.span_bytes() * 8) {
     return "box 0 is " + text(uint64_t(inner_bits / 8)) + " bytes, more than the " +
            text(uint64_t(m.span_bytes())) + " of its swizzle";
   }

@@ -58,6 +58,9 @@ struct TensorMap {
       0;                 // divided by the element strides without the rest; alignment in shared memory
   bool unknown = false;  // bits are set that we do not know: decoding keeps no more of them than this
 
+  // b4x16_p64 and b6x16_p32: in shared memory, every 16 elements have a slot of 16 bytes. They fill its first
+  // 8 or 12.
+  bool spread() const { return type == MapType::b4x16_p64 || type == MapType::b6x16_p32; }
   // Elements along a dimension that a copy of the whole box moves: the element stride of dimension 0 counts
   // only with interleave.
   int box_elements(int dimension) const;

@@ -37,10 +37,7 @@ TensorMapChanges& changes_of(Warp& w) {
   return *changes;
 }
 
-int capability_of(const Warp& w) {
-  const std::string& target = w.block->grid->launch.code->module->target;
-  return target.rfind("sm_1", 0) == 0 ? 100 : 90;
-}
+int capability_of(const Warp& w) { return targets_sm100(*w.block->grid->launch.code->module) ? 100 : 90; }
 
 // The map at a global or generic address, which must be in global memory.
 uint8_t* map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) {
@@ -248,7 +245,8 @@ void decode_replace(Decoder& d) {
     d.instr.variant2 = uint8_t(dimension);
   }
   if (field >= int(Field::elemtype)) {
-    const int64_t most[] = {12, 2, 3, 1};  // b4x16 and wider swizzles: not here
+    const int64_t last_type = targets_sm100(*d.code().module) ? 15 : 12;
+    const int64_t most[] = {last_type, 2, 3, 1};  // wider swizzles: not here
     const int64_t value = d.immediate(next);
     if (value < 0 || value > most[field - int(Field::elemtype)])
       throw Unsupported{"value " + std::to_string(value) + " of this field"};
@@ -307,6 +305,8 @@ void decode_prefetch(Decoder& d) {
 
 }  // namespace
 
+bool targets_sm100(const Module& module) { return module.target.rfind("sm_1", 0) == 0; }
+
 TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, int rank) {
   const TensorMap map = decode_tensor_map(map_bytes(w, in, lane, address));
   check_proxy(w, in, lane, address);
@@ -323,9 +323,9 @@ TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, i
         "a copy of " + std::to_string(rank) + " dimensions with a tensor map of " + std::to_string(map.rank),
         "the instruction and its map must have the same number of dimensions");
   }
-  if (map.interleave || map_type_bits(map.type) < 8) {
+  if (map.interleave) {
     raise_final(FaultKind::unsupported, w, in, lane,
-                "a tensor map with interleave or packed elements: " + describe_tensor_map(map),
+                "a tensor map with interleave: " + describe_tensor_map(map),
                 "the emulator does not know these; common/emu/README.md lists what it knows");
   }
   return map;

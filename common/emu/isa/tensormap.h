@@ -15,4 +15,7 @@ namespace gg::emu {
 // that, or if it was changed and this block has not run fence.proxy.tensormap.acquire since.
 TensorMap use_tensor_map(Warp& warp, const Instr& instr, int lane, uint64_t address, int rank);
 
+// Whether a module is for compute capability 10.0 or later, by its .target: that has more modes and types.
+bool targets_sm100(const Module& module);
+
 }  // namespace gg::emu

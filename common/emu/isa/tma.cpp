@@ -4,7 +4,9 @@
 // Movement and Conversion Instructions: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor,
 // cp.async.bulk.prefetch.tensor", "Tensors: Tiled Mode, Out of Bound Access, Swizzling Modes". A box is a
 // list of rows along dimension 0; in shared memory rows follow each other, with a swizzle at its span, and
-// 16-byte units change places within 128 bytes.
+// 16-byte units change places within 128 bytes. Modes .tile::gather4 and .tile::scatter4 name four rows of a
+// tensor of two dimensions, "Tensors: Tile::scatter4 and Tile::gather4 modes". Elements of 4 or 6 bits with
+// padding: "Tensors: Packing formats of sub-byte types".
 
 #include <algorithm>
 
@@ -20,7 +22,9 @@ struct TensorCopy {
   AddressOperand shared, map, barrier;
   uint32_t coordinates[kTensorMapRank] = {};  // slots
   int rank = 0;
-  uint32_t mask = 0;  // slot; 0: no multicast
+  bool four_rows = false;  // .tile::gather4 and scatter4: coordinates {column, row0, row1, row2, row3}
+  uint32_t mask = 0;       // slot; 0: no multicast
+  bool pair = false;       // .cta_group::2: where the mbarrier may be, see landings()
   bool reduces = false;
   ReduceOp op = ReduceOp::add;
 };
@@ -34,25 +38,31 @@ struct Row {
 
 struct Box {
   TensorMap map;
-  bool stores = false;
-  int64_t start[kTensorMapRank] = {};   // coordinates of its first element
-  int element = 0, row = 0, pitch = 0;  // bytes: of an element, of a row, from row to row in shared memory
+  bool stores = false, four_rows = false;
+  int64_t start[kTensorMapRank] = {};  // coordinates of its first element, or as four_rows has them
+  int row = 0;                         // bytes: of a row in global memory
+  int spread_row = 0, pitch = 0;       // of a row in shared memory, and from row to row there
+  int filled = kUnit;                  // of each unit in shared memory that hold data
   std::vector<Row> rows;
 
   size_t shared_bytes() const { return rows.size() * size_t(pitch); }
+  int64_t bytes(int64_t elements) const { return elements * map_type_bits(map.type) / 8; }
+  // What an mbarrier is told: bytes of global memory, in bounds or not.
+  int64_t transaction_bytes() const { return int64_t(rows.size()) * row; }
 };
 
 Row row_at(const Box& b, int64_t index) {
   uint64_t address = b.map.address;
   bool inside = true;
   for (int d = 1; d < b.map.rank; ++d) {
-    const int64_t at = b.start[d] + index % b.map.box_elements(d) * b.map.element_strides[d];
-    index /= b.map.box_elements(d);
+    const int64_t at = b.four_rows ? b.start[1 + index]
+                                   : b.start[d] + index % b.map.box_elements(d) * b.map.element_strides[d];
+    if (!b.four_rows) index /= b.map.box_elements(d);
     inside = inside && at >= 0 && uint64_t(at) < b.map.dims[d];
     address += uint64_t(at) * b.map.strides[d];
   }
-  const int64_t start = b.start[0] * b.element, first = std::max<int64_t>(0, -start);
-  int64_t end = int64_t(b.map.dims[0]) * b.element - start;
+  const int64_t start = b.bytes(b.start[0]), first = std::max<int64_t>(0, -start);
+  int64_t end = b.bytes(int64_t(b.map.dims[0])) - start;
   if (b.stores) end = (end + kUnit - 1) / kUnit * kUnit;  // measured: stores leave out whole units only
   end = std::min<int64_t>(end, b.row);
   if (!inside || end <= first) return {};
@@ -71,10 +81,10 @@ size_t unit_at(const Box& b, size_t base, size_t row, int unit) {
 
 // What of shared memory the box covers; rows shorter than the span of their swizzle leave gaps.
 std::vector<Range> ranges_of(const Box& b, size_t base) {
-  if (b.pitch == b.row) return {{base, base + b.shared_bytes()}};
+  if (b.pitch == b.spread_row) return {{base, base + b.shared_bytes()}};
   std::vector<size_t> units;
   for (size_t r = 0; r < b.rows.size(); ++r) {
-    for (int u = 0; u < b.row / kUnit; ++u) units.push_back(unit_at(b, base, r, u));
+    for (int u = 0; u < b.spread_row / kUnit; ++u) units.push_back(unit_at(b, base, r, u));
   }
   std::sort(units.begin(), units.end());
   std::vector<Range> ranges;
@@ -89,13 +99,14 @@ std::vector<Range> ranges_of(const Box& b, size_t base) {
 
 std::string coordinates_text(const Box& b) {
   std::string text;
-  for (int d = 0; d < b.map.rank; ++d) text += (d ? ", " : "(") + std::to_string(b.start[d]);
+  const int count = b.four_rows ? kTensorMapRank : b.map.rank;
+  for (int d = 0; d < count; ++d) text += (d ? ", " : "(") + std::to_string(b.start[d]);
   return text + ")";
 }
 
 // True if every byte of the tensor lies in one live allocation.
 bool inside_allocation(const GlobalMemory& memory, const Box& b) {
-  double last = double(b.map.dims[0]) * b.element + (b.stores ? kUnit : 0);
+  double last = double(b.bytes(int64_t(b.map.dims[0]))) + (b.stores ? kUnit : 0);
   for (int d = 1; d < b.map.rank; ++d) last += double(b.map.dims[d] - 1) * double(b.map.strides[d]);
   constexpr double kMost = double(1ull << 42);
   return last < kMost && memory.host(b.map.address, uint64_t(last));
@@ -117,23 +128,45 @@ void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
   }
 }
 
+// Where a box may begin, and which maps each mode and direction takes.
+void check_form(Warp& w, const Instr& in, int lane, const Box& b) {
+  const int64_t whole = b.map.spread() ? 128 : 16 * 8 / map_type_bits(b.map.type);  // elements
+  if (b.start[0] % whole != 0) {
+    const std::string where =
+        b.map.spread()
+            ? "at element " + std::to_string(b.start[0]) + " of its rows, which is no multiple of 128"
+            : std::to_string(b.bytes(b.start[0])) + " bytes into its rows, which is no multiple of 16";
+    raise_final(FaultKind::alignment, w, in, lane, "the box at " + coordinates_text(b) + " begins " + where,
+                b.map.spread() ? "boxes of elements that are spread in shared memory begin at every 128 only"
+                               : "along dimension 0 a box may begin at every 16 bytes only; the hardware "
+                                 "takes this for an illegal instruction");
+  }
+  if (b.stores && b.map.type == MapType::b4x16_p64) {
+    raise_final(FaultKind::tensor_map, w, in, lane, "a store with a tensor map of type b4x16_p64",
+                "boxes of this type can be loaded only; b4x16, without padding, can be stored");
+  }
+  if (b.four_rows && (b.map.box[1] != 1 || b.map.element_strides[1] != 1)) {
+    raise_final(FaultKind::unsupported, w, in, lane,
+                "not supported: four rows with a tensor map whose box is " + std::to_string(b.map.box[1]) +
+                    " rows high, or has an element stride",
+                "make the map for .tile::gather4 and .tile::scatter4 with a box of one row");
+  }
+}
+
 Box box_of(Warp& w, const Instr& in, int lane, bool stores) {
   const TensorCopy& f = form_of(in);
   Box b;
   b.stores = stores;
   b.map = use_tensor_map(w, in, lane, f.map.of(w, lane), f.rank);
-  for (int d = 0; d < f.rank; ++d) b.start[d] = w.at<int32_t>(f.coordinates[d])[lane];
-  b.element = map_type_bits(b.map.type) / 8;
-  b.row = b.map.box[0] * b.element;
-  b.pitch = std::max(b.row, b.map.span_bytes());
-  if (b.start[0] * b.element % kUnit != 0) {
-    raise_final(FaultKind::alignment, w, in, lane,
-                "the box at " + coordinates_text(b) + " begins " + std::to_string(b.start[0] * b.element) +
-                    " bytes into its rows, which is no multiple of 16",
-                "along dimension 0 a box may begin at every 16 bytes only; the hardware takes this for an "
-                "illegal instruction");
-  }
-  const bool negative = std::any_of(b.start, b.start + f.rank, [](int64_t at) { return at < 0; });
+  b.four_rows = f.four_rows;
+  const int coordinates = f.four_rows ? kTensorMapRank : f.rank;
+  for (int d = 0; d < coordinates; ++d) b.start[d] = w.at<int32_t>(f.coordinates[d])[lane];
+  b.row = int(b.bytes(b.map.box[0]));
+  b.filled = b.map.spread() ? 2 * map_type_bits(b.map.type) : kUnit;  // 16 elements to a unit
+  b.spread_row = b.row / b.filled * kUnit;
+  b.pitch = std::max(b.spread_row, b.map.span_bytes());
+  check_form(w, in, lane, b);
+  const bool negative = std::any_of(b.start, b.start + coordinates, [](int64_t at) { return at < 0; });
   if (stores && negative) {
     raise_final(
         FaultKind::bounds, w, in, lane,
@@ -142,7 +175,7 @@ Box box_of(Warp& w, const Instr& in, int lane, bool stores) {
         "instruction");
   }
   constexpr int64_t kMost = 1 << 20;  // more than any shared memory
-  const int64_t rows = b.map.box_bytes() / b.row;
+  const int64_t rows = b.four_rows ? 4 : b.map.box_bytes() / b.row;
   if (rows * b.pitch > kMost) {
     raise_final(FaultKind::bounds, w, in, lane,
                 "a box of " + std::to_string(rows) + " rows of " + std::to_string(b.pitch) + " bytes",
@@ -181,12 +214,17 @@ void load_row(const GlobalMemory& memory, const Box& b, const Row& row, uint8_t*
   }
 }
 
+// What a unit has behind its data is undefined: here it is this byte, so that nobody takes it for zeros.
+constexpr int kPadding = 0xEE;
+
 void land(const Box& b, const GlobalMemory& memory, Block& block, size_t base) {
   std::vector<uint8_t> row(size_t(b.row));
   for (size_t r = 0; r < b.rows.size(); ++r) {
     load_row(memory, b, b.rows[r], row.data());
-    for (int u = 0; u < b.row / kUnit; ++u) {
-      std::memcpy(block.shared.bytes.data() + unit_at(b, base, r, u), row.data() + u * kUnit, kUnit);
+    for (int u = 0; u < b.spread_row / kUnit; ++u) {
+      uint8_t* const unit = block.shared.bytes.data() + unit_at(b, base, r, u);
+      std::memcpy(unit, row.data() + u * b.filled, size_t(b.filled));
+      std::memset(unit + b.filled, kPadding, size_t(kUnit - b.filled));
     }
   }
 }
@@ -195,9 +233,9 @@ void land(const Box& b, const GlobalMemory& memory, Block& block, size_t base) {
 std::vector<uint8_t> gather(const Box& b, const Block& block, size_t base) {
   std::vector<uint8_t> data(b.rows.size() * size_t(b.row));
   for (size_t r = 0; r < b.rows.size(); ++r) {
-    for (int u = 0; u < b.row / kUnit; ++u) {
-      std::memcpy(data.data() + r * size_t(b.row) + size_t(u) * kUnit,
-                  block.shared.bytes.data() + unit_at(b, base, r, u), kUnit);
+    for (int u = 0; u < b.spread_row / kUnit; ++u) {
+      std::memcpy(data.data() + r * size_t(b.row) + size_t(u) * size_t(b.filled),
+                  block.shared.bytes.data() + unit_at(b, base, r, u), size_t(b.filled));
     }
   }
   return data;
@@ -211,7 +249,7 @@ void scatter(const Box& b, const GlobalMemory& memory, const std::vector<uint8_t
     const uint8_t* from = data.data() + r * size_t(b.row) + row.first;
     uint8_t* to = memory.unchecked(row.address);
     if (reduction) {
-      reduce_elements(*reduction, to, from, size_t(row.bytes) / size_t(b.element));
+      reduce_elements(*reduction, to, from, size_t(row.bytes) / size_t(b.bytes(1)));
     } else {
       std::memcpy(to, from, size_t(row.bytes));
     }
@@ -228,8 +266,8 @@ Next load(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const auto box = std::make_shared<const Box>(box_of(w, in, *l, false));
     check_rows(w, in, *l, *box);
-    const std::vector<Landing> all =
-        landings(w, in, *l, f.shared, f.barrier, f.mask, int64_t(box->shared_bytes()), kSharedAlignment);
+    const std::vector<Landing> all = landings(w, in, *l, f.shared, f.barrier, f.mask,
+                                              int64_t(box->shared_bytes()), kSharedAlignment, f.pair);
     const std::vector<Range> ranges = ranges_of(*box, all[0].offset);
     for (const Landing& to : all) {
       for (const Range& r : ranges) check_async_write(w, in, *l, *to.block, r.begin, r.end - r.begin);
@@ -239,7 +277,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
       later(w, [who, to, box, &memory, windows = Windows(*to.block, who, ranges, true)]() mutable {
         windows.close();
         land(*box, memory, *to.block, to.offset);
-        mbarrier_complete(who, to.barrier, box->map.box_bytes());
+        mbarrier_complete(who, to.barrier, box->transaction_bytes());
       });
     }
   }
@@ -294,20 +332,33 @@ Next prefetch(Warp& w, const Instr& in, Mask m) {
 
 // ---- decoding ----
 
+// .tile, which may be left out, or the mode of four rows.
+void take_mode(Decoder& d, const char* four_rows, TensorCopy* f) {
+  f->four_rows = d.take(four_rows);
+  if (!f->four_rows) d.take("tile");
+  if (f->four_rows && !targets_sm100(*d.code().module)) throw Unsupported{"four rows before sm_100"};
+  if (f->four_rows && f->rank != 2) throw Unsupported{"four rows of a tensor that has not two dimensions"};
+}
+
 // [map, {c0, c1, ...}]
 void take_map(Decoder& d, const Operand& operand, TensorCopy* f) {
   if (operand.elements.size() != 1) throw Unsupported{"a tensor map without coordinates"};
   f->map = take_address_operand(d, operand, Space::generic);
   if (f->map.base_bits != 64) throw Unsupported{"a generic address of 32 bits"};
   const std::vector<const Operand*> all = Decoder::elements(operand.elements[0]);
-  if (int(all.size()) != f->rank) throw Unsupported{"a number of coordinates that is not the rank"};
-  for (int i = 0; i < f->rank; ++i) f->coordinates[i] = d.source(*all[size_t(i)], type_info("s32"));
+  const int count = f->four_rows ? kTensorMapRank : f->rank;
+  if (int(all.size()) != count) throw Unsupported{"a number of coordinates that is not the rank"};
+  for (int i = 0; i < count; ++i) f->coordinates[i] = d.source(*all[size_t(i)], type_info("s32"));
 }
 
 void decode_load(Decoder& d, TensorCopy f) {
   const bool cluster = d.take("shared::cluster");
   if ((!cluster && !d.take("shared::cta")) || !d.take("global")) throw Unsupported{"this direction"};
-  d.take("tile");
+  take_mode(d, "tile::gather4", &f);
+  const int group =
+      d.take_one({"cta_group::1", "cta_group::2"});  // before the destination or behind all else
+  if (group >= 0 && !targets_sm100(*d.code().module)) throw Unsupported{"modifier .cta_group before sm_100"};
+  f.pair = group == 1;
   if (!d.take("mbarrier::complete_tx::bytes")) throw Unsupported{"this completion mechanism"};
   const bool multicast = cluster && d.take("multicast::cluster"), hint = d.take("L2::cache_hint");
   d.done();
@@ -325,7 +376,7 @@ void decode_load(Decoder& d, TensorCopy f) {
 void decode_store(Decoder& d, TensorCopy f) {
   if (!d.take("global") || !d.take("shared::cta")) throw Unsupported{"this direction"};
   if (f.reduces) f.op = take_reduce_op(d);
-  d.take("tile");
+  take_mode(d, "tile::scatter4", &f);
   if (!d.take("bulk_group")) throw Unsupported{"this completion mechanism"};
   const bool hint = d.take("L2::cache_hint");
   d.done();
@@ -339,7 +390,7 @@ void decode_store(Decoder& d, TensorCopy f) {
 
 void decode_prefetch(Decoder& d, TensorCopy f) {
   if (!d.take("L2") || !d.take("global")) throw Unsupported{"this prefetch"};
-  d.take("tile");
+  take_mode(d, "tile::gather4", &f);
   const bool hint = d.take("L2::cache_hint");
   d.done();
   take_map(d, d.operand(0), &f);

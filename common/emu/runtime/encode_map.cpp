@@ -66,8 +66,8 @@ CUresult encode_tiled(const TiledArguments& a, int capability, TensorMap* map, s
   *why = tensor_map_problem(m, capability);
   if (!why->empty()) return CUDA_ERROR_INVALID_VALUE;
   if (m.address >= kUserRange) return refuse("the address is no program's");
-  if (m.swizzle > 3 || m.type == MapType::b4x16_p64 || m.type == MapType::b6x16_p32) {
-    *why = "the bits of a map with this data type or swizzle are not known";
+  if (m.swizzle > 3) {
+    *why = "the bits of a map with this swizzle are not known";
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   m.sm100 = capability >= 100;
