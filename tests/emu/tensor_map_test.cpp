@@ -176,6 +176,22 @@ TEST(TensorMap, MarksMapsOfBlackwell) {
   c.box[0] = 256;
   ASSERT_EQ(encode(c, 100, &map, &why), CUDA_SUCCESS) << why;
   EXPECT_EQ(decode_tensor_map(reinterpret_cast<uint8_t*>(&map)).type, MapType::b4x16);
+  for (const auto& [type, expected] :
+       {std::pair(CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B, MapType::b4x16_p64),
+        std::pair(CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B, MapType::b6x16_p32)}) {
+    c = plain();
+    c.type = type;
+    c.dims[0] = 256;
+    c.box[0] = 128;
+    ASSERT_EQ(encode(c, 100, &map, &why), CUDA_SUCCESS) << why;
+    m = decode_tensor_map(reinterpret_cast<uint8_t*>(&map));
+    EXPECT_EQ(m.type, expected);
+    EXPECT_FALSE(m.unknown);
+    EXPECT_EQ(encode(c, 90, &map, &why), CUDA_ERROR_INVALID_VALUE);
+    c.box[0] = 64;
+    EXPECT_EQ(encode(c, 100, &map, &why), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_NE(why.find("a box 0 of 128"), std::string::npos) << why;
+  }
 }
 
 }  // namespace
