@@ -64,6 +64,32 @@ __device__ inline void tma_load_2d_multicast(uint32_t dst_addr, const CUtensorMa
       : "memory");
 }
 
+// The first two loads for pairs of blocks, ranks 2i and 2i + 1 of the cluster, that share an mbarrier. Needs
+// sm_100a. The box goes to dst_addr of this block, and its bytes count at the mbarrier of the even block at
+// the offset of bar_addr. An address in shared memory has the block's rank in its bits 24 and up, so that
+// clearing bit 24 names the even block of the pair.
+// Before: mbarrier_arrive_expect_tx in the even block alone, with the bytes of both blocks' boxes; and a
+//   cluster barrier behind the mbarrier's initialisation.
+// After: visible to those of the even block who see the phase end.
+__device__ inline void tma_load_2d_pair(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
+                                        uint32_t bar_addr) {
+  constexpr uint32_t kEvenBlock = 0xFEFFFFFF;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3}], [%4];" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(bar_addr & kEvenBlock)
+      : "memory");
+}
+__device__ inline void tma_load_3d_pair(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
+                                        uint32_t bar_addr) {
+  constexpr uint32_t kEvenBlock = 0xFEFFFFFF;
+  asm volatile(
+      "cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4}], [%5];" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr & kEvenBlock)
+      : "memory");
+}
+
 // How the L2 is to keep what a copy brings, once it is full: what nobody reads again goes first.
 // createpolicy. Who: any thread. The policy as copies below take it.
 __device__ inline uint64_t evict_first_policy() {
