@@ -12,7 +12,7 @@ namespace {
 Next ldmatrix(Warp& w, const Instr& in, Mask m) {
   require_warp(w, in, m);
   uint64_t address[kLanes];
-  const Mask givers = row_addresses(w, in, address);
+  const Mask givers = row_addresses(w, in, 8 * in.count, address);
   Matrix matrices[4];
   read_memory(w, in, givers, address, 16, reinterpret_cast<uint8_t*>(matrices), 16);
   for (int i = 0; i < in.count; ++i) {

@@ -15,9 +15,9 @@ void require_warp(Warp& w, const Instr& in, Mask m) {
       "lanes " + hex(m) + " execute an instruction that takes all 32 lanes of a warp",
       "the number of threads in a block must be a multiple of 32 here, and none of them may have ended");
 }
-Mask row_addresses(Warp& w, const Instr& in, uint64_t (&address)[kLanes]) {
+Mask row_addresses(Warp& w, const Instr& in, int rows, uint64_t (&address)[kLanes]) {
   addresses(w, in, address);
-  const Mask givers = in.count == 4 ? kAllLanes : (Mask(1) << (8 * in.count)) - 1;
+  const Mask givers = rows == kLanes ? kAllLanes : (Mask(1) << rows) - 1;
   if (in.space != Space::generic) return givers;
   for (Lanes l(givers); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], 16, 16);

@@ -27,8 +27,9 @@ inline uint32_t pack(Matrix& matrix, int lane, bool transposed) {
 
 // matrix.cpp: faults unless all 32 lanes execute the instruction.
 void require_warp(Warp& warp, const Instr& instr, Mask mask);
-// The rows' addresses: lane 8 * i + r gives that of row r of matrix i. Returns the lanes that give one.
-Mask row_addresses(Warp& warp, const Instr& instr, uint64_t (&address)[kLanes]);
+// The rows' addresses: lane r gives that of row r of all matrices, one after the other. Returns the lanes
+// that give one.
+Mask row_addresses(Warp& warp, const Instr& instr, int rows, uint64_t (&address)[kLanes]);
 
 // Decoding. Each of these throws Unsupported where the statement is not what it asks for.
 void take_sync_aligned(Decoder& decoder);
@@ -42,5 +43,7 @@ void require_operands(Decoder& decoder, size_t count);
 // ldmatrix.cpp, stmatrix.cpp
 std::vector<Form> ldmatrix_forms();
 std::vector<Form> stmatrix_forms();
+// mma_bytes.cpp: ldmatrix and stmatrix of elements of 8, 6 and 4 bits.
+std::vector<Form> byte_matrix_forms();
 
 }  // namespace gg::emu

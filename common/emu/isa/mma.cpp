@@ -158,6 +158,7 @@ std::vector<Form> mma_forms() {
   std::vector<Form> forms = {{"movmatrix", decode_movmatrix}, {"mma", decode_mma}};
   for (const Form& form : ldmatrix_forms()) forms.push_back(form);
   for (const Form& form : stmatrix_forms()) forms.push_back(form);
+  for (const Form& form : byte_matrix_forms()) forms.push_back(form);
   return forms;
 }
 

@@ -12,7 +12,7 @@ namespace {
 Next stmatrix(Warp& w, const Instr& in, Mask m) {
   require_warp(w, in, m);
   uint64_t address[kLanes];
-  const Mask givers = row_addresses(w, in, address);
+  const Mask givers = row_addresses(w, in, 8 * in.count, address);
   Matrix matrices[4];
   for (int i = 0; i < in.count; ++i) {
     const uint32_t* s = w.at<uint32_t>(in.list[i]);
