@@ -757,7 +757,8 @@ TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
       {"add.cold.f32 %f0, %f0, %f0;", "modifier .cold"},
       {"fma.rn.relu.f32 %f0, %f0, %f0, %f0;", "modifier .relu"},
       {"mul.lo.u32 %rd3, %r0, %r0;", "register %rd3 has another size than .u32"},
-      {"cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f0;", "modifier .e2m1x2"},
+      {"cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f0;", "register %h0 has another size than .e2m1x2"},
+      {"cvt.rn.satfinite.e2m2x2.f32 %h0, %f0, %f0;", "modifier .e2m2x2"},
       {"cp.async.cg.cold.shared.global [%r0], [%rd0], 16;", "modifier .cold"},
       {"cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r0, "
        "%r0, %r0}], [%r0];",

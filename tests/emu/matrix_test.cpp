@@ -243,7 +243,7 @@ TEST_F(Matrices, FaultsAreSeen) {
                               "ldmatrix.sync.m8n8.x1.shared.b16 {%r20}, [%r10];",
                               "ldmatrix.sync.aligned.m8n8.x1.global.b16 {%r20}, [%r10];",
                               "movmatrix.sync.aligned.m8n8.b16 %r20, %r10;",
-                              "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r10], {%r20};"}) {
+                              "stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r10], {%r20};"}) {
     fault(FaultKind::unsupported, std::string("mov.u32 %r20, 0;\n") + rows + unknown + "\n", 32);
   }
 }

@@ -347,6 +347,7 @@ void count_run(const Instr& in, uint64_t address, uint64_t bytes) {
 std::vector<Form> bulk_forms() {
   std::vector<Form> forms = tensormap_forms();
   forms.push_back({"cp", decode_cp});
+  for (const Form& form : cluster_launch_forms()) forms.push_back(form);
   return forms;
 }
 

@@ -52,5 +52,7 @@ void count_run(const Instr& instr, uint64_t address, uint64_t bytes);
 // tma.cpp: tensor copies, behind cp{.reduce}.async.bulk. tensormap.cpp: changing tensor maps.
 void decode_tensor_copy(Decoder& decoder, bool reduces);
 std::vector<Form> tensormap_forms();
+// cluster_launch.cpp: clusterlaunchcontrol.
+std::vector<Form> cluster_launch_forms();
 
 }  // namespace gg::emu

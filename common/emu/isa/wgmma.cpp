@@ -7,6 +7,8 @@
 
 #include "common/emu/isa/wgmma.h"
 
+#include "common/emu/isa/tensormap.h"
+
 namespace gg::emu {
 namespace {
 
@@ -291,6 +293,7 @@ void decode_mma_async(Decoder& d) {
 }
 
 void decode_wgmma(Decoder& d) {
+  if (targets_sm100(*d.code().module)) throw Unsupported{"wgmma for sm_100 and later, which has tcgen05"};
   const int kind = d.take_one({"mma_async", "fence", "commit_group", "wait_group"});
   if (kind < 0 || !d.take("sync") || !d.take("aligned")) throw Unsupported{"this form of wgmma"};
   d.instr.converged = true;

@@ -33,13 +33,15 @@ class HeldLaunch::Run {
       : grid_(grid), options_(options), early_counts_(grid.launch.code->instrs.size()) {
     const Launch& l = grid.launch;
     clusters_ = int64_t(l.grid[0] / l.cluster[0]) * (l.grid[1] / l.cluster[1]) * (l.grid[2] / l.cluster[2]);
+    next_rest_ = first_wave_ = first_wave();
+    grid_.cancel_next = [this] { return cancel_next(); };
   }
 
   void run_early() {
     count_into(early_counts_.data());
-    while (next_ < std::min(clusters_, kEarlyClusters)) {
+    for (int64_t i = 0; i < kEarlyClusters && may_start(); ++i) {
       Waiting now;
-      now.index = next_++;
+      now.index = take_next();
       now.cluster = start_cluster(grid_, now.index);
       if (run_cluster(*now.cluster, *grid_.launch.code) == Progress::done) continue;
       ++alive_;
@@ -122,7 +124,7 @@ class HeldLaunch::Run {
       if (may_start() && (waiting == row.end() || !full)) {
         since_start = 0;
         now = Waiting();
-        now.index = next_++;
+        now.index = take_next();
         ++alive_;
         return true;
       }
@@ -136,7 +138,25 @@ class HeldLaunch::Run {
       changed_.wait(lock);
     }
   }
-  bool may_start() const { return next_ < std::min(clusters_, stop_before_); }
+  bool may_start() const {
+    return (next_ < first_wave_ ? next_ : next_rest_) < std::min(clusters_, stop_before_);
+  }
+  int64_t take_next() { return next_ < first_wave_ ? next_++ : next_rest_++; }
+
+  // Clusters that count as started from the beginning, so that nobody can cancel them. On a device they are
+  // those that its multiprocessors hold at once. Here they are never more than half of the grid, so that
+  // small grids see both answers to a request; in the skewed order their number depends on the seed.
+  int64_t first_wave() const {
+    const Launch& l = grid_.launch;
+    const int64_t blocks = int64_t(l.cluster[0]) * l.cluster[1] * l.cluster[2];
+    const int64_t fit = std::max<int64_t>(1, grid_.multiprocessors / blocks);
+    const int64_t most = std::min(fit, (clusters_ + 1) / 2);
+    return grid_.order.skew ? 1 + int64_t(grid_.order.seed % uint64_t(most)) : most;
+  }
+  int64_t cancel_next() {
+    std::lock_guard lock(mutex_);
+    return next_rest_ < std::min(clusters_, stop_before_) ? next_rest_++ : -1;
+  }
 
   // One turn of a cluster. True if it is over.
   bool turn(Waiting& now) {
@@ -190,8 +210,10 @@ class HeldLaunch::Run {
   int64_t clusters_ = 0;
   std::vector<Waiting> early_;  // begun before the launch before this one has ended
   std::vector<InstrCounts> early_counts_;
-  std::mutex mutex_;                 // of all below
-  int64_t next_ = 0, alive_ = 0;     // clusters: the next to start; those started and not over
+  std::mutex mutex_;  // of all below
+  // Clusters to start next: of the first wave, which ends before first_wave_, and of the others.
+  int64_t next_ = 0, next_rest_ = 0, first_wave_ = 0;
+  int64_t alive_ = 0;                // clusters started and not over
   int64_t stop_before_ = INT64_MAX;  // the first cluster that failed
   int64_t epoch_ = 0;                // counts turns in which something changed
   int64_t stuck_ = 0;                // clusters that can do nothing in this epoch

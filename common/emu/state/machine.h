@@ -85,6 +85,7 @@ struct Cluster {
   uint64_t changes = 0;
   const Allocation* last_buffer = nullptr;  // where its last access of global memory was
   std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
+  bool no_more_cancels = false;  // a lane has seen that no cluster was left to cancel, cluster_launch.cpp
 };
 
 struct Launch {
@@ -120,6 +121,9 @@ struct Grid {
   bool before_ended = true;  // the launches before it have: griddepcontrol.wait waits for that
   // Block, address: which change of a tensor map the block may use.
   std::map<std::pair<int64_t, uint64_t>, uint64_t> tensor_maps_acquired;
+  // Takes a cluster that has not started out of the launch and returns its index, x fastest; -1: none is
+  // left.
+  std::function<int64_t()> cancel_next;
 };
 
 // The counts of the worker thread that runs now.
