@@ -241,6 +241,25 @@ TEST_F(Copy, MulticastToThePairs) {
   }
 }
 
+// ---- bytes of each sixteen ----
+
+TEST_F(Copy, StoresTheBytesOfItsMask) {
+  for (const bool hint : {false, true}) {
+    const std::string body =
+        "mov.u16 %h0, 0xA5C3;\nmov.u64 %rd5, 0;\n@%p0 cp.async.bulk.global.shared::cta.bulk_group" +
+        std::string(hint ? ".L2::cache_hint" : "") + ".cp_mask [%rd1], [buffer], 64" +
+        (hint ? ", %rd5" : "") +
+        ", %h0;\n@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;\n";
+    for (const gg::emu::Order& order : orders()) {
+      SetUp();
+      const std::vector<uint8_t> before = in;
+      run(body, 1, order);
+      for (size_t i = 0; i < 80; ++i)
+        ASSERT_EQ(in[i], i < 64 && 0xA5C3 >> (i % 16) & 1 ? 0x11 : before[i]) << "byte " << i;
+    }
+  }
+}
+
 // ---- four rows ----
 
 TEST_F(Copy, GathersFourRows) {

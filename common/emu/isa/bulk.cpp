@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "common/emu/isa/tensormap.h"
+
 namespace gg::emu {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr int kUnit = 16;  // bytes: what addresses and sizes are multiples of
 struct BulkCopy {
   AddressOperand to, from, barrier;
   uint32_t size = 0, mask = 0;  // slots; no mask: 0
+  uint32_t byte_mask = 0;       // slot of .cp_mask: which of each 16 bytes a store copies; 0: all
   bool reduces = false;
   Reduction reduction;
 };
@@ -103,8 +106,11 @@ Next store(Warp& w, const Instr& in, Mask m) {
     uint8_t* to = global_run(w, in, *l, f.to, bytes);
     check_async_read(w, in, *l, *from.block, from.offset, size_t(bytes));
     const auto read = [from, bytes] { return std::vector<uint8_t>(from.bytes, from.bytes + bytes); };
-    const auto write = [&f, to](const std::vector<uint8_t>& data) {
-      if (f.reduces) {
+    const uint32_t kept = f.byte_mask ? w.at<uint16_t>(f.byte_mask)[*l] : 0xFFFFu;
+    const auto write = [&f, to, kept](const std::vector<uint8_t>& data) {
+      if (f.byte_mask) {
+        for (size_t i = 0; i < data.size(); ++i) to[i] = kept >> (i % kUnit) & 1 ? data[i] : to[i];
+      } else if (f.reduces) {
         reduce_elements(f.reduction, to, data.data(), data.size() / size_t(f.reduction.bytes));
       } else {
         std::copy(data.begin(), data.end(), to);
@@ -251,6 +257,8 @@ void decode_copy(Decoder& d, bool reduces) {
     throw Unsupported{"this completion mechanism"};
   const bool multicast = from == From::global && to == To::shared_cluster && d.take("multicast::cluster");
   const bool hint = !(from == From::shared && counted) && d.take("L2::cache_hint");
+  const bool masked = !counted && !reduces && d.take("cp_mask");
+  if (masked && !targets_sm100(*d.code().module)) throw Unsupported{"modifier .cp_mask before sm_100"};
   f.reduces = reduces;
   if (reduces) {
     if (from == From::global) throw Unsupported{"a reduction from global memory"};
@@ -271,6 +279,7 @@ void decode_copy(Decoder& d, bool reduces) {
     f.barrier = take_address_operand(d, d.operand(next++), Space::shared, to == To::shared_cluster);
   if (multicast) f.mask = d.source(next++, type_info("b16"));
   if (hint) d.source(next++, type_info("b64"));
+  if (masked) f.byte_mask = d.source(next++, type_info("b16"));
   if (d.operands() != next) throw Unsupported{"this number of operands"};
   d.extra(f);
   d.instr.run = !counted ? store : from == From::global ? load : move;
