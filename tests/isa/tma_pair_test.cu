@@ -5,8 +5,8 @@
 
 #include "blackwell.cuh"
 #include "common/ptx/cluster.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/tensor_map.h"
 
