@@ -12,10 +12,6 @@ Layout layout_for(const Setup& setup, const Shape& shape) {
   return shape.own_sizes ? scattered_layout(shape, setup.b_layout) : packed_layout(shape, setup.b_layout);
 }
 
-static size_t bytes_of(Format format, int64_t elems) {
-  return size_t(elems) * size_t(format_info(format).bytes);
-}
-
 Buffers::Memory Buffers::allocate(size_t bytes, const char* what) {
   return Memory(machine_.allocate(bytes, what),
                 [&machine = machine_](void* memory) { machine.release(memory); });
