@@ -30,7 +30,7 @@ const int32_t* normal_quantiles();
 struct Fill {
   enum class Kind { integers, normal, nan };
   Kind kind = Kind::normal;
-  int range = 16;  // integers: uniform in [-range, range]
+  int range = 16;  // integers: uniform in [-range, range], or what the format has nearest to that
   uint64_t seed = 0;
   uint64_t stream = 0;  // one per tensor
 };
@@ -50,6 +50,18 @@ GG_HD inline float random_value(const Fill& fill, uint64_t index, const int32_t*
 GG_HD inline uint32_t random_code(const Fill& fill, Format format, uint64_t index, const int32_t* quantiles) {
   if (fill.kind == Fill::Kind::nan) return 0xFFFFFFFFu;
   return encode(format, random_value(fill, index, quantiles));
+}
+
+// The code of scale `index`: for integers a power of two from 1 to 2^span, for normal data any significand
+// that the format has and exponents from -2 to 2.
+GG_HD inline uint32_t random_scale(const Fill& fill, Format scale, int span, uint64_t index) {
+  if (fill.kind == Fill::Kind::nan) return 0xFF;
+  const uint64_t bits = hash(fill.seed, fill.stream, index);
+  const auto below = [&](int bound, int shift) {
+    return int((bits >> shift & 0xFFFF) * uint64_t(bound) >> 16);
+  };
+  if (fill.kind == Fill::Kind::integers) return encode(scale, two_to_the(below(span + 1, 0)));
+  return encode(scale, (8 + below(8, 16)) * two_to_the(below(5, 32) - 5));
 }
 
 }  // namespace gg

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The buffers of one problem on one machine: operands surrounded by NaN, the output surrounded by guard rows,
-// offsets or pointer arrays. Makes the gg::Problem that a launch sees.
+// The buffers of one problem on one machine: operands surrounded by NaN, their block scales likewise, the
+// output surrounded by guard rows, offsets or pointer arrays. Makes the gg::Problem that a launch sees.
 
 #pragma once
 
@@ -36,7 +36,8 @@ class Buffers {
   void set_shape(const Shape& shape);
 
   // Random operands in every group but those in `nan_groups` (one flag per group; empty: none), the byte
-  // `unowned` (0xFF is NaN in every float format) everywhere else.
+  // `unowned` (0xFF is NaN in every float format but E2M1, whose scales are NaN instead) everywhere else. The
+  // padding of the scales of owned rows and columns is 0: the products that it scales are 0 too.
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
 
   const Problem& problem() const { return problem_; }
@@ -45,26 +46,31 @@ class Buffers {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }
-  Matrices matrices() const { return {a_.get(), b_.get(), d_.get(), setup_.formats}; }
+  Matrices matrices() const { return {a_.get(), b_.get(), d_.get(), setup_.formats, sfa(), sfb()}; }
   void* a() const { return a_.get(); }
   void* b() const { return b_.get(); }
   void* d() const { return d_.get(); }
+  uint8_t* sfa() const { return static_cast<uint8_t*>(sfa_.get()); }  // null without block scales
+  uint8_t* sfb() const { return static_cast<uint8_t*>(sfb_.get()); }
   void* offsets() const { return offsets_.get(); }
   size_t a_bytes() const { return a_bytes_; }
   size_t b_bytes() const { return b_bytes_; }
   size_t d_bytes() const { return d_bytes_; }
-  size_t bytes() const { return a_bytes_ + b_bytes_ + d_bytes_; }
+  size_t sfa_bytes() const { return sfa_bytes_; }
+  size_t sfb_bytes() const { return sfb_bytes_; }
+  size_t bytes() const { return a_bytes_ + b_bytes_ + d_bytes_ + sfa_bytes_ + sfb_bytes_; }
 
  private:
   using Memory = std::shared_ptr<void>;
   Memory allocate(size_t bytes, const char* what);
+  void fill_scales(const Fill& a_fill, const Fill& b_fill, const std::vector<bool>& nan_groups, int unowned);
 
   Machine& machine_;
   Setup setup_;
   Shape shape_;
   Layout layout_;
-  size_t a_bytes_ = 0, b_bytes_ = 0, d_bytes_ = 0;
-  Memory a_, b_, d_, offsets_, pointers_, sizes_;
+  size_t a_bytes_ = 0, b_bytes_ = 0, d_bytes_ = 0, sfa_bytes_ = 0, sfb_bytes_ = 0;
+  Memory a_, b_, d_, sfa_, sfb_, offsets_, pointers_, sizes_;
   std::vector<int32_t> host_offsets_;
   Problem problem_;
 };
@@ -72,5 +78,14 @@ class Buffers {
 using BufferSets = std::vector<std::unique_ptr<Buffers>>;  // of one problem, each with operands of its own
 
 Layout layout_for(const Setup& setup, const Shape& shape);
+
+// The largest whole number up to which the format has every one, 6 for E2M1, which lacks 5; 16 at most.
+int whole_numbers(Format format);
+// Whole numbers up to range_a and range_b with scales of 1 to 2^a and 1 to 2^b: how far the scales may reach
+// so that every sum of k products is an exact fp32, with a bit to spare.
+struct ScaleSpans {
+  int a = 0, b = 0;
+};
+ScaleSpans scale_spans(int k, int range_a, int range_b);
 
 }  // namespace gg

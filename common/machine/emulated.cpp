@@ -23,12 +23,10 @@ class EmulatorMachine : public CudaMachine {
     return few;
   }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
-    host_->fill(behind(tensor, regions, format_info(format).bytes), format, regions, fill);
+    host_->fill(behind(tensor, regions, format), format, regions, fill);
   }
-  void copy_regions(void* to, const void* from, int element_bytes,
-                    const std::vector<Region>& regions) override {
-    host_->copy_regions(behind(to, regions, element_bytes), behind(from, regions, element_bytes),
-                        element_bytes, regions);
+  void copy_regions(void* to, const void* from, Format format, const std::vector<Region>& regions) override {
+    host_->copy_regions(behind(to, regions, format), behind(from, regions, format), format, regions);
   }
   int64_t first_difference(const void* x, const void* y, size_t bytes) override {
     return host_->first_difference(behind(x, bytes), behind(y, bytes), bytes);
@@ -39,11 +37,19 @@ class EmulatorMachine : public CudaMachine {
     const auto operand = [&](const void* tensor, Region Group::*region, Format format) {
       std::vector<Region> regions;
       for (const Group& group : groups) regions.push_back(group.*region);
-      return behind(tensor, regions, format_info(format).bytes);
+      return behind(tensor, regions, format);
+    };
+    const auto scales = [&](const uint8_t* tensor, ScaleRegion Group::*region) {
+      int64_t bytes = 0;  // up to the end of the last region
+      for (const Group& group : groups) {
+        bytes = std::max(bytes, (group.*region).offset + (group.*region).layout.bytes());
+      }
+      return tensor ? static_cast<const uint8_t*>(behind(tensor, size_t(bytes))) : nullptr;
     };
     return host_->compare(
         {operand(matrices.a, &Group::a, formats.a), operand(matrices.b, &Group::b, formats.b),
-         operand(matrices.d, &Group::d, formats.d), formats},
+         operand(matrices.d, &Group::d, formats.d), formats, scales(matrices.sfa, &Group::sfa),
+         scales(matrices.sfb, &Group::sfb)},
         groups, limit);
   }
 
@@ -56,12 +62,12 @@ class EmulatorMachine : public CudaMachine {
     }
     return memory;
   }
-  static void* behind(const void* tensor, const std::vector<Region>& regions, int element_bytes) {
+  static void* behind(const void* tensor, const std::vector<Region>& regions, Format format) {
     int64_t elems = 0;  // up to the end of the last region
     for (const Region& r : regions) {
       if (r.rows > 0) elems = std::max(elems, r.offset + (r.rows - 1) * r.ld + r.cols);
     }
-    return behind(tensor, size_t(elems * element_bytes));
+    return behind(tensor, bytes_of(format, elems));
   }
 
   const std::unique_ptr<Machine> host_ = host_machine();

@@ -12,28 +12,34 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ __launch_bounds__(kThreads) void fill_kernel(void* tensor, Format format, const Region* regions,
-                                                        Fill fill, const int32_t* quantiles) {
+// Elements that one thread stores: those that share a byte.
+__device__ int elements_at_once(Format format) { return format_info(format).bits < 8 ? 2 : 1; }
+
+// Two blocks to a multiprocessor: left to itself ptxas makes room for more, and spills.
+__global__ __launch_bounds__(kThreads, 2) void fill_kernel(void* tensor, Format format, const Region* regions,
+                                                           Fill fill, const int32_t* quantiles) {
   const Region region = regions[blockIdx.y];
+  const int at_once = elements_at_once(format);
   const int64_t count = int64_t(region.rows) * region.cols;
-  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += int64_t(gridDim.x) * kThreads) {
+  for (int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * at_once; i < count;
+       i += int64_t(gridDim.x) * kThreads * at_once) {
     const int64_t element = region.offset + i / region.cols * region.ld + i % region.cols;
-    store_code(tensor, format, element, random_code(fill, format, uint64_t(element), quantiles));
+    for (int64_t each = element; each < element + at_once; ++each) {
+      store_code(tensor, format, each, random_code(fill, format, uint64_t(each), quantiles));
+    }
   }
 }
 
-__global__ __launch_bounds__(kThreads) void copy_regions_kernel(void* to, const void* from, int element_bytes,
+__global__ __launch_bounds__(kThreads) void copy_regions_kernel(void* to, const void* from, Format format,
                                                                 const Region* regions) {
   const Region region = regions[blockIdx.y];
+  const int at_once = elements_at_once(format);
   const int64_t count = int64_t(region.rows) * region.cols;
-  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += int64_t(gridDim.x) * kThreads) {
+  for (int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * at_once; i < count;
+       i += int64_t(gridDim.x) * kThreads * at_once) {
     const int64_t element = region.offset + i / region.cols * region.ld + i % region.cols;
-    if (element_bytes == 2) {
-      static_cast<uint16_t*>(to)[element] = static_cast<const uint16_t*>(from)[element];
-    } else {
-      static_cast<uint32_t*>(to)[element] = static_cast<const uint32_t*>(from)[element];
+    for (int64_t each = element; each < element + at_once; ++each) {
+      store_code(to, format, each, load_code(from, format, each));
     }
   }
 }
@@ -63,10 +69,9 @@ class GpuMachine : public CudaMachine {
       fill_kernel<<<grid, kThreads, 0, stream_>>>(tensor, format, device_regions, fill, quantiles_);
     });
   }
-  void copy_regions(void* to, const void* from, int element_bytes,
-                    const std::vector<Region>& regions) override {
+  void copy_regions(void* to, const void* from, Format format, const std::vector<Region>& regions) override {
     for_regions(regions, [&](dim3 grid, const Region* device_regions) {
-      copy_regions_kernel<<<grid, kThreads, 0, stream_>>>(to, from, element_bytes, device_regions);
+      copy_regions_kernel<<<grid, kThreads, 0, stream_>>>(to, from, format, device_regions);
     });
   }
 

@@ -65,13 +65,12 @@ class HostMachine : public Machine {
     }
   }
 
-  void copy_regions(void* to, const void* from, int element_bytes,
-                    const std::vector<Region>& regions) override {
+  void copy_regions(void* to, const void* from, Format format, const std::vector<Region>& regions) override {
     for (const Region& region : regions) {
       for (int64_t row = 0; row < region.rows; ++row) {
-        const int64_t byte = (region.offset + row * region.ld) * element_bytes;
+        const size_t byte = bytes_of(format, region.offset + row * region.ld);
         copy(static_cast<char*>(to) + byte, static_cast<const char*>(from) + byte,
-             size_t(region.cols * element_bytes));
+             bytes_of(format, region.cols));
       }
     }
   }

@@ -20,6 +20,7 @@ namespace gg {
 struct Matrices {  // the operands of a comparison, in the machine's memory
   const void *a, *b, *d;
   Formats formats;
+  const uint8_t *sfa = nullptr, *sfb = nullptr;  // where the formats have scales
 };
 
 class Machine {
@@ -36,9 +37,10 @@ class Machine {
   virtual void download(void* to_host, const void* from, size_t bytes) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
 
-  // Fills each region of a tensor with random data; element i of the buffer gets value i of the fill.
+  // Fills each region of a tensor with random data; element i of the buffer gets value i of the fill. Regions
+  // of 4-bit elements start at whole bytes, and their rows are whole bytes long.
   virtual void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) = 0;
-  virtual void copy_regions(void* to, const void* from, int element_bytes,
+  virtual void copy_regions(void* to, const void* from, Format format,
                             const std::vector<Region>& regions) = 0;
   // The first byte in which two buffers differ, -1 if they are equal.
   virtual int64_t first_difference(const void* x, const void* y, size_t bytes) = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A plain kernel: shared-memory tiles, no tricks, the same `judge` as the CPU. Its sums are in double
-// precision, or in single where the limit says that they are exact, which is quicker. It is itself checked
+// precision, or in single where the limit says that they are exact, which is quicker. Elements are floats, or
+// doubles where they have block scales, with which they may leave the range of a float. It is itself checked
 // against the CPU reference by tests/harness/reference_gpu_test.cu.
 
 #include <algorithm>
@@ -21,15 +22,29 @@ struct DeviceComparison {  // Comparison, as atomics can update it
   int worst_ratio_bits, worst_factor_bits;  // of non-negative floats, whose order is that of their bits
 };
 
+// An element of A (row `outer`) or B (column `outer`), with its scale if Value is double.
+template <class Value>
+__device__ Value value_of(const void* tensor, Format format, int64_t element, const uint8_t* scales,
+                          Format scale, const ScaleRegion& region, int outer, int k, int scale_block) {
+  const float value = decode(format, load_code(tensor, format, element));
+  if constexpr (std::is_same_v<Value, float>) {
+    return value;
+  } else {
+    return double(value) * double(decode(scale, scales[region.at(outer, k / scale_block)]));
+  }
+}
+
 // Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is float where
 // the limit is exact.
-template <class Sum>
+template <class Sum, class Value>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
-  __shared__ float a_tile[kSlice][kTile + 1];
-  __shared__ float b_tile[kSlice][kTile];
+  __shared__ Value a_tile[kSlice][kTile + 1];
+  __shared__ Value b_tile[kSlice][kTile];
   constexpr bool kExact = std::is_same_v<Sum, float>;
   limit.exact = kExact;  // no news, but now the compiler knows it and leaves half of `judge` out
+  const Formats formats = matrices.formats;
+  const Format scale = formats.scaling().scale;
   const Group group = groups[blockIdx.y];
   const int tiles_n = (group.n + kTile - 1) / kTile;
   const int tiles = (group.m + kTile - 1) / kTile * tiles_n;
@@ -40,27 +55,28 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
   for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
     const int row0 = tile / tiles_n * kTile, col0 = tile % tiles_n * kTile;
     Sum sum[4][4] = {};
-    float size[4][4] = {};  // of |a*b|: feeds a limit that is not exact, so float is enough
+    Value size[4][4] = {};  // of |a*b|: feeds a limit that is not exact, so float is enough without scales
     for (int k0 = 0; k0 < group.k; k0 += kSlice) {
       for (int i = int(threadIdx.x); i < kSlice * kTile; i += kThreads) {
         const int r = i / kSlice, ka = i % kSlice;
         const bool a_in = row0 + r < group.m && k0 + ka < group.k;
         a_tile[ka][r] =
-            a_in ? decode(matrices.formats.a, load_code(matrices.a, matrices.formats.a,
-                                                        group.a.offset + (row0 + r) * group.a.ld + k0 + ka))
-                 : 0.0f;
+            a_in ? value_of<Value>(matrices.a, formats.a, group.a.offset + (row0 + r) * group.a.ld + k0 + ka,
+                                   matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
+                 : Value(0);
         const bool nk = group.b_layout == BLayout::nk;  // neighbouring threads read neighbours of either
         const int c = nk ? i / kSlice : i % kTile, kb = nk ? i % kSlice : i / kTile;
         const bool b_in = col0 + c < group.n && k0 + kb < group.k;
         b_tile[kb][c] =
-            b_in ? decode(matrices.formats.b, load_code(matrices.b, matrices.formats.b,
-                                                        group.b.offset + (k0 + kb) * group.b_k_step() +
-                                                            (col0 + c) * group.b_n_step()))
-                 : 0.0f;
+            b_in ? value_of<Value>(
+                       matrices.b, formats.b,
+                       group.b.offset + (k0 + kb) * group.b_k_step() + (col0 + c) * group.b_n_step(),
+                       matrices.sfb, scale, group.sfb, col0 + c, k0 + kb, group.scale_block)
+                 : Value(0);
       }
       __syncthreads();
       for (int kk = 0; kk < kSlice; ++kk) {
-        float a[4], b[4];
+        Value a[4], b[4];
         for (int i = 0; i < 4; ++i) a[i] = a_tile[kk][ty + 16 * i];
         for (int j = 0; j < 4; ++j) b[j] = b_tile[kk][tx + 16 * j];
 #pragma unroll
@@ -68,7 +84,7 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
             sum[i][j] = fma(Sum(a[i]), Sum(b[j]), sum[i][j]);
-            if (!kExact) size[i][j] += fabsf(a[i] * b[j]);
+            if (!kExact) size[i][j] += fabs(a[i] * b[j]);
           }
         }
       }
@@ -123,7 +139,11 @@ Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& gr
                            stream));
   GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
   const dim3 grid(unsigned(std::min<int64_t>(most_tiles, 1 << 20)), unsigned(groups.size()));
-  const auto kernel = limit.exact ? reference_kernel<float> : reference_kernel<double>;
+  const bool scaled = matrices.formats.has_scales();
+  const auto kernel = scaled
+                          ? (limit.exact ? reference_kernel<float, double> : reference_kernel<double, double>)
+                      : limit.exact ? reference_kernel<float, float>
+                                    : reference_kernel<double, float>;
   kernel<<<grid, kThreads, 0, stream>>>(matrices, device_groups, limit, device_result);
   GG_CHECK(cudaGetLastError());
   GG_CHECK(cudaMemcpyAsync(&result, device_result, sizeof result, cudaMemcpyDefault, stream));

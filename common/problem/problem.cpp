@@ -58,7 +58,23 @@ static Region region_of_b(int64_t offset, int n, int k, BLayout layout, int pad 
   return {offset, k, n, n + pad};
 }
 
-Layout packed_layout(const Shape& shape, BLayout b_layout) {
+// Puts the scales behind a packed layout whose matrices are there.
+static void add_scales(Layout& layout, const Shape& shape, int block) {
+  const int64_t blocks = scale_blocks(shape.k_of(0), block);
+  const ScaleLayout of_a{shape.m_total(), blocks}, of_b{shape.n_of(0), blocks};
+  const int64_t guard_bytes = ScaleLayout{kGuardRows, blocks}.bytes();
+  layout.sfa_start = guard_bytes;
+  layout.sfa_bytes = of_a.bytes() + 2 * guard_bytes;
+  layout.sfb_bytes = (shape.shared_b ? 1 : shape.groups()) * of_b.bytes() + guard_bytes;
+  for (int g = 0; g < shape.groups(); ++g) {
+    Group& group = layout.groups[size_t(g)];
+    group.scale_block = block;
+    group.sfa = {layout.sfa_start, of_a, layout.offsets[size_t(g)]};
+    group.sfb = {shape.shared_b ? 0 : g * of_b.bytes(), of_b, 0};
+  }
+}
+
+Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled) {
   Layout layout = offsets_only(shape);
   const int n = shape.n_of(0), k = shape.k_of(0);
   layout.a_start = int64_t(kGuardRows) * k;
@@ -79,6 +95,7 @@ Layout packed_layout(const Shape& shape, BLayout b_layout) {
   layout.d_elems = (shape.m_total() + 2 * kGuardRows) * n;
   layout.b_elems =
       int64_t(shape.shared_b ? 1 : shape.groups()) * k * n + kGuardRows * region_of_b(0, n, k, b_layout).ld;
+  if (scaled != BlockFormat::none) add_scales(layout, shape, block_scaling(scaled).block);
   return layout;
 }
 
@@ -123,6 +140,7 @@ Problem Problem::with_ideas(const std::map<std::string, bool>& off) const {
 }
 
 std::string Formats::name() const {
+  if (has_scales()) return scaling().name;
   return a == b ? format_info(a).name : format("%s,%s", format_info(a).name, format_info(b).name);
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/block_scales.h"
 #include "common/base/formats.h"
 #include "common/types.cuh"
 
@@ -49,10 +50,23 @@ struct Region {  // a matrix inside a buffer, in elements
   int64_t ld = 0;
 };
 
+// The scales of one group's rows of A or columns of B, inside the scales of a matrix, inside a buffer.
+struct ScaleRegion {
+  int64_t offset = 0;  // bytes from the buffer's start to the matrix's scales
+  ScaleLayout layout;  // of the whole matrix: A of all groups, B of one
+  int64_t first_row = 0;
+
+  GG_HD int64_t at(int64_t row, int64_t block) const {
+    return offset + layout.offset(first_row + row, block);
+  }
+};
+
 struct Group {
   int m = 0, n = 0, k = 0;
   Region a, b, d;  // [m,k], [k,n] or [n,k], [m,n]
   BLayout b_layout = BLayout::kn;
+  int scale_block = 0;       // elements along K that share a scale; 0: no scales
+  ScaleRegion sfa{}, sfb{};  // by row of A and by column of D
 
   // From an element of B to that of the next k, and of the next column of D.
   GG_HD int64_t b_k_step() const { return b_layout == BLayout::kn ? b.ld : 1; }
@@ -67,6 +81,8 @@ struct Layout {
   int64_t a_elems = 0, b_elems = 0, d_elems = 0;  // whole buffers, guards included
   int64_t a_start = 0, d_start = 0;               // first element of packed A and D
   int64_t b_group_stride = 0;                     // 0: one B for all groups
+  int64_t sfa_bytes = 0, sfb_bytes = 0;           // whole buffers of scales, guards included
+  int64_t sfa_start = 0;                          // byte of packed A's first scale
   std::vector<int64_t> offsets;                   // [G+1]
 
   std::vector<Region> a_regions() const;
@@ -75,15 +91,20 @@ struct Layout {
 };
 
 // Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without G if
-// shared.
-Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
+// shared. With block scales: SFA holds the scales of A's rows, SFB those of each group's N columns, group
+// after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and follow SFB.
+Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
+                     BlockFormat scaled = BlockFormat::none);
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
 struct Formats {  // formats of a problem, known when run
   Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
+  BlockFormat scaled = BlockFormat::none;  // of A and B
   bool operator==(const Formats&) const = default;
-  std::string name() const;  // "bf16", or "bf16,f16" where A and B differ
+  GG_HD bool has_scales() const { return scaled != BlockFormat::none; }
+  GG_HD BlockScaling scaling() const { return block_scaling(scaled); }
+  std::string name() const;  // "bf16", or "bf16,f16" where A and B differ, or "mxfp8"
 };
 
 // What a launch may read. All pointers but host_offsets are in the memory of the machine that runs it.
@@ -115,6 +136,11 @@ class Problem {
     }
   }
   const int32_t* host_offsets() const { return host_offsets_; }
+  // Where each group ends: [G]. Group g owns rows padded_offsets[g-1] (0 for the first) up to that one.
+  const int32_t* padded_offsets() const { return offsets<int32_t>() + 1; }
+  // Block scales of A's rows() rows, and of the N columns of each group: bytes, as ScaleLayout says.
+  const uint8_t* sfa() const { return sfa_; }
+  const uint8_t* sfb() const { return sfb_; }
   int groups() const { return groups_; }
   // Rows of packed A in memory: the last offset or more.
   int64_t rows() const { return (layout_->a_elems - layout_->a_start) / k_; }
@@ -153,6 +179,7 @@ class Problem {
   friend class Buffers;  // buffers.h fills these in
   const void *a_ = nullptr, *b_ = nullptr, *offsets_ = nullptr;
   void* d_ = nullptr;
+  const uint8_t *sfa_ = nullptr, *sfb_ = nullptr;
   const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
   const int *sizes_ = nullptr, *leading_dims_ = nullptr;
   const int32_t* host_offsets_ = nullptr;

@@ -47,6 +47,10 @@ const char* symptom_name(Symptom symptom) {
       return "truncation instead of rounding";
     case Symptom::half_accumulator:
       return "accumulator in half precision";
+    case Symptom::wrong_scale:
+      return "wrong scale";
+    case Symptom::swapped_halves:
+      return "halves of a byte exchanged";
   }
   return "?";
 }
@@ -57,9 +61,11 @@ class Explainer {
  public:
   Explainer(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
             const std::vector<int64_t>& failing)
-      : matrices_(copy.matrices(setup.formats)),
-        a_elems_(int64_t(copy.a.size()) / format_info(setup.formats.a).bytes),
-        b_elems_(int64_t(copy.b.size()) / format_info(setup.formats.b).bytes),
+      : copy_(copy),
+        setup_(setup),
+        matrices_(copy.matrices(setup.formats)),
+        a_elems_(int64_t(copy.a.size()) * 8 / format_info(setup.formats.a).bits),
+        b_elems_(int64_t(copy.b.size()) * 8 / format_info(setup.formats.b).bits),
         before_(copy.before.data()),
         layout_(layout),
         limit_(limit) {
@@ -73,9 +79,9 @@ class Explainer {
     if (samples_.empty())
       return {Symptom::unknown, "but no element fails on the CPU: the two references disagree"};
     const Failure* best = nullptr;
-    const std::vector<Failure> candidates = {stale(),           offset_by_one(),   expert(),
-                                             transposed_tile(), square_only(),     missing_k_slice(),
-                                             truncated(),       half_accumulator()};
+    const std::vector<Failure> candidates = {stale(),           offset_by_one(),    expert(),
+                                             transposed_tile(), square_only(),      missing_k_slice(),
+                                             truncated(),       half_accumulator(), scales()};
     for (const Failure& candidate : candidates) {
       if (!best && candidate.symptom != Symptom::unknown) best = &candidate;
     }
@@ -100,13 +106,32 @@ class Explainer {
     return size_t(explained) * 10 >= samples_.size() * 9;
   }
 
+  // The element at a place in memory, with the scale that belongs to it.
   double a_at(int64_t element) const {
     if (element < 0 || element >= a_elems_) return NAN;
-    return decode(matrices_.formats.a, load_code(matrices_.a, matrices_.formats.a, element));
+    const double value = decode(matrices_.formats.a, load_code(matrices_.a, matrices_.formats.a, element));
+    if (!matrices_.formats.has_scales()) return value;
+    const int64_t inside = element - layout_.a_start, k = layout_.groups[0].k;
+    const int64_t row = inside / k;  // of packed A
+    if (inside < 0 || row >= layout_.offsets.back()) return NAN;
+    ScaleRegion of_a = layout_.groups[0].sfa;
+    of_a.first_row = 0;
+    return value * scale(matrices_.sfa, of_a.at(row, inside % k / layout_.groups[0].scale_block));
   }
   double b_at(int64_t element) const {
     if (element < 0 || element >= b_elems_) return NAN;
-    return decode(matrices_.formats.b, load_code(matrices_.b, matrices_.formats.b, element));
+    const double value = decode(matrices_.formats.b, load_code(matrices_.b, matrices_.formats.b, element));
+    if (!matrices_.formats.has_scales()) return value;
+    const int64_t per_group = int64_t(layout_.groups[0].n) * layout_.groups[0].k;
+    const int64_t g = element / per_group;
+    if (g >= (layout_.b_group_stride ? int64_t(layout_.groups.size()) : 1)) return NAN;
+    const Group& group = layout_.groups[size_t(g)];
+    const int64_t row = element % per_group / group.b.ld, col = element % group.b.ld;
+    const bool nk = group.b_layout == BLayout::nk;
+    return value * scale(matrices_.sfb, group.sfb.at(nk ? row : col, (nk ? col : row) / group.scale_block));
+  }
+  double scale(const uint8_t* scales, int64_t at) const {
+    return decode(matrices_.formats.scaling().scale, scales[at]);
   }
 
   struct Sum {
@@ -315,6 +340,15 @@ class Explainer {
             "only sums that pass 2048 are off, and by little: looks like an accumulator in half precision"};
   }
 
+  Failure scales() const {
+    if (!matrices_.formats.has_scales()) return {};
+    std::vector<int64_t> elements;
+    for (const Sample& s : samples_) elements.push_back(s.element);
+    return explain_scales(copy_, setup_, layout_, limit_, elements);
+  }
+
+  const HostCopy& copy_;
+  const Setup& setup_;
   Matrices matrices_;
   int64_t a_elems_, b_elems_;
   const void* before_;

@@ -30,6 +30,8 @@ enum class Symptom {
   missing_k_slice,   // the sum stops early or starts late
   truncated,         // the output is cut instead of rounded to nearest even
   half_accumulator,  // sums beyond 2048 are off: accumulated in half precision
+  wrong_scale,       // a block is multiplied by a scale that belongs elsewhere
+  swapped_halves,    // the two elements of a byte exchanged
 };
 const char* symptom_name(Symptom symptom);
 
@@ -40,11 +42,20 @@ struct Failure {
 
 // Explains finite wrong values. Everything is in host memory; `failing` lists elements of D.
 struct HostCopy {
-  std::vector<char> a, b, d, before;
-  Matrices matrices(const Formats& formats) const { return {a.data(), b.data(), d.data(), formats}; }
+  std::vector<char> a, b, d, sfa, sfb, before;  // no scales without block scales
+  Matrices matrices(const Formats& formats) const {
+    return {a.data(), b.data(), d.data(), formats, as_bytes(sfa), as_bytes(sfb)};
+  }
+  static const uint8_t* as_bytes(const std::vector<char>& codes) {
+    return reinterpret_cast<const uint8_t*>(codes.data());
+  }
 };
 Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                        const std::vector<int64_t>& failing);
+
+// diagnose_scales.cpp: the same for scales taken from the wrong place; symptom unknown if none explains it.
+Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
+                       const std::vector<int64_t>& samples);
 
 struct Place {  // an element of D as a reader would name it
   int group = -1, row = 0, col = 0;

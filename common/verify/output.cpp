@@ -18,6 +18,10 @@ int64_t products(const std::vector<Group>& groups) {
   return sum;
 }
 
+const uint8_t* as_bytes(const std::vector<char>& codes) {
+  return reinterpret_cast<const uint8_t*>(codes.data());
+}
+
 // Two rows of each of three groups of a large problem on the CPU, so that the GPU reference is never the only
 // witness.
 Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
@@ -26,12 +30,14 @@ Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::ve
   const Formats& formats = buffers.setup().formats;
   const std::unique_ptr<Machine> host = host_machine();
   const auto fetch = [&](char* to, const void* tensor, Format format, int64_t element, int64_t count) {
-    const size_t bytes = size_t(format_info(format).bytes);
-    machine.download(to, static_cast<const char*>(tensor) + size_t(element) * bytes, size_t(count) * bytes);
+    machine.download(to, static_cast<const char*>(tensor) + bytes_of(format, element),
+                     bytes_of(format, count));
   };
   const auto room = [](Format format, int64_t elems) {
-    return std::make_unique_for_overwrite<char[]>(size_t(elems * format_info(format).bytes));
+    return std::make_unique_for_overwrite<char[]>(bytes_of(format, elems));
   };
+  const std::vector<char> all_sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
+                          sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
   Comparison all;
   for (uint64_t i = 0; i < kSampledGroups; ++i) {
     const Group& group = groups[hash(seed, 5, i) % groups.size()];
@@ -41,6 +47,8 @@ Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::ve
     sample.a = {0, kRowsEach, group.k, group.k};
     sample.b.offset = 0;
     sample.d = {0, kRowsEach, group.n, group.n};
+    sample.sfa = {0, {kRowsEach, group.sfa.layout.blocks}, 0};
+    std::vector<char> sfa(size_t(sample.sfa.layout.bytes()));
     const int64_t b_elems = (group.b.rows - 1) * group.b.ld + group.b.cols;
     const auto a = room(formats.a, int64_t(kRowsEach) * group.k), b = room(formats.b, b_elems),
                d = room(formats.d, int64_t(kRowsEach) * group.n);
@@ -48,12 +56,16 @@ Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::ve
     int64_t rows[kRowsEach];
     for (uint64_t r = 0; r < kRowsEach; ++r) {
       rows[r] = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
-      fetch(a.get() + int64_t(r) * group.k * format_info(formats.a).bytes, buffers.a(), formats.a,
+      fetch(a.get() + bytes_of(formats.a, int64_t(r) * group.k), buffers.a(), formats.a,
             group.a.offset + rows[r] * group.a.ld, group.k);
-      fetch(d.get() + int64_t(r) * group.n * format_info(formats.d).bytes, buffers.d(), formats.d,
+      fetch(d.get() + bytes_of(formats.d, int64_t(r) * group.n), buffers.d(), formats.d,
             group.d.offset + rows[r] * group.d.ld, group.n);
+      for (int64_t block = 0; block < sample.sfa.layout.blocks; ++block) {
+        sfa[size_t(sample.sfa.at(int64_t(r), block))] = all_sfa[size_t(group.sfa.at(rows[r], block))];
+      }
     }
-    Comparison part = host->compare({a.get(), b.get(), d.get(), formats}, {sample}, limit);
+    Comparison part =
+        host->compare({a.get(), b.get(), d.get(), formats, as_bytes(sfa), as_bytes(sfb)}, {sample}, limit);
     if (part.first >= 0) {
       part.first = group.d.offset + rows[part.first / group.n] * group.d.ld + part.first % group.n;
     }
@@ -66,7 +78,7 @@ Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::ve
 
 std::vector<char> downloaded(Machine& machine, const void* memory, size_t bytes) {
   std::vector<char> copy(bytes);
-  machine.download(copy.data(), memory, bytes);
+  if (bytes) machine.download(copy.data(), memory, bytes);
   return copy;
 }
 
@@ -75,8 +87,12 @@ Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::v
   if (products(groups) <= kCpuProducts) {
     const std::vector<char> a = downloaded(machine, buffers.a(), buffers.a_bytes()),
                             b = downloaded(machine, buffers.b(), buffers.b_bytes()),
-                            d = downloaded(machine, buffers.d(), buffers.d_bytes());
-    return host_machine()->compare({a.data(), b.data(), d.data(), buffers.setup().formats}, groups, limit);
+                            d = downloaded(machine, buffers.d(), buffers.d_bytes()),
+                            sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
+                            sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
+    const Matrices matrices{a.data(),      b.data(),     d.data(), buffers.setup().formats,
+                            as_bytes(sfa), as_bytes(sfb)};
+    return host_machine()->compare(matrices, groups, limit);
   }
   Comparison all = machine.compare(buffers.matrices(), groups, limit);
   const Comparison sampled = sample_on_cpu(machine, buffers, groups, limit, seed);

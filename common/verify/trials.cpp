@@ -199,12 +199,12 @@ class Trials {
   // What no group owns must be what it was: put the owned elements of D into the copy made before, then
   // compare.
   std::optional<Failure> written_outside() {
-    const int bytes = format_info(buffers_.setup().formats.d).bytes;
+    const Format out = buffers_.setup().formats.d;
     machine_.copy(scratch_.get(), before_.get(), buffers_.d_bytes());
-    machine_.copy_regions(scratch_.get(), buffers_.d(), bytes, buffers_.layout().d_regions());
+    machine_.copy_regions(scratch_.get(), buffers_.d(), out, buffers_.layout().d_regions());
     const int64_t byte = machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
     if (byte < 0) return std::nullopt;
-    const int64_t element = byte / bytes;
+    const int64_t element = byte * 8 / format_info(out).bits;
     // Name the place by the nearest group that owns something before it.
     const Group* nearest = nullptr;
     int index = 0;
@@ -233,7 +233,7 @@ class Trials {
     constexpr int kEnoughOutputs = 4096;
     const Format out = buffers_.setup().formats.d;
     if (k < 128 || last_.checked < kEnoughOutputs) return std::nullopt;
-    const bool narrow = format_info(out).bytes == 2;
+    const bool narrow = format_info(out).bits == 16;
     if (last_.beyond_2048 > 0 && (last_.beyond_exact > 0 || !narrow)) return std::nullopt;
     return failure(Symptom::unknown,
                    format("the harness's own data are too tame: of %lld sums %lld exceed 2048 and %lld "
@@ -249,13 +249,12 @@ class Trials {
   }
   // Where the owned elements of D differ from those of another launch's D.
   int64_t differing_byte(const void* other) {
-    const int bytes = format_info(buffers_.setup().formats.d).bytes;
     machine_.copy(scratch_.get(), buffers_.d(), buffers_.d_bytes());
-    machine_.copy_regions(scratch_.get(), other, bytes, buffers_.layout().d_regions());
+    machine_.copy_regions(scratch_.get(), other, buffers_.setup().formats.d, buffers_.layout().d_regions());
     return machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
   }
   Failure nondeterministic(int64_t byte) const {
-    const Place place = place_of(buffers_.layout(), byte / format_info(buffers_.setup().formats.d).bytes);
+    const Place place = place_of(buffers_.layout(), byte * 8 / format_info(buffers_.setup().formats.d).bits);
     return failure(
         Symptom::nondeterministic,
         format(
@@ -268,9 +267,8 @@ class Trials {
 
   uint32_t element_of(const void* tensor, int64_t element) {
     const Format out = buffers_.setup().formats.d;
-    const size_t bytes = size_t(format_info(out).bytes);
     uint32_t code = 0;
-    machine_.download(&code, static_cast<const char*>(tensor) + size_t(element) * bytes, bytes);
+    machine_.download(&code, static_cast<const char*>(tensor) + bytes_of(out, element), bytes_of(out, 1));
     return code;
   }
 
@@ -299,10 +297,12 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
   const Format out = limit.format;
   const uint32_t got = element_of(buffers_.d(), seen.first), before = element_of(before_.get(), seen.first);
 
-  HostCopy copy{downloaded(machine_, buffers_.a(), buffers_.a_bytes()),
-                downloaded(machine_, buffers_.b(), buffers_.b_bytes()),
-                downloaded(machine_, buffers_.d(), buffers_.d_bytes()),
-                downloaded(machine_, before_.get(), buffers_.d_bytes())};
+  const HostCopy copy{downloaded(machine_, buffers_.a(), buffers_.a_bytes()),
+                      downloaded(machine_, buffers_.b(), buffers_.b_bytes()),
+                      downloaded(machine_, buffers_.d(), buffers_.d_bytes()),
+                      downloaded(machine_, buffers_.sfa(), buffers_.sfa_bytes()),
+                      downloaded(machine_, buffers_.sfb(), buffers_.sfb_bytes()),
+                      downloaded(machine_, before_.get(), buffers_.d_bytes())};
 
   // The same launch once more over another fill: does the element follow the fill, or the dice?
   const auto relaunch = [&](int fill) {
@@ -311,7 +311,7 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
     return element_of(buffers_.d(), seen.first);
   };
   if (got == before) {
-    const uint32_t mask = format_info(out).bytes == 2 ? 0xFFFFu : 0xFFFFFFFFu;
+    const uint32_t mask = uint32_t((uint64_t(1) << format_info(out).bits) - 1);
     const bool follows = relaunch(0xFF) == mask && relaunch(kUnlikeNan) == (0x5A5A5A5Au & mask);
     if (follows) return failure(Symptom::unwritten, where + "was never written");
     if (before != mask)

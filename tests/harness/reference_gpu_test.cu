@@ -26,7 +26,7 @@ class OnGpu : public testing::Test {
 
   std::vector<char> bytes_of(Machine& machine, const void* memory, size_t bytes) {
     std::vector<char> copy(bytes);
-    machine.download(copy.data(), memory, bytes);
+    if (bytes) machine.download(copy.data(), memory, bytes);
     return copy;
   }
 
@@ -53,6 +53,15 @@ std::vector<Case> cases() {
       all.push_back({setup, scattered});
     }
   }
+  for (const BlockFormat scaled : {BlockFormat::mxfp8, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4,
+                                   BlockFormat::nvfp4, BlockFormat::fp4_ue8m0_16}) {
+    const Format element = block_scaling(scaled).element;
+    Setup setup;
+    setup.formats = {element, element, Format::bf16, scaled};
+    setup.b_layout = BLayout::nk;
+    all.push_back({setup, {{1, 70, 0, 33}, {65}, {72}}});
+    all.push_back({setup, {{130, 2}, {136}, {160}}});
+  }
   return all;
 }
 
@@ -65,6 +74,10 @@ TEST_F(OnGpu, FillsBuffersWithTheSameBits) {
       there.fill_operands(fill);
       EXPECT_EQ(bytes_of(*host, here.a(), here.a_bytes()), bytes_of(*gpu, there.a(), there.a_bytes()));
       EXPECT_EQ(bytes_of(*host, here.b(), here.b_bytes()), bytes_of(*gpu, there.b(), there.b_bytes()));
+      EXPECT_EQ(bytes_of(*host, here.sfa(), here.sfa_bytes()),
+                bytes_of(*gpu, there.sfa(), there.sfa_bytes()));
+      EXPECT_EQ(bytes_of(*host, here.sfb(), here.sfb_bytes()),
+                bytes_of(*gpu, there.sfb(), there.sfb_bytes()));
     }
   }
 }
@@ -185,15 +198,15 @@ TEST_F(OnGpu, FindsTheFirstDifferentByte) {
 TEST_F(OnGpu, CopiesRegionsAndNothingElse) {
   const std::vector<Region> regions = {{3, 5, 7, 11}, {100, 0, 4, 4}, {200, 300, 1, 2}, {900, 1, 13, 13}};
   constexpr size_t kElements = 1000;
-  for (int bytes : {2, 4}) {
-    std::vector<char> from(kElements * size_t(bytes)), expected(from.size(), 0x22);
+  for (Format format : {Format::e4m3, Format::bf16, Format::f32}) {
+    std::vector<char> from(gg::bytes_of(format, kElements)), expected(from.size(), 0x22);
     for (size_t i = 0; i < from.size(); ++i) from[i] = char(hash(1, 1, i));
-    host->copy_regions(expected.data(), from.data(), bytes, regions);
+    host->copy_regions(expected.data(), from.data(), format, regions);
     void* const x = gpu->allocate(from.size(), "a test");
     void* const y = gpu->allocate(from.size(), "a test");
     gpu->upload(x, from.data(), from.size());
     gpu->fill_bytes(y, 0x22, from.size());
-    gpu->copy_regions(y, x, bytes, regions);
+    gpu->copy_regions(y, x, format, regions);
     EXPECT_EQ(bytes_of(*gpu, y, from.size()), expected);
     gpu->release(x);
     gpu->release(y);

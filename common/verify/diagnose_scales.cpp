@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// What a wrong number of a block-scaled product looks like: which scale from a wrong place, or which exchange
+// inside a byte, predicts nearly all of the failing elements.
+
+#include <algorithm>
+#include <functional>
+
+#include "common/verify/diagnose.h"
+
+namespace gg {
+namespace {
+
+class ScaleExplainer {
+ public:
+  ScaleExplainer(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
+                 const std::vector<int64_t>& samples)
+      : copy_(copy),
+        matrices_(copy.matrices(setup.formats)),
+        scaling_(setup.formats.scaling()),
+        layout_(layout),
+        limit_(limit),
+        samples_(samples) {}
+
+  Failure explain() const {
+    for (const Mistake& mistake : mistakes()) {
+      const auto explained = std::count_if(samples_.begin(), samples_.end(),
+                                           [&](int64_t element) { return predicts(mistake, element); });
+      if (size_t(explained) * 10 < samples_.size() * 9) continue;
+      return {mistake.symptom, std::string("looks like ") + mistake.what};
+    }
+    return {};
+  }
+
+ private:
+  static constexpr int64_t kNone = -1, kOne = -2;  // no such byte; no scale at all
+
+  // The places of the scales of row `place.row` and column `place.col` for a block, in their buffers, and the
+  // elements of a pair of factors: as they should be unless the mistake says otherwise.
+  using ScaleAt = std::function<int64_t(const Group&, const Place&, int64_t block)>;
+  struct Mistake {
+    Symptom symptom;
+    std::string what;
+    ScaleAt sfa = right_a, sfb = right_b;
+    bool sfa_from_b = false, sfb_from_a = false;
+    int64_t flip_a = 0, flip_b = 0;  // 1: the other element of the byte
+  };
+  static int64_t right_a(const Group& g, const Place& place, int64_t block) {
+    return g.sfa.at(place.row, block);
+  }
+  static int64_t right_b(const Group& g, const Place& place, int64_t block) {
+    return g.sfb.at(place.col, block);
+  }
+
+  double scale(const std::vector<char>& scales, int64_t at) const {
+    if (at == kOne) return 1;
+    if (at < 0 || at >= int64_t(scales.size())) return NAN;
+    return decode(scaling_.scale, uint8_t(scales[size_t(at)]));
+  }
+
+  bool predicts(const Mistake& mistake, int64_t element) const {
+    const Place place = place_of(layout_, element);
+    const Group& g = layout_.groups[size_t(place.group)];
+    const int64_t a = g.a.offset + place.row * g.a.ld, b = g.b.offset + place.col * g.b_n_step();
+    double sum = 0, magnitude = 0;
+    for (int kk = 0; kk < g.k; ++kk) {
+      const int64_t block = kk / g.scale_block;
+      const double factor_a = scale(mistake.sfa_from_b ? copy_.sfb : copy_.sfa, mistake.sfa(g, place, block));
+      const double factor_b = scale(mistake.sfb_from_a ? copy_.sfa : copy_.sfb, mistake.sfb(g, place, block));
+      const uint32_t code_a = load_code(matrices_.a, scaling_.element, (a + kk) ^ mistake.flip_a);
+      const uint32_t code_b =
+          load_code(matrices_.b, scaling_.element, (b + kk * g.b_k_step()) ^ mistake.flip_b);
+      const double product = double(decode(scaling_.element, code_a)) * factor_a *
+                             double(decode(scaling_.element, code_b)) * factor_b;
+      sum += product;
+      magnitude += std::fabs(product);
+    }
+    const uint32_t code = load_code(matrices_.d, limit_.format, element);
+    return !std::isnan(sum) && judge(code, sum, magnitude, limit_).ok;
+  }
+
+  std::vector<Mistake> mistakes() const {
+    std::vector<Mistake> all;
+    const auto of_a = [&](const std::string& what, ScaleAt at) {
+      all.push_back({Symptom::wrong_scale, what, std::move(at), right_b});
+    };
+    const auto of_b = [&](const std::string& what, ScaleAt at) {
+      all.push_back({Symptom::wrong_scale, what, right_a, std::move(at)});
+    };
+    for (const int shift : {-1, 1}) {
+      const char* side = shift < 0 ? "before" : "after";
+      of_a(format("A scaled by the block %s along K", side),
+           [shift](const Group& g, const Place& p, int64_t b) {
+             return g.sfa.at(p.row, (b + shift + g.sfa.layout.blocks) % g.sfa.layout.blocks);
+           });
+      of_b(format("B scaled by the block %s along K", side),
+           [shift](const Group& g, const Place& p, int64_t b) {
+             return g.sfb.at(p.col, (b + shift + g.sfb.layout.blocks) % g.sfb.layout.blocks);
+           });
+      of_a(format("A scaled by the row %s", side), [shift](const Group& g, const Place& p, int64_t b) {
+        return g.sfa.first_row + p.row + shift < 0 ? kNone : g.sfa.at(p.row + shift, b);
+      });
+      of_b(format("B scaled by the column %s", side), [shift](const Group& g, const Place& p, int64_t b) {
+        return p.col + shift < 0 ? kNone : g.sfb.at(p.col + shift, b);
+      });
+    }
+    of_a("A scaled by the first of each four blocks: the scale of the next block is never taken",
+         [](const Group& g, const Place& p, int64_t b) { return g.sfa.at(p.row, b / 4 * 4); });
+    of_b("B scaled by the first of each four blocks: the scale of the next block is never taken",
+         [](const Group& g, const Place& p, int64_t b) { return g.sfb.at(p.col, b / 4 * 4); });
+    of_a("A not scaled at all", [](const Group&, const Place&, int64_t) { return kOne; });
+    of_b("B not scaled at all", [](const Group&, const Place&, int64_t) { return kOne; });
+    of_a("A scaled by rows counted from the start of the group instead of from the first row of A",
+         [](const Group& g, const Place& p, int64_t b) {
+           return g.sfa.offset + g.sfa.layout.offset(p.row, b);
+         });
+    of_a("scales of A read as [M,K/block] instead of in the 128x4 layout",
+         [](const Group& g, const Place& p, int64_t b) {
+           return g.sfa.offset + (g.sfa.first_row + p.row) * g.sfa.layout.blocks + b;
+         });
+    of_b("scales of B read as [N,K/block] instead of in the 128x4 layout",
+         [](const Group& g, const Place& p, int64_t b) {
+           return g.sfb.offset + p.col * g.sfb.layout.blocks + b;
+         });
+    add_experts(all);
+    all.push_back(exchanged());
+    if (format_info(scaling_.element).bits < 8) {
+      all.push_back({Symptom::swapped_halves, "A with the two elements of each byte exchanged"});
+      all.back().flip_a = 1;
+      all.push_back({Symptom::swapped_halves, "B with the two elements of each byte exchanged"});
+      all.back().flip_b = 1;
+    }
+    return all;
+  }
+
+  // B scaled with the scales of another group.
+  void add_experts(std::vector<Mistake>& all) const {
+    const auto groups = int64_t(layout_.groups.size());
+    const auto scales_of = [this](int64_t group) { return layout_.groups[size_t(group)].sfb; };
+    if (groups < 2 || scales_of(0).offset == scales_of(1).offset) return;  // one B for all
+    all.push_back({Symptom::wrong_scale, "B scaled by the scales of expert 0 in every group", right_a,
+                   [=](const Group&, const Place& p, int64_t b) { return scales_of(0).at(p.col, b); }});
+    for (const int64_t shift : {int64_t(1), groups - 1}) {
+      all.push_back({Symptom::wrong_scale,
+                     format("B scaled by the scales of the expert %s", shift == 1 ? "after" : "before"),
+                     right_a, [=](const Group&, const Place& p, int64_t b) {
+                       return scales_of((p.group + shift) % groups).at(p.col, b);
+                     }});
+    }
+  }
+
+  // SFA and SFB exchanged: the place is the right one, counted from the start of the other's scales.
+  static Mistake exchanged() {
+    Mistake mistake{Symptom::wrong_scale, "the scales of A and B exchanged",
+                    [](const Group& g, const Place& p, int64_t b) {
+                      return g.sfb.layout.offset((g.sfa.first_row + p.row) % g.n, b);
+                    },
+                    [](const Group& g, const Place& p, int64_t b) {
+                      return g.sfa.offset +
+                             g.sfa.layout.offset(std::min<int64_t>(p.col, g.sfa.layout.rows - 1), b);
+                    }};
+    mistake.sfa_from_b = mistake.sfb_from_a = true;
+    return mistake;
+  }
+
+  const HostCopy& copy_;
+  Matrices matrices_;
+  BlockScaling scaling_;
+  const Layout& layout_;
+  Limit limit_;
+  const std::vector<int64_t>& samples_;
+};
+
+}  // namespace
+
+Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
+                       const std::vector<int64_t>& samples) {
+  return ScaleExplainer(copy, setup, layout, limit, samples).explain();
+}
+
+}  // namespace gg
