@@ -33,9 +33,42 @@ constexpr Format format_of<bf16>() {
   return Format::bf16;
 }
 
+template <>
+constexpr Format format_of<e4m3>() {
+  return Format::e4m3;
+}
+template <>
+constexpr Format format_of<e5m2>() {
+  return Format::e5m2;
+}
+template <>
+constexpr Format format_of<e2m1>() {
+  return Format::e2m1;
+}
+template <>
+constexpr Format format_of<ue8m0>() {
+  return Format::ue8m0;
+}
+template <>
+constexpr Format format_of<ue4m3>() {
+  return Format::ue4m3;
+}
+
 template <class A, class B, class D>
 constexpr Formats formats_of(Operands<A, B, D>) {
   return {format_of<A>(), format_of<B>(), format_of<D>()};
+}
+
+// A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::sfa, Problem::sfb), D of `D`.
+// Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads padded_offsets().
+template <class Element, int BLOCK, class Scale, class D>
+struct BlockScaled {};
+
+template <class Element, int BLOCK, class Scale, class D>
+constexpr Formats formats_of(BlockScaled<Element, BLOCK, Scale, D>) {
+  constexpr BlockFormat kFormat = block_format(format_of<Element>(), BLOCK, format_of<Scale>());
+  static_assert(kFormat != BlockFormat::none, "no such block-scaled format: common/base/block_scales.h");
+  return {format_of<Element>(), format_of<Element>(), format_of<D>(), kFormat};
 }
 
 int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,

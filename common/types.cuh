@@ -7,6 +7,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cstdint>
+
 #include "common/check.h"
 
 using bf16 = __nv_bfloat16;
@@ -34,6 +36,24 @@ template <>
 GG_HD inline f16 from_float<f16>(float x) {
   return __float2half_rn(x);
 }
+
+// Codes of block-scaled operands in memory, as common/base/formats.h lists them: one element to a byte, of
+// E2M1 two, the even one in the low half. Names for kernels and for gg::BlockScaled; arithmetic has none.
+struct e4m3 {
+  uint8_t code;
+};
+struct e5m2 {
+  uint8_t code;
+};
+struct e2m1 {
+  uint8_t two_codes;
+};
+struct ue8m0 {
+  uint8_t code;
+};
+struct ue4m3 {
+  uint8_t code;
+};
 
 struct Tile {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's default
   int m = 0, n = 0;

@@ -46,6 +46,18 @@ GG_HD constexpr BlockScaling block_scaling(BlockFormat format) {
   return {"", Format::f32, Format::f32, 0, 1.0f};
 }
 
+constexpr BlockFormat kBlockFormats[] = {BlockFormat::mxfp8, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4,
+                                         BlockFormat::nvfp4, BlockFormat::fp4_ue8m0_16};
+
+// The format made of these, or none.
+constexpr BlockFormat block_format(Format element, int block, Format scale) {
+  for (const BlockFormat format : kBlockFormats) {
+    const BlockScaling scaling = block_scaling(format);
+    if (scaling.element == element && scaling.block == block && scaling.scale == scale) return format;
+  }
+  return BlockFormat::none;
+}
+
 // The scales of a matrix [rows, K] (A: rows of tokens, B: columns of D) with `blocks` = ceil(K / block)
 // scales to a row, one byte each, in atoms of 128 rows x 4 blocks = 512 bytes. Rows are padded to a multiple
 // of 128, blocks to a multiple of 4. Atoms that are neighbours along K are neighbours in memory. In an atom

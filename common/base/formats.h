@@ -36,7 +36,6 @@ struct FormatInfo {
   Top top = Top::ieee;
   bool saturates = false;  // a number too large becomes the largest finite one instead of infinity
   bool has_sign = true;
-  int bytes = bits / 8;  // of one element that has bytes of its own
 };
 
 GG_HD constexpr FormatInfo format_info(Format format) {

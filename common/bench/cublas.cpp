@@ -45,6 +45,7 @@ class CublasPeer : public Peer {
 std::unique_ptr<Peer> cublas_peer(const std::string& name) { return std::make_unique<CublasPeer>(name); }
 
 std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape) {
+  if (formats.has_scales()) return "is called without block scales here";
   if (formats.a != formats.b || (formats.d != formats.a && formats.d != Format::f32)) {
     return "takes one element type for A and B, and that type or f32 for D";
   }
@@ -154,7 +155,7 @@ struct CublasOperands {
 
  private:
   static char* at(const void* base, Format format, int64_t offset) {
-    return const_cast<char*>(static_cast<const char*>(base)) + offset * format_info(format).bytes;
+    return const_cast<char*>(static_cast<const char*>(base)) + bytes_of(format, offset);
   }
 };
 

@@ -24,6 +24,7 @@ struct Chapter {
   int k_multiple = 1;       // what K and N must be multiples of,
   int n_multiple = 1;
   int m_multiple = 1;                    // and the rows of each group,
+  bool pads_groups = false;              // the sets' groups are rounded up to that; a reader's are refused
   const char* multiple_reason = "";      // and why: ends the sentence that refuses the rest
   bool equal_groups = false;             // every group has the same number of rows
   std::vector<const char*> sets{};       // common/problem/shapes.h; no sizes here

@@ -63,6 +63,7 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     const int k_multiple = std::lcm(chapter.k_multiple, std::max(options.tile_k, 1));
     ShapeLimits limits{
         chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
+    if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;
     if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
     for (const std::string& set : sets) {
       std::vector<Shape> of_set = shape_set(set, limits);

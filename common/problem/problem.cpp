@@ -5,6 +5,7 @@
 #include "common/problem/problem.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gg {
 
@@ -18,7 +19,8 @@ int Shape::m_max() const { return m.empty() ? 0 : *std::max_element(m.begin(), m
 
 double Shape::flops() const {
   double sum = 0;
-  for (int g = 0; g < groups(); ++g) sum += 2.0 * m[size_t(g)] * n_of(g) * k_of(g);
+  const std::vector<int>& useful = unpadded.empty() ? m : unpadded;
+  for (int g = 0; g < groups(); ++g) sum += 2.0 * useful[size_t(g)] * n_of(g) * k_of(g);
   return sum;
 }
 
@@ -28,8 +30,12 @@ static std::string range_of(const std::vector<int>& values) {
 }
 
 std::string Shape::describe() const {
-  return format("G=%d M=%lld (%s) N=%s K=%s%s", groups(), static_cast<long long>(m_total()),
-                range_of(m).c_str(), range_of(n).c_str(), range_of(k).c_str(), shared_b ? " shared B" : "");
+  const int64_t before = std::accumulate(unpadded.begin(), unpadded.end(), int64_t(0));
+  const std::string padded =
+      unpadded.empty() ? "" : format(" padded from M=%lld", static_cast<long long>(before));
+  return format("G=%d M=%lld (%s)%s N=%s K=%s%s", groups(), static_cast<long long>(m_total()),
+                range_of(m).c_str(), padded.c_str(), range_of(n).c_str(), range_of(k).c_str(),
+                shared_b ? " shared B" : "");
 }
 
 static std::vector<Region> regions(const std::vector<Group>& groups, Region Group::*matrix) {

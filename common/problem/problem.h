@@ -21,19 +21,20 @@
 namespace gg {
 
 struct Shape {
-  std::vector<int> m;      // rows of each group
-  std::vector<int> n;      // one for all groups, or one per group
-  std::vector<int> k;      // likewise
-  std::string set{};       // the shape set it comes from, for tables and CSV
-  bool shared_b = false;   // one B for all groups
-  bool own_sizes = false;  // matrices of each group's own, by pointer and size arrays
+  std::vector<int> m;           // rows of each group
+  std::vector<int> n;           // one for all groups, or one per group
+  std::vector<int> k;           // likewise
+  std::string set{};            // the shape set it comes from, for tables and CSV
+  bool shared_b = false;        // one B for all groups
+  bool own_sizes = false;       // matrices of each group's own, by pointer and size arrays
+  std::vector<int> unpadded{};  // where a set's groups were padded: the rows of each group before that
 
   int groups() const { return int(m.size()); }
   int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
   int k_of(int group) const { return k[k.size() == 1 ? 0 : size_t(group)]; }
   int64_t m_total() const;
   int m_max() const;
-  double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only
+  double flops() const;          // 2 * sum of M_g * N_g * K_g: useful rows only, padding left out
   std::string describe() const;  // "G=4 M=86 (0..64) N=256 K=128"
 };
 

@@ -43,7 +43,7 @@ static std::vector<int> skewed_rows(int rows) {
 static std::vector<Shape> edges(const ShapeLimits& limits) {
   const int dn = limits.n_multiple, dk = limits.k_multiple, tm = limits.tile.m, tn = limits.tile.n;
   const int n = tn + 2 * dn, k = 64 + dk;
-  std::vector<int> few_rows(70);
+  std::vector<int> few_rows(limits.pad_rows_to > 1 ? 9 : 70);  // padded, each costs a whole tile
   for (size_t g = 0; g < few_rows.size(); ++g) few_rows[g] = int(hash(7, 0, g) % 4);
   std::vector<Shape> shapes = {
       {{0, 0, 0}, {n}, {k}},                // nothing to do at all
@@ -150,6 +150,21 @@ static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   return shapes;
 }
 
+// Rounds the rows of each group up, and leaves out what that makes the same as an earlier problem.
+static void pad(std::vector<Shape>& shapes, int multiple) {
+  std::vector<Shape> kept;
+  for (Shape& shape : shapes) {
+    shape.unpadded = shape.m;
+    for (int& rows : shape.m) rows = int((int64_t(rows) + multiple - 1) / multiple * multiple);
+    if (shape.unpadded == shape.m) shape.unpadded.clear();
+    const bool known = std::any_of(kept.begin(), kept.end(), [&](const Shape& earlier) {
+      return earlier.m == shape.m && earlier.n == shape.n && earlier.k == shape.k;
+    });
+    if (!known || !is_edges(shape.set)) kept.push_back(shape);
+  }
+  shapes = kept;
+}
+
 const std::vector<ShapeSetInfo>& shape_sets() {
   static const std::vector<ShapeSetInfo> sets = {
       {"smoke", "four groups, one empty, one ragged: small enough for any machine"},
@@ -171,6 +186,8 @@ const std::vector<ShapeSetInfo>& shape_sets() {
   };
   return sets;
 }
+
+bool is_edges(const std::string& set) { return set == "edges" || set == "edges_uniform"; }
 
 bool is_mixed(const std::string& set) { return set == "step" || set == "peers"; }
 
@@ -213,6 +230,7 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
                 format("--set %s: no such shape set; known: %s", name.c_str(), known.c_str()));
   }
   for (Shape& shape : shapes) shape.set = name;
+  if (limits.pad_rows_to > 1) pad(shapes, limits.pad_rows_to);
   return shapes;
 }
 

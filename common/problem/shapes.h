@@ -18,10 +18,14 @@ struct ShapeLimits {       // what `edges` asks of the chapter it probes
   Tile tile = {64, 64};    // sizes one below and one above it are tried
   bool own_sizes = false;  // every group may have its own N and K
   uint64_t seed = 0;       // of the set `random`
+  int pad_rows_to = 1;     // the rows of each group are rounded up to a multiple of this
 };
 
 // Sets that hold problems of several kinds: a chapter gets those that it supports, and a line for each other.
 bool is_mixed(const std::string& set);
+
+// Sets that probe the limits of a chapter: no problem twice, and NaN in the neighbouring groups' operands.
+bool is_edges(const std::string& set);
 
 struct ShapeSetInfo {
   const char* name;

@@ -4,6 +4,8 @@
 
 #include "common/run/help.h"
 
+#include <algorithm>
+
 #include "common/base/text.h"
 #include "common/problem/shapes.h"
 #include "common/run/choices.h"
@@ -41,6 +43,11 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
   return text;
 }
 
+static bool four_bits(const std::vector<Formats>& formats) {
+  return std::any_of(formats.begin(), formats.end(),
+                     [](const Formats& each) { return format_info(each.a).bits == 4; });
+}
+
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats) {
   const auto quoted = [](const std::vector<std::string>& words) {
     std::string text;
@@ -71,11 +78,20 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
     tensor("d_00000 ...", "[M_g,N_g]", "d", "row-major, one file per group");
   }
   if (chapter.own_sizes != OwnSizes::always) {
-    tensor("a", "[M,K]", "in", "row-major, groups packed without gaps");
+    const std::string halves = four_bits(formats) ? "; two 4-bit elements to a byte, the even one low" : "";
+    tensor("a", "[M,K]", "in", ("row-major, groups packed without gaps" + halves).c_str());
     const std::string shape = nk ? "N,K]" : "K,N]";
-    tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in", b_layout.c_str());
-    tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
-           "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
+    tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in",
+           (b_layout + halves).c_str());
+    if (formats[0].has_scales()) {
+      const char* layout = "atoms of 128 rows x 4 blocks along K: [row atoms,block atoms,32,4,4]";
+      tensor("sfa", "[ceil(M/128),ceil(K/block/4),32,4,4]", "u8", layout);
+      tensor("sfb", "[G,ceil(N/128),ceil(K/block/4),32,4,4]", "u8", layout);
+      tensor("offsets", "[G]", "i32", "group g ends before row offsets[g]; the first begins at row 0");
+    } else {
+      tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
+             "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
+    }
     tensor("d", "[M,N]", "d", "row-major");
   }
   return format(

@@ -47,6 +47,7 @@ struct Draft {
   const Chapter& chapter;
   Options options{};
   std::string in_dtype{}, d_dtype{};
+  const char* in_option = "in-dtype";  // the one that said so
   bool only_check = false, only_bench = false;
 };
 using Take = void(Draft& draft, const std::string& value);
@@ -107,6 +108,10 @@ void seed(Draft& draft, const std::string& value) {
   draft.options.seed = uint64_t(number("seed", value, 0, INT64_MAX / 8));
 }
 void in_dtype(Draft& draft, const std::string& value) { draft.in_dtype = value; }
+void scaled_format(Draft& draft, const std::string& value) {
+  draft.in_dtype = value;
+  draft.in_option = "format";
+}
 void d_dtype(Draft& draft, const std::string& value) { draft.d_dtype = value; }
 void blocks(Draft& draft, const std::string& value) {
   draft.options.blocks = int(number("blocks", value, 1, 65535));
@@ -169,6 +174,7 @@ const Rule kRules[] = {
     {{"help", "", "this text"}, false, flag<&Options::help>},
     {{"in-dtype", "TYPE", "element type of A and B (or A,B where a mix is supported)"}, false, in_dtype},
     {{"d-dtype", "TYPE", "element type of D"}, false, d_dtype},
+    {{"format", "NAME", "block-scaled format of A and B"}, true, scaled_format},
     {{"offsets", "i32|i64", "type of the offsets (default i32)"}, true, offsets},
     {{"shared-b", "", "one B [K,N] for all groups"}, true, flag<&Options::shared_b>},
     {{"blocks", "B", "resident blocks"}, true, blocks},
@@ -206,11 +212,11 @@ const Rule& find_rule(const std::string& argument, const Chapter& chapter) {
 }
 
 Formats choose_formats(const std::string& in, const std::string& out, const std::vector<Formats>& formats,
-                       const Chapter& chapter) {
+                       const Chapter& chapter, const char* in_option = "in-dtype") {
   for (const Formats& each : formats) {
     if ((in.empty() || each.name() == in) && (out.empty() || out == format_info(each.d).name)) return each;
   }
-  throw Error(Exit::bad_input, format("--in-dtype %s%s%s: %s has %s", in.empty() ? "any" : in.c_str(),
+  throw Error(Exit::bad_input, format("--%s %s%s%s: %s has %s", in_option, in.empty() ? "any" : in.c_str(),
                                       out.empty() ? "" : " --d-dtype ", out.c_str(), chapter.id,
                                       join(format_names(formats), ", ").c_str()));
 }
@@ -298,7 +304,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     rule.take(draft, value);
   }
   settle_halves(draft);
-  options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter);
+  options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   require_known_peers(options);
   settle_sizes(options, chapter);

@@ -47,8 +47,9 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats) {
   double bytes = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
-    if (m > 0) bytes += m * k * format_info(formats.a).bytes + m * n * format_info(formats.d).bytes;
-    if (m > 0 && (!shape.shared_b || g == 0)) bytes += k * n * format_info(formats.b).bytes;
+    const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;  // bits of a row's
+    if (m > 0) bytes += m * (k * format_info(formats.a).bits + scales + n * format_info(formats.d).bits) / 8;
+    if (m > 0 && (!shape.shared_b || g == 0)) bytes += n * (k * format_info(formats.b).bits + scales) / 8;
   }
   return bytes;
 }

@@ -12,6 +12,7 @@
 #include "common/base/files.h"
 #include "common/harness.cuh"
 #include "common/machine/emulator.h"
+#include "common/problem/shapes.h"
 #include "common/run/counts.h"
 #include "common/run/help.h"
 #include "common/run/report.h"
@@ -112,7 +113,7 @@ std::optional<Shape> chained(const Session& session, const Shape& shape) {
 
 void check(Session& session, const Shape& shape, const GivenOperands* given) {
   const CheckOptions options{session.options.seed, !session.chapter.reads_offsets_on_host,
-                             shape.set == "edges" || shape.set == "edges_uniform"};
+                             is_edges(shape.set)};
   Machine& machine = *session.machine;
   CheckResult result = given ? check_given(machine, session.setup, session.launch, *given)
                              : check_problem(machine, session.setup, session.launch, shape, options);

@@ -54,7 +54,7 @@ void measure(std::vector<Measured>& measured) {
   for (gg::Format format : {gg::Format::bf16, gg::Format::f16, gg::Format::f32}) {
     const gg::FormatInfo info = gg::format_info(format);
     const gg::Region square{0, kSize, kSize, kSize};
-    const size_t bytes = size_t(kSize) * kSize * size_t(info.bytes);
+    const size_t bytes = gg::bytes_of(format, int64_t(kSize) * kSize);
     const std::shared_ptr<void> a = allocate(bytes), b = allocate(bytes), d = allocate(bytes);
     machine->fill(a.get(), format, {square}, {gg::Fill::Kind::normal, 0, 2, 1});
     machine->fill(b.get(), format, {square}, {gg::Fill::Kind::normal, 0, 2, 2});

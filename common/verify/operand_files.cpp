@@ -15,7 +15,9 @@ namespace gg {
 namespace {
 
 // Row offsets as a file gives them: [G+1], from 0, never decreasing, within int32 and within A's rows.
-std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& array, int64_t rows_of_a) {
+// `not_in_file` of them were put before what the file holds, and are not counted where one is named.
+std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& array, int64_t rows_of_a,
+                                   int not_in_file = 0) {
   GG_REQUIRE(array.type == "<i4" || array.type == "<i8", "%s: has type '%s', offsets are '<i4' or '<i8'",
              path.c_str(), array.type.c_str());
   GG_REQUIRE(array.shape.size() == 1 && array.shape[0] >= 2,
@@ -34,16 +36,15 @@ std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& arra
     } else {
       std::memcpy(&offset, array.data.data() + i * 8, 8);
     }
-    const long long shown = offset, before = previous;
+    const long long shown = offset, before = previous, index = i - not_in_file;
     GG_REQUIRE(i > 0 || offset == 0, "%s: offset 0 is %lld, it must be 0", path.c_str(), shown);
-    GG_REQUIRE(offset >= 0, "%s: offset %lld is %lld, negative", path.c_str(), static_cast<long long>(i),
-               shown);
+    GG_REQUIRE(offset >= 0, "%s: offset %lld is %lld, negative", path.c_str(), index, shown);
     GG_REQUIRE(offset >= previous, "%s: offset %lld is %lld, less than the %lld before it", path.c_str(),
-               static_cast<long long>(i), shown, before);
+               index, shown, before);
     GG_REQUIRE(offset <= INT32_MAX, "%s: offset %lld is %lld, rows are counted in int32 (at most %d)",
-               path.c_str(), static_cast<long long>(i), shown, INT32_MAX);
-    GG_REQUIRE(offset <= rows_of_a, "%s: offset %lld is %lld, but A has only %lld rows", path.c_str(),
-               static_cast<long long>(i), shown, static_cast<long long>(rows_of_a));
+               path.c_str(), index, shown, INT32_MAX);
+    GG_REQUIRE(offset <= rows_of_a, "%s: offset %lld is %lld, but A has only %lld rows", path.c_str(), index,
+               shown, static_cast<long long>(rows_of_a));
     if (i > 0) rows.push_back(int(offset - previous));
     previous = offset;
   }
@@ -55,6 +56,42 @@ int extent(const std::string& path, const NpyArray& array, size_t dimension) {
   GG_REQUIRE(value <= INT32_MAX, "%s: has shape %s, extents are at most %d", path.c_str(),
              shape_text(array.shape).c_str(), INT32_MAX);
   return int(value);
+}
+
+// Row offsets of block-scaled problems: [G] int32, where each group ends. As above with a 0 before them.
+std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t rows_of_a) {
+  GG_REQUIRE(ends.type == "<i4" && ends.shape.size() == 1 && ends.shape[0] >= 1,
+             "%s: has type '%s' and shape %s, '<i4' [G] with the end of each group is wanted", path.c_str(),
+             ends.type.c_str(), shape_text(ends.shape).c_str());
+  ++ends.shape[0];
+  ends.data.insert(ends.data.begin(), sizeof(int32_t), 0);
+  return rows_from_offsets(path, ends, rows_of_a, 1);
+}
+
+// The bytes of a file of scales. Padding must not be NaN: a kernel multiplies it by zeros.
+std::vector<char> read_scales(const std::string& path, const BlockScaling& scaling, int64_t matrices,
+                              bool one_matrix, const ScaleLayout& layout) {
+  std::vector<int64_t> wanted = {layout.row_atoms(), layout.block_atoms(), 32, 4, 4};
+  if (!one_matrix) wanted.insert(wanted.begin(), matrices);
+  NpyArray scales = read_npy(path, scaling.scale, wanted.size());
+  GG_REQUIRE(scales.shape == wanted, "%s: has shape %s, %s is wanted", path.c_str(),
+             shape_text(scales.shape).c_str(), shape_text(wanted).c_str());
+  for (int64_t at = 0; at < int64_t(scales.data.size()); ++at) {
+    const ScaleLayout::Slot slot = layout.slot(at % layout.bytes());
+    GG_REQUIRE(!layout.is_padding(slot) || !is_nan(scaling.scale, uint8_t(scales.data[size_t(at)])),
+               "%s: byte %lld is NaN, but it is padding (row %lld, block %lld), which is multiplied by zeros",
+               path.c_str(), static_cast<long long>(at), static_cast<long long>(slot.row),
+               static_cast<long long>(slot.block));
+  }
+  return std::move(scales.data);
+}
+
+// Elements of a row whose stored extent is that of the file: 4-bit elements lie two to a byte.
+int elements_of(const std::string& path, Format format, int stored) {
+  const int64_t elements = int64_t(stored) * (format_info(format).bits < 8 ? 2 : 1);
+  GG_REQUIRE(elements <= INT32_MAX, "%s: %d bytes to a row, extents are at most %d elements", path.c_str(),
+             stored, INT32_MAX);
+  return int(elements);
 }
 
 std::string numbered(const char* name, int group) { return format("%s_%05d.npy", name, group); }
@@ -81,15 +118,59 @@ std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setu
 }
 
 // The matrices of all regions one after the other, as a file holds them.
-std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Region>& regions, int bytes) {
+std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Region>& regions,
+                           Format format) {
   std::vector<char> dense;
   for (const Region& region : regions) {
     for (int64_t row = 0; row < region.rows; ++row) {
-      const char* from = buffer.data() + (region.offset + row * region.ld) * bytes;
-      dense.insert(dense.end(), from, from + int64_t(region.cols) * bytes);
+      const char* from = buffer.data() + bytes_of(format, region.offset + row * region.ld);
+      dense.insert(dense.end(), from, from + bytes_of(format, region.cols));
     }
   }
   return dense;
+}
+
+std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& setup, const Chapter& chapter,
+                                           bool shared_b) {
+  const Formats& formats = setup.formats;
+  auto given = std::make_unique<GivenOperands>();
+  const std::string a_path = dir + "/a.npy", b_path = dir + "/b.npy", offsets_path = dir + "/offsets.npy";
+  const NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, shared_b ? 2 : 3);
+  const NpyArray offsets = read_npy(offsets_path);
+  given->rows_of_a = a.shape[0];
+  given->shape.set = "files";
+  given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0])
+                                        : rows_from_offsets(offsets_path, offsets, a.shape[0]);
+  // Either type is read; a launch that knows only int32 gets int32, which holds every accepted offset.
+  given->wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
+  given->shape.shared_b = shared_b;
+  const int64_t groups = given->shape.groups();
+  GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
+             b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));
+  const size_t first = shared_b ? 0 : 1;  // of the two extents after G
+  const size_t k_at = first + (setup.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
+  GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: the K of both must agree",
+             a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
+  given->shape.k = {elements_of(a_path, formats.a, extent(a_path, a, 1))};
+  given->shape.n = {extent(b_path, b, n_at)};
+  const int k = given->shape.k[0];
+  if (formats.has_scales()) {
+    const BlockScaling scaling = formats.scaling();
+    const int64_t scales = scale_blocks(k, scaling.block);
+    given->sfa = read_scales(dir + "/sfa.npy", scaling, 1, true, {given->rows_of_a, scales});
+    given->sfb = read_scales(dir + "/sfb.npy", scaling, groups, shared_b, {given->shape.n[0], scales});
+  }
+  const auto row_bytes = int64_t(bytes_of(formats.a, k));
+  int64_t row = 0;
+  for (int m : given->shape.m) {
+    given->a.emplace_back(a.data.begin() + row * row_bytes, a.data.begin() + (row + m) * row_bytes);
+    row += m;
+  }
+  const int64_t b_bytes = int64_t(b.data.size()) / (shared_b ? 1 : groups);
+  for (int64_t g = 0; g < (shared_b ? 1 : groups); ++g) {
+    given->b.emplace_back(b.data.begin() + g * b_bytes, b.data.begin() + (g + 1) * b_bytes);
+  }
+  return given;
 }
 
 }  // namespace
@@ -97,7 +178,6 @@ std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Re
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
                                              const Chapter& chapter, bool shared_b) {
   require_directory(dir);
-  const Formats& formats = setup.formats;
   std::unique_ptr<GivenOperands> given;
   const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered("a", 0));
   GG_REQUIRE(chapter.own_sizes != OwnSizes::when_listed || !packed || !numbered_too,
@@ -106,57 +186,60 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   if (chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && numbered_too)) {
     given = read_per_group(dir, setup);
   } else {
-    given = std::make_unique<GivenOperands>();
-    const std::string a_path = dir + "/a.npy", b_path = dir + "/b.npy", offsets_path = dir + "/offsets.npy";
-    const NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, shared_b ? 2 : 3);
-    const NpyArray offsets = read_npy(offsets_path);
-    given->rows_of_a = a.shape[0];
-    given->shape.set = "files";
-    given->shape.m = rows_from_offsets(offsets_path, offsets, a.shape[0]);
-    // Either type is read; a launch that knows only int32 gets int32, which holds every accepted offset.
-    given->wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
-    given->shape.shared_b = shared_b;
-    const int64_t groups = given->shape.groups();
-    GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
-               b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));
-    const size_t first = shared_b ? 0 : 1;  // of the two extents after G
-    const size_t k_at = first + (setup.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
-    GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: the K of both must agree",
-               a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
-    given->shape.k = {extent(a_path, a, 1)};
-    given->shape.n = {extent(b_path, b, n_at)};
-    const int64_t row_bytes = a.shape[1] * format_info(formats.a).bytes;
-    int64_t row = 0;
-    for (int m : given->shape.m) {
-      given->a.emplace_back(a.data.begin() + row * row_bytes, a.data.begin() + (row + m) * row_bytes);
-      row += m;
-    }
-    const int64_t b_bytes = int64_t(b.data.size()) / (shared_b ? 1 : groups);
-    for (int64_t g = 0; g < (shared_b ? 1 : groups); ++g) {
-      given->b.emplace_back(b.data.begin() + g * b_bytes, b.data.begin() + (g + 1) * b_bytes);
-    }
+    given = read_packed(dir, setup, chapter, shared_b);
   }
   refuse_unsupported(given->shape, chapter, setup.tile_k);
   return given;
 }
 
 void GivenOperands::fill(Machine& machine, const Buffers& buffers, int unowned) const {
-  const auto put = [&](void* tensor, size_t bytes, int element, const std::vector<Region>& regions,
+  const auto put = [&](void* tensor, size_t bytes, Format format, const std::vector<Region>& regions,
                        const std::vector<std::vector<char>>& matrices) {
     std::vector<char> image(bytes, char(unowned));
     for (size_t g = 0; g < regions.size(); ++g) {
       const Region& region = regions[g];
-      const int64_t row_bytes = int64_t(region.cols) * element;
+      const size_t row_bytes = bytes_of(format, region.cols);
       for (int64_t row = 0; row < region.rows; ++row) {
-        std::memcpy(image.data() + (region.offset + row * region.ld) * element,
-                    matrices[g].data() + row * row_bytes, size_t(row_bytes));
+        std::memcpy(image.data() + bytes_of(format, region.offset + row * region.ld),
+                    matrices[g].data() + size_t(row) * row_bytes, row_bytes);
       }
     }
     machine.upload(tensor, image.data(), bytes);
   };
   const Formats& formats = buffers.setup().formats;
-  put(buffers.a(), buffers.a_bytes(), format_info(formats.a).bytes, buffers.layout().a_regions(), a);
-  put(buffers.b(), buffers.b_bytes(), format_info(formats.b).bytes, buffers.layout().b_regions(), b);
+  const Layout& layout = buffers.layout();
+  put(buffers.a(), buffers.a_bytes(), formats.a, layout.a_regions(), a);
+  put(buffers.b(), buffers.b_bytes(), formats.b, layout.b_regions(), b);
+  if (!formats.has_scales()) return;
+  std::vector<char> a_scales(buffers.sfa_bytes(), char(unowned)),
+      b_scales(buffers.sfb_bytes(), char(unowned));
+  const int64_t owned = layout.groups[0].sfa.layout.bytes();  // whole atoms; the file may go on
+  std::copy_n(sfa.begin(), owned, a_scales.begin() + layout.sfa_start);
+  std::copy(sfb.begin(), sfb.end(), b_scales.begin());
+  machine.upload(buffers.sfa(), a_scales.data(), a_scales.size());
+  machine.upload(buffers.sfb(), b_scales.data(), b_scales.size());
+}
+
+// sfa.npy, with 0xFF for rows behind the last group, and sfb.npy.
+static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows, const std::string& dir) {
+  const Layout& layout = buffers.layout();
+  const ScaleLayout of_a{rows, layout.groups[0].sfa.layout.blocks}, of_b = layout.groups[0].sfb.layout;
+  const char* const type = format_info(buffers.setup().formats.scaling().scale).npy;
+  std::vector<char> sfa(size_t(layout.groups[0].sfa.layout.bytes())),
+      sfb(size_t(of_b.bytes() * (buffers.shape().shared_b ? 1 : buffers.shape().groups())));
+  machine.download(sfa.data(), buffers.sfa() + layout.sfa_start, sfa.size());
+  machine.download(sfb.data(), buffers.sfb(), sfb.size());
+  for (int64_t at = int64_t(sfa.size()); at < of_a.bytes(); ++at) {
+    sfa.push_back(of_a.is_padding(of_a.slot(at)) ? 0 : char(0xFF));
+  }
+  const auto write = [&](const char* name, const ScaleLayout& one, const std::vector<char>& scales,
+                         bool several) {
+    std::vector<int64_t> extents = {one.row_atoms(), one.block_atoms(), 32, 4, 4};
+    if (several) extents.insert(extents.begin(), buffers.shape().groups());
+    write_npy(dir + "/" + name, type, extents, scales.data(), scales.size());
+  };
+  write("sfa.npy", of_a, sfa, false);
+  write("sfb.npy", of_b, sfb, !buffers.shape().shared_b);
 }
 
 void write_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
@@ -183,7 +266,7 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     write_npy(dir + "/" + name, format_info(format).npy, extents, dense.data(), dense.size());
   };
   const auto dense = [](const std::vector<char>& buffer, Format format, const std::vector<Region>& regions) {
-    return gathered(buffer, regions, format_info(format).bytes);
+    return gathered(buffer, regions, format);
   };
   const Formats& f = setup.formats;
   if (shape.own_sizes) {
@@ -195,24 +278,28 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     }
     return;
   }
-  const int64_t n = shape.n_of(0), k = shape.k_of(0), owned = shape.m_total();
+  const int64_t n = shape.n_of(0), owned = shape.m_total(), rows = given ? given->rows_of_a : owned;
   const Region& first_b = layout.groups[0].b;
+  const auto stored = [](Format format, int64_t elems) {  // the last extent of a file
+    return format_info(format).bits < 8 ? int64_t(bytes_of(format, elems)) : elems;
+  };
   std::vector<int64_t> b_extents;
   if (!shape.shared_b) b_extents.push_back(shape.groups());
-  for (const int64_t extent : {int64_t(first_b.rows), int64_t(first_b.cols)}) b_extents.push_back(extent);
-  const int64_t rows = given ? given->rows_of_a : owned;
+  for (const int64_t extent : {int64_t(first_b.rows), stored(f.b, first_b.cols)}) b_extents.push_back(extent);
   std::vector<char> a_dense = dense(a, f.a, layout.a_regions()), d_dense = dense(d, f.d, layout.d_regions());
-  a_dense.resize(size_t(rows * k * format_info(f.a).bytes), char(0xFF));  // rows no group owns
-  d_dense.resize(size_t(rows * n * format_info(f.d).bytes), char(0xFF));
-  write("a.npy", f.a, {rows, k}, a_dense);
+  a_dense.resize(bytes_of(f.a, rows * shape.k_of(0)), char(0xFF));  // rows no group owns
+  d_dense.resize(bytes_of(f.d, rows * n), char(0xFF));
+  write("a.npy", f.a, {rows, stored(f.a, shape.k_of(0))}, a_dense);
   write("b.npy", f.b, b_extents, dense(b, f.b, layout.b_regions()));
   write("d.npy", f.d, {rows, n}, d_dense);
   const std::vector<int32_t> narrow(layout.offsets.begin(), layout.offsets.end());
   const auto* bytes = setup.wide_offsets ? reinterpret_cast<const char*>(layout.offsets.data())
                                          : reinterpret_cast<const char*>(narrow.data());
   const Format type = setup.wide_offsets ? Format::i64 : Format::i32;
-  write("offsets.npy", type, {int64_t(narrow.size())},
-        {bytes, bytes + narrow.size() * size_t(format_info(type).bytes)});
+  const int64_t left_out = f.has_scales() ? 1 : 0, count = int64_t(narrow.size());  // the 0 before the ends
+  write("offsets.npy", type, {count - left_out},
+        {bytes + bytes_of(type, left_out), bytes + bytes_of(type, count)});
+  if (f.has_scales()) write_scales(machine, buffers, rows, dir);
 }
 
 }  // namespace gg

@@ -18,6 +18,7 @@ struct GivenOperands {
   std::vector<std::vector<char>> a, b;  // one matrix per group, dense; b has one only if it is shared
   int64_t rows_of_a = 0;                // may exceed the last offset
   bool wide_offsets = false;
+  std::vector<char> sfa, sfb;  // the files' bytes, where A and B have block scales
 
   void fill(Machine& machine, const Buffers& buffers, int unowned) const;
 };

@@ -23,6 +23,7 @@ int integer_range(int k) {
 
 Shape other_offsets(const Shape& shape, int step) {
   Shape other = shape;
+  other.unpadded.clear();
   std::rotate(other.m.begin(), other.m.begin() + (other.m.empty() ? 0 : 1), other.m.end());
   if (other.m != shape.m) return other;
   // Equal groups, or one: the first gives up a step of rows, to its neighbour if it has one.

@@ -15,9 +15,6 @@
 namespace gg {
 namespace {
 
-constexpr BlockFormat kBlockFormats[] = {BlockFormat::mxfp8, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4,
-                                         BlockFormat::nvfp4, BlockFormat::fp4_ue8m0_16};
-
 uint32_t bits_of(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
