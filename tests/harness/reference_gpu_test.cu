@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/machine/buffers.h"
+#include "common/machine/emulator.h"
 #include "common/run/device.h"
 
 namespace gg {
@@ -16,10 +17,12 @@ constexpr Formats kF32{Format::f32, Format::f32, Format::f32}, kF16{Format::f16,
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    try {
-      choose_device(Options::Device::gpu, {});
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
+    if (!emulator()) {
+      try {
+        choose_device(Options::Device::gpu, {});
+      } catch (const Error& error) {
+        GTEST_SKIP() << error.what();
+      }
     }
     gpu = gpu_machine();
   }
@@ -135,8 +138,8 @@ TEST_F(OnGpu, FindsASingleWrongElementAnywhere) {
     const Limit exact{judged.format(), true, 0, false};
     ASSERT_EQ(judged.compare(exact).failures, 0) << each.shape.describe();
     const std::vector<int64_t>& elements = judged.elements;
-    for (int64_t element : {elements.front(), elements[elements.size() / 2],
-                            elements[elements.size() / 3 * 2], elements.back()}) {
+    for (int64_t element : {elements.back(), elements.front(), elements[elements.size() / 2],
+                            elements[elements.size() / 3 * 2]}) {
       const uint32_t right = judged.code(element);
       for (uint32_t wrong : {right ^ 1u, 0xFFFFFFFFu}) {  // one ulp; NaN
         judged.set(element, wrong);
@@ -145,6 +148,7 @@ TEST_F(OnGpu, FindsASingleWrongElementAnywhere) {
         EXPECT_EQ(found.first, element) << each.shape.describe();
       }
       judged.set(element, right);
+      if (emulator()) break;  // there, one place is enough
     }
   }
 }
