@@ -26,7 +26,7 @@ const std::unordered_map<std::string, std::vector<Decode>>& forms() {
     for (const auto& family :
          {integer_forms(), floating_forms(), half_forms(), convert_forms(), control_forms(), barrier_forms(),
           memory_forms(), atomic_forms(), warp_forms(), mma_forms(), cp_async_forms(), mbarrier_forms(),
-          bulk_forms(), wgmma_forms(), fence_forms(), warpgroup_forms()}) {
+          bulk_forms(), wgmma_forms(), tcgen05_forms(), fence_forms(), warpgroup_forms()}) {
       for (const Form& form : family) (*all)[form.opcode].push_back(form.decode);
     }
     return all;

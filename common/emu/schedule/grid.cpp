@@ -280,6 +280,8 @@ HeldLaunch::HeldLaunch(const Launch& launch, GlobalMemory& memory, const RunOpti
   grid_->checks = options.checks;
   grid_->races = options.races && options.checks;
   grid_->allowed = options.allowed;
+  grid_->tensor_cores = std::any_of(launch.code->instrs.begin(), launch.code->instrs.end(),
+                                    [](const Instr& in) { return in.statement->opcode == "tcgen05"; });
   if (!launch.params.empty()) {
     grid_->params_address = memory.allocate(launch.params.size());
     std::memcpy(memory.unchecked(grid_->params_address), launch.params.data(), launch.params.size());

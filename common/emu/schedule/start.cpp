@@ -85,7 +85,8 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
     const size_t bytes = size_t(launch.code->shared_bytes + launch.dynamic_shared);
     block->shared.resize(bytes);
     block->shared.checked = grid.checks;
-    block->shared.races.resize(bytes, grid.races ? size_t(warps) * size_t(blocks) : 0, *block);
+    const size_t agents = size_t(warps) * size_t(blocks) * (grid.tensor_cores ? 2 : 1);
+    block->shared.races.resize(bytes, grid.races ? agents : 0, *block);
     block->live_warps = warps;
     for (int i = 0; i < warps; ++i) {
       auto warp = std::make_unique<Warp>();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/emu/schedule/schedule.h"
+#include "common/emu/state/tmem.h"
 
 namespace gg::emu {
 namespace {
@@ -84,7 +85,9 @@ namespace {
         raise(FaultKind::async_window, w, in, __builtin_ctz(lanes),
               "register " + w.block->grid->launch.code->registers[size_t(*r)].name + " is " +
                   (list == in.reads ? "read" : "written") + " while an asynchronous operation still owns it",
-              "wait for the operation (wgmma.wait_group) before its registers are touched",
+              w.in_flight_by->statement->opcode == "tcgen05"
+                  ? "tcgen05.wait::ld comes between tcgen05.ld and what uses its registers"
+                  : "wait for the operation (wgmma.wait_group) before its registers are touched",
               {{&w, w.in_flight_by, -1, "issued the operation"}});
       }
     }
@@ -165,6 +168,7 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
     case Next::exit:
       if (others) ++f.pc;
       leave(w, m);
+      if (w.block->live_warps == 0 && w.block->tmem) check_tmem_freed(w, in);
       return;
     case Next::wait:
     case Next::retry:

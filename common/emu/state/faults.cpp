@@ -44,6 +44,9 @@ constexpr Kind kKinds[kFaultKinds] = {
     {"race", "two warps touch the same shared bytes, one of them writes, and nothing orders them"},
     {"trap", "trap, brkpt, or a failed assertion"},
     {"launch", "a launch that no device accepts"},
+    {"uninit-tmem", "a read of tensor memory that nobody wrote"},
+    {"tcgen05", "misuse of tcgen05: allocation, several lanes that issue, two cta_groups in a kernel"},
+    {"tcgen05-fence", "tensor memory handed from warp to warp without the fences of tcgen05"},
 };
 
 constexpr size_t kColumns = 100, kIndent = 10;
@@ -203,6 +206,7 @@ std::string other_party(const Warp& from, int lane, const Party& party) {
     who = "the same thread ";
   } else if (party.warp) {
     if (party.warp->block != from.block) who = block_text(*party.warp->block) + ", ";
+    if (party.warp->driver) who += "the tensor core, driven by ";
     who += warps_text(*party.warp, party.likewise);
     if (party.lanes) who += ", " + lanes_text(party.lanes);
     if (party.lane >= 0) who += ", " + thread_text(*party.warp, party.lane);

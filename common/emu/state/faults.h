@@ -32,8 +32,11 @@ enum class FaultKind : uint8_t {
   race,             // two warps touch the same shared bytes, one writes, nothing orders them
   trap,             // trap, brkpt, a failed assertion
   launch,           // a launch that no device accepts
+  uninit_tmem,      // a read of tensor memory that nobody wrote
+  tcgen05,          // misuse of tcgen05: allocation, several lanes that issue, two cta_groups in a kernel
+  tcgen05_fence,    // tensor memory handed from warp to warp without the fences of tcgen05
 };
-constexpr int kFaultKinds = 20;
+constexpr int kFaultKinds = 23;
 const char* fault_name(FaultKind kind);  // "uninit-shared"
 bool fault_kind(const std::string& name, FaultKind* kind);
 
@@ -50,6 +53,8 @@ constexpr bool can_be_allowed(FaultKind kind) {
     case FaultKind::descriptor:
     case FaultKind::exit:
     case FaultKind::race:
+    case FaultKind::uninit_tmem:
+    case FaultKind::tcgen05_fence:
       return true;
     default:
       return false;

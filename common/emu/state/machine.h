@@ -40,6 +40,7 @@ struct Barrier {                    // bar.sync and its kin, one of 16 per block
 };
 
 struct Mbarriers;  // the mbarriers of a block, isa/mbarrier.cpp
+class Tmem;        // tensor memory of a block, tmem.h
 
 struct Block {
   Grid* grid = nullptr;
@@ -50,6 +51,7 @@ struct Block {
   SharedMemory shared;
   Barrier barriers[16];
   std::shared_ptr<Mbarriers> mbarriers;
+  std::shared_ptr<Tmem> tmem;  // null: nothing has asked for it
   std::vector<std::unique_ptr<Warp>> warps;
   int live_warps = 0;
   int threads = 0;
@@ -117,8 +119,9 @@ struct Grid {
   Order order;
   int multiprocessors = 0;  // of the device: %nsmid
   bool races = true, checks = true;
-  uint32_t allowed = 0;  // bits of FaultKind: warn instead of fault
-  bool before_ended = true;  // the launches before it have: griddepcontrol.wait waits for that
+  uint32_t allowed = 0;       // bits of FaultKind: warn instead of fault
+  bool tensor_cores = false;  // tcgen05 instructions are in the code: as many more agents as there are warps
+  bool before_ended = true;   // the launches before it have: griddepcontrol.wait waits for that
   // Block, address: which change of a tensor map the block may use.
   std::map<std::pair<int64_t, uint64_t>, uint64_t> tensor_maps_acquired;
   // Takes a cluster that has not started out of the launch and returns its index, x fastest; -1: none is

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "common/emu/state/place.h"
+#include "common/emu/state/tmem.h"
 
 namespace gg::emu {
 
@@ -23,10 +24,12 @@ static void join_max(std::vector<uint32_t>& to, const std::vector<uint32_t>& fro
 void Clock::join(const Clock& other) {
   join_max(known_, other.known_);
   join_max(fenced_, other.fenced_);
+  join_max(handed_on_, other.handed_on_);
 }
 void Clock::clear() {
   known_.clear();
   fenced_.clear();
+  handed_on_.clear();
 }
 
 size_t agent_of(const Warp& warp) { return warp.agent; }
@@ -253,14 +256,20 @@ bool Races::write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs
 
 const Warp& Races::warp_of(size_t agent) const {
   const Cluster& cluster = *block_->cluster;
-  const size_t per_block = block_->warps.size();
-  return *cluster.blocks[agent / per_block]->warps[agent % per_block];
+  const size_t per_block = block_->warps.size(), warps = per_block * cluster.blocks.size(),
+               at = agent % warps;
+  const Warp& warp = *cluster.blocks[at / per_block]->warps[at % per_block];
+  return agent < warps ? warp : warp.tensor_core->agent;
 }
 
 void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
                      size_t agent, int32_t other) const {
+  const Warp& by = warp_of(agent);
   const char* const cause =
-      !wrote
+      by.driver
+          ? "who touches what the tensor core reads first waits at the mbarrier of a tcgen05.commit that "
+            "its warp runs behind the operation"
+      : !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"
       : writing
@@ -270,10 +279,12 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
             "wants what was there";
   raise(FaultKind::race, warp, instr, lane,
         shared_text(*block_, cell * 4) + (writing ? " is written here and was " : " is read here and was ") +
-            (wrote ? "written" : "read") + " by another warp, with no barrier between the two",
+            (wrote ? "written" : "read") +
+            (by.driver     ? " by the tensor core, and nothing has told that this is over"
+             : warp.driver ? " by a warp, with no barrier between that and the issue of this instruction"
+                           : " by another warp, with no barrier between the two"),
         cause,
-        {{&warp_of(agent), &block_->grid->launch.code->instrs[size_t(other)], -1,
-          wrote ? "wrote it" : "read it"}});
+        {{&by, &block_->grid->launch.code->instrs[size_t(other)], -1, wrote ? "wrote it" : "read it"}});
 }
 
 }  // namespace gg::emu

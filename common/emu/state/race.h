@@ -29,10 +29,14 @@ class Clock {
   void set(size_t agent, uint32_t ticks);
   void join(const Clock& other);
   void fence() { fenced_ = known_; }
+  // How much of an agent's use of tensor memory has been handed on: by tcgen05.fence::before_thread_sync, or
+  // by tcgen05.commit.
+  uint32_t handed_on(size_t agent) const { return agent < handed_on_.size() ? handed_on_[agent] : 0; }
+  void hand_on() { handed_on_ = known_; }
   void clear();
 
  private:
-  std::vector<uint32_t> known_, fenced_;
+  std::vector<uint32_t> known_, fenced_, handed_on_;
 };
 
 size_t agent_of(const Warp& warp);  // its number in the cluster

@@ -31,6 +31,7 @@ struct Fragment {  // lanes of a warp that are at the same place
 struct CopyGroups;  // cp.async of the lanes of a warp, isa/cp_async.cpp
 struct WgmmaState;  // wgmma of a warp under way, isa/wgmma.cpp
 struct BulkGroups;  // bulk copies that lanes wait for by group, isa/bulk.cpp
+struct TensorCore;  // tcgen05 operations that a warp has issued, tmem.h
 
 struct Warp {
   Block* block = nullptr;
@@ -53,7 +54,9 @@ struct Warp {
   std::shared_ptr<CopyGroups> copies;
   std::shared_ptr<WgmmaState> wgmma;
   std::shared_ptr<BulkGroups> bulk;
-  Clock clock;                   // race.h
+  std::shared_ptr<TensorCore> tensor_core;  // null: it has none yet
+  Warp* driver = nullptr;                   // of an agent that is a tensor core: the warp that drives it
+  Clock clock;                              // race.h
   Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
   Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
   size_t agent = 0;              // its number in the cluster

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of tcgen05 share: how operations of the tensor core are issued, and what they announce when
+// they are. PTX ISA: "TensorCore 5th Generation Family Instructions", "Memory Consistency Model for
+// 5th Generation of TensorCore operations".
+//
+// An instruction that the tensor core executes (mma, cp, shift) does four things in its handler:
+//   const TensorIssue issue = begin_issue(warp, instr, mask, cta_group);   // one lane, one cta_group
+//   reads_shared(issue, block, runs); reads_tmem(issue, block, region);    // everything it will read
+//   writes_tmem(issue, block, region);                                     // and write, in either block
+//   tcgen05_issue(issue, [=] { ... });                                     // its work, some time later
+// Faults of order are found at the announcements, in every order of execution: the work itself asks nothing.
+
+#pragma once
+
+#include "common/emu/isa/async.h"
+#include "common/emu/state/tmem.h"
+
+namespace gg::emu {
+
+struct TensorIssue {
+  Warp* warp = nullptr;  // who issues it
+  Warp* core = nullptr;  // the tensor core that the warp drives, as an agent: see TensorCore
+  const Instr* instr = nullptr;
+  int lane = 0;
+  int cta_group = 1;
+  Block* blocks[2] = {nullptr,
+                      nullptr};  // that it works in: the own one; of a pair first the even, then the odd
+  int block_count() const { return cta_group; }
+};
+
+// The tensor core learns what the warp knows. Faults if several lanes issue at once (kind tcgen05), if
+// another cta_group was used before, or if cta_group::2 finds no second block.
+TensorIssue begin_issue(Warp& warp, const Instr& instr, Mask mask, int cta_group);
+
+// Bytes of a block's shared memory that the operation reads through the asynchronous proxy: they must be
+// written and handed on by fence.proxy.async; who overwrites them must have learnt of the operation's end.
+// Runs lie inside the block's shared memory: that is the caller's to check.
+void reads_shared(const TensorIssue& issue, Block& block, const std::vector<ByteRun>& runs);
+// Cells of a block's tensor memory that the operation reads or writes. An accumulator that is added to is
+// both. See Tmem::touch for the faults.
+void reads_tmem(const TensorIssue& issue, Block& block, const TmemRegion& region);
+void writes_tmem(const TensorIssue& issue, Block& block, const TmemRegion& region);
+
+// Appends the operation to what the tensor core has to do for this warp. Operations of a warp are done in
+// order, each some rounds of the scheduler after its issue, see later() of async.h. `work` is not done if a
+// block that it works in has ended; that is a fault then (exit).
+void tcgen05_issue(const TensorIssue& issue, std::function<void()> work);
+
+// The other block of a pair (ranks 2i and 2i + 1); faults (tcgen05) if the cluster has none.
+Block& peer_of(Warp& warp, const Instr& instr, int lane);
+
+// .cta_group::1 or .cta_group::2, which is taken from the modifiers.
+int take_cta_group(Decoder& decoder);
+// All tcgen05 instructions of a kernel must have the same one: faults (tcgen05) if not.
+void use_cta_group(Warp& warp, const Instr& instr, int lane, int cta_group);
+
+// Operands that are addresses of tensor memory: [register] of 32 bits, or [register + offset].
+AddressOperand take_tmem_operand(Decoder& decoder, const Operand& operand);
+
+// The other files, for tcgen05_forms() (tcgen05.cpp). Each decodes behind its own word.
+void decode_tcgen05_alloc(Decoder& decoder);  // alloc, dealloc, relinquish_alloc_permit
+void decode_tcgen05_load(Decoder& decoder);   // ld
+void decode_tcgen05_store(Decoder& decoder);  // st
+void decode_tcgen05_copy(Decoder& decoder);   // cp
+void decode_tcgen05_shift(Decoder& decoder);  // shift
+
+}  // namespace gg::emu

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+//
+// Tensor memory of a block: 128 lanes of 512 columns of 32 bits, which tcgen05 instructions allocate, write
+// and read. PTX ISA: "Tensor Memory", "Tensor Memory Allocation". Beside the cells stands what the checks
+// want: which columns are allocated, which cells were written, and who used which cells last.
+
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+
+#include "common/emu/state/machine.h"
+
+namespace gg::emu {
+
+constexpr int kTmemLanes = 128, kTmemColumns = 512;
+constexpr int kTmemQuarters = kTmemLanes / kLanes;  // warp w of a block reaches quarter w % 4 by ld and st
+constexpr int kTmemUnit = 32;                       // columns: what is allocated at once
+
+// An address of tensor memory: lane in bits 16 and up, column in bits 0-15. Bits 30 and 31 are ignored: the
+// byte number of scale factors stands there.
+struct TmemAddress {
+  int lane = 0, column = 0;
+  explicit TmemAddress(uint32_t bits) : lane(int(bits >> 16 & 0x3FFF)), column(int(bits & 0xFFFF)) {}
+};
+
+// Lanes, one bit each, of consecutive columns.
+struct TmemRegion {
+  std::array<Mask, kTmemQuarters> lanes = {};
+  int column = 0, columns = 0;
+
+  bool overlaps(const TmemRegion& other) const;
+  bool covers(const TmemRegion& other) const;
+};
+// Lanes [lane, lane + lanes) of columns [column, column + columns).
+TmemRegion tmem_region(int lane, int lanes, int column, int columns);
+std::string region_text(const Block& block, const TmemRegion& region);  // for reports
+
+// How an instruction touches a region, for Tmem::touch.
+enum class TmemUse : uint8_t { read, write };
+
+class Tmem {
+ public:
+  explicit Tmem(Block& block);
+
+  // The 128 lanes of a column, one behind the other: lane l of column c is at<T>(c)[l], and columns follow
+  // each other. T has 32 bits.
+  template <class T>
+  T* at(int column) {
+    return reinterpret_cast<T*>(cells_.data()) + size_t(column) * kTmemLanes;
+  }
+
+  // ---- allocation ----
+  // The first free column of `columns` (a power of two from 32 on) that begins at a multiple of them; -1:
+  // none.
+  int find(int columns) const;
+  void allocate(int column, int columns);
+  // Columns of the allocation that begins here; 0 if none does.
+  int allocated_at(int column) const { return column % kTmemUnit ? 0 : starts_[size_t(column / kTmemUnit)]; }
+  void release(int column);
+  bool allocated(int column) const;
+  std::string allocations_text() const;  // "columns 0-127, 256-511", "none"
+  bool relinquished = false;             // no more allocations by this block
+
+  // ---- checks ----
+  // Lane `lane` of `agent` (a warp, or its tensor core) touches the region. Faults: columns that are not
+  // allocated (bounds), a read of cells that nobody wrote (uninit-tmem), a use by another agent that nothing
+  // orders before this one (race), one that has not been waited for (async-window), one without the fences of
+  // tcgen05 between (tcgen05-fence). `open`: the use ends only at finish(). What is written counts as written
+  // from now on.
+  void touch(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
+             bool open = false);
+  // The open uses of a warp that are of this kind are over (tcgen05.wait).
+  void finish(const Warp& warp, TmemUse use);
+  // The columns are about to be given back by this warp: all uses must be ordered before.
+  void check_release(Warp& warp, const Instr& instr, int column, int columns);
+
+  // A pair's alloc, dealloc or relinquish: one warp of each of its blocks comes, see tcgen05_alloc.cpp.
+  struct Meeting {
+    const Warp* warp = nullptr;
+    const Instr* instr = nullptr;
+    uint32_t columns = 0, address = 0;
+    bool met = false;
+  };
+  std::optional<Meeting> meeting;
+
+ private:
+  struct Use {
+    TmemRegion region;
+    const Warp* agent = nullptr;
+    const Instr* instr = nullptr;
+    int lane = 0;
+    TmemUse use = TmemUse::read;
+    bool open = false;
+    uint32_t issued = 0;  // ticks of the agent's clock when it was issued,
+    uint32_t over = 0;    // and when it was over
+  };
+  void check_allocated(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region) const;
+  void check_written(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region);
+  void check_order(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
+                   bool fences) const;
+  void check_fences(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region,
+                    const Use& earlier) const;
+
+  Block& block_;
+  AlignedBytes cells_;
+  std::vector<std::array<Mask, kTmemQuarters>> written_;   // by column
+  std::array<int, kTmemColumns / kTmemUnit> starts_ = {};  // columns of the allocation that begins at a unit
+  std::vector<Use> uses_;  // the last ones; those that a later write covers are gone
+};
+
+// The block's; it is made when first asked for.
+Tmem& tmem_of(Block& block);
+// A block has ended, with this instruction of this warp: nothing may be allocated any more.
+void check_tmem_freed(const Warp& warp, const Instr& instr);
+
+// What a warp has of its own in tensor memory's matters. The tensor core works through the operations that
+// the warp has issued, in order, while the warp goes on. So it is an agent of its own in what is ordered
+// before what: `agent` stands for it as a warp without lanes, whose clock knows what the warp knew at the
+// last issue.
+struct TensorCore {
+  Warp agent;
+  Clock fenced;  // what the warp knew at its last tcgen05.fence::after_thread_sync
+  std::deque<std::function<void()>> operations;  // oldest first
+};
+TensorCore& tensor_core_of(Warp& warp);
+
+}  // namespace gg::emu
