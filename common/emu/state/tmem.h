@@ -16,7 +16,7 @@ namespace gg::emu {
 
 constexpr int kTmemLanes = 128, kTmemColumns = 512;
 constexpr int kTmemQuarters = kTmemLanes / kLanes;  // warp w of a block reaches quarter w % 4 by ld and st
-constexpr int kTmemUnit = 32;                       // columns: what is allocated at once
+constexpr int kTmemUnit = 32;                       // columns: the least that is allocated
 
 // An address of tensor memory: lane in bits 16 and up, column in bits 0-15. Bits 30 and 31 are ignored: the
 // byte number of scale factors stands there.
@@ -29,15 +29,14 @@ struct TmemAddress {
 struct TmemRegion {
   std::array<Mask, kTmemQuarters> lanes = {};
   int column = 0, columns = 0;
+  bool outside = false;  // it has lanes past the last one as well
 
   bool overlaps(const TmemRegion& other) const;
   bool covers(const TmemRegion& other) const;
 };
 // Lanes [lane, lane + lanes) of columns [column, column + columns).
 TmemRegion tmem_region(int lane, int lanes, int column, int columns);
-std::string region_text(const Block& block, const TmemRegion& region);  // for reports
 
-// How an instruction touches a region, for Tmem::touch.
 enum class TmemUse : uint8_t { read, write };
 
 class Tmem {
@@ -52,40 +51,46 @@ class Tmem {
   }
 
   // ---- allocation ----
-  // The first free column of `columns` (a power of two from 32 on) that begins at a multiple of them; -1:
-  // none.
+  // The first free columns, `columns` of them (a power of two from 32 on), that begin at a multiple of that;
+  // -1: there are none.
   int find(int columns) const;
-  void allocate(int column, int columns);
+  void allocate(int column, int columns, const Warp& warp, const Instr& instr);
   // Columns of the allocation that begins here; 0 if none does.
-  int allocated_at(int column) const { return column % kTmemUnit ? 0 : starts_[size_t(column / kTmemUnit)]; }
-  void release(int column);
-  bool allocated(int column) const;
-  std::string allocations_text() const;  // "columns 0-127, 256-511", "none"
-  bool relinquished = false;             // no more allocations by this block
+  int allocated_at(int column) const;
+  // Gives them back. A fault (race, async-window) unless all uses of them are ordered before.
+  void release(Warp& warp, const Instr& instr, int column);
+  std::string allocations_text() const;  // "columns 0-127 and 256-511 are allocated"
+  std::vector<Party> allocations() const;
+  bool relinquished = false;  // no more allocations by this block
+  int cta_group = 0;          // of the block's tcgen05 instructions; 0: it has executed none that has one
 
   // ---- checks ----
   // Lane `lane` of `agent` (a warp, or its tensor core) touches the region. Faults: columns that are not
-  // allocated (bounds), a read of cells that nobody wrote (uninit-tmem), a use by another agent that nothing
-  // orders before this one (race), one that has not been waited for (async-window), one without the fences of
-  // tcgen05 between (tcgen05-fence). `open`: the use ends only at finish(). What is written counts as written
-  // from now on.
+  // allocated (bounds); a read of cells that nobody wrote (uninit-tmem); a use by another agent that nothing
+  // orders before this one (race); a use that has not been waited for (async-window); a use by another warp
+  // without the fences of tcgen05 between the two (tcgen05-fence). `open`: this use ends only at finish().
+  // What is written counts as written from now on.
   void touch(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
              bool open = false);
-  // The open uses of a warp that are of this kind are over (tcgen05.wait).
+  // The open uses by a warp of this kind are over: tcgen05.wait.
   void finish(const Warp& warp, TmemUse use);
-  // The columns are about to be given back by this warp: all uses must be ordered before.
-  void check_release(Warp& warp, const Instr& instr, int column, int columns);
 
   // A pair's alloc, dealloc or relinquish: one warp of each of its blocks comes, see tcgen05_alloc.cpp.
   struct Meeting {
     const Warp* warp = nullptr;
     const Instr* instr = nullptr;
-    uint32_t columns = 0, address = 0;
+    int columns = 0;  // that it asks for or gives back
+    int result = 0;   // of alloc: the first of them
     bool met = false;
   };
   std::optional<Meeting> meeting;
 
  private:
+  struct Columns {  // an allocation
+    int count = 0;  // 0: none begins here
+    const Warp* warp = nullptr;
+    const Instr* instr = nullptr;
+  };
   struct Use {
     TmemRegion region;
     const Warp* agent = nullptr;
@@ -96,29 +101,31 @@ class Tmem {
     uint32_t issued = 0;  // ticks of the agent's clock when it was issued,
     uint32_t over = 0;    // and when it was over
   };
+  bool allocated(int column) const;
+  std::string text(const TmemRegion& region) const;
   void check_allocated(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region) const;
-  void check_written(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region);
-  void check_order(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
+  void check_written(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region) const;
+  void check_order(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
                    bool fences) const;
-  void check_fences(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region,
-                    const Use& earlier) const;
+  void check_fences(Warp& agent, const Instr& instr, int lane, TmemUse use, const Use& earlier) const;
+  void conflict(const Warp& agent, const Instr& instr, int lane, const std::string& touches,
+                const Use& earlier, bool learnt) const;
 
   Block& block_;
   AlignedBytes cells_;
-  std::vector<std::array<Mask, kTmemQuarters>> written_;   // by column
-  std::array<int, kTmemColumns / kTmemUnit> starts_ = {};  // columns of the allocation that begins at a unit
-  std::vector<Use> uses_;  // the last ones; those that a later write covers are gone
+  std::vector<std::array<Mask, kTmemQuarters>> written_;  // by column
+  std::array<Columns, kTmemColumns / kTmemUnit> columns_ = {};
+  std::vector<Use> uses_;  // without those that a later write has covered
 };
 
 // The block's; it is made when first asked for.
 Tmem& tmem_of(Block& block);
-// A block has ended, with this instruction of this warp: nothing may be allocated any more.
+// A block has ended, with this instruction of this warp. Faults (tcgen05) if columns are still allocated.
 void check_tmem_freed(const Warp& warp, const Instr& instr);
 
-// What a warp has of its own in tensor memory's matters. The tensor core works through the operations that
-// the warp has issued, in order, while the warp goes on. So it is an agent of its own in what is ordered
-// before what: `agent` stands for it as a warp without lanes, whose clock knows what the warp knew at the
-// last issue.
+// The tensor core works through the operations that a warp has issued, in order, while the warp goes on. So
+// it is an agent of its own in what is ordered before what: `agent` stands for it as a warp without lanes,
+// whose clock knows what the warp knew at the last issue.
 struct TensorCore {
   Warp agent;
   Clock fenced;  // what the warp knew at its last tcgen05.fence::after_thread_sync
