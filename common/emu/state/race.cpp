@@ -265,11 +265,16 @@ const Warp& Races::warp_of(size_t agent) const {
 void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
                      size_t agent, int32_t other) const {
   const Warp& by = warp_of(agent);
+  const std::string what = shared_text(*block_, cell * 4) + (writing ? " is written here" : " is read here");
+  const std::vector<Party> others = {
+      {&by, &block_->grid->launch.code->instrs[size_t(other)], -1, wrote ? "wrote it" : "read it"}};
+  if (by.driver) {
+    raise(FaultKind::async_window, warp, instr, lane, what + " while the tensor core may still read it",
+          "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
+    return;
+  }
   const char* const cause =
-      by.driver
-          ? "who touches what the tensor core reads first waits at the mbarrier of a tcgen05.commit that "
-            "its warp runs behind the operation"
-      : !wrote
+      !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"
       : writing
@@ -277,14 +282,10 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
             "does not depend on the warp"
           : "a barrier is missing: behind the write if this read wants what it wrote, before it if this read "
             "wants what was there";
-  raise(FaultKind::race, warp, instr, lane,
-        shared_text(*block_, cell * 4) + (writing ? " is written here and was " : " is read here and was ") +
-            (wrote ? "written" : "read") +
-            (by.driver     ? " by the tensor core, and nothing has told that this is over"
-             : warp.driver ? " by a warp, with no barrier between that and the issue of this instruction"
-                           : " by another warp, with no barrier between the two"),
-        cause,
-        {{&by, &block_->grid->launch.code->instrs[size_t(other)], -1, wrote ? "wrote it" : "read it"}});
+  raise(
+      FaultKind::race, warp, instr, lane,
+      what + " and was " + (wrote ? "written" : "read") + " by another warp, with no barrier between the two",
+      cause, others);
 }
 
 }  // namespace gg::emu

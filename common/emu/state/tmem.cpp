@@ -55,10 +55,9 @@ std::string Tmem::text(const TmemRegion& region) const {
   }
   std::string lanes = range_text("lane", first, last - first + 1);
   if (count < last - first + 1) lanes = std::to_string(count) + " of " + lanes;
-  return "tensor memory " +
-         (block_.cluster->blocks.size() > 1 ? "of rank " + std::to_string(block_.rank) + ", "
-                                            : std::string()) +
-         lanes + " of " + range_text("column", region.column, region.columns);
+  const bool many = block_.cluster->blocks.size() > 1;
+  return "tensor memory" + (many ? " of rank " + std::to_string(block_.rank) : std::string()) + " (" + lanes +
+         ", " + range_text("column", region.column, region.columns) + ")";
 }
 
 // ---- allocation ----
@@ -161,7 +160,7 @@ void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const std::str
   if (earlier.agent->driver) {
     raise(FaultKind::async_window, agent, in, lane,
           touches + " while the tensor core may still " + (wrote ? "write" : "read") + " it",
-          "wait at the mbarrier of a tcgen05.commit that the other warp runs behind the operation", others);
+          "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
   } else if (learnt || earlier.agent == &agent) {
     raise(FaultKind::async_window, agent, in, lane,
           touches + " while " + (wrote ? "a tcgen05.st may still write" : "a tcgen05.ld may still read") +
