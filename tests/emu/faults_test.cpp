@@ -639,6 +639,59 @@ std::vector<Mistake> other_mistakes() {
   return all;
 }
 
+// 32 columns of tensor memory, 8 of which every thread has stored to; warp 1 has the tensor core shift lanes
+// 0 to 31 of them.
+std::vector<Mistake> tensor_memory_mistakes() {
+  const auto blackwell = [](const std::string& body) {
+    std::string text = kernel(R"(
+    .shared .align 4 .b32 slot;
+    .shared .align 8 .b64 done;
+    setp.eq.u32 %p0, %r0, 0;
+    setp.lt.u32 %p1, %r0, 32;
+    setp.eq.u32 %p2, %r0, 32;
+    @%p0 mbarrier.init.shared::cta.b64 [done], 1;
+    @%p0 fence.mbarrier_init.release.cluster;
+    @%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+    bar.sync 0;
+    ld.shared.u32 %r10, [slot];
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0};
+    tcgen05.wait::st.sync.aligned;
+    )" + body);
+    return text.replace(text.find("sm_90a"), 6, "sm_100a");
+  };
+  const std::string free = R"(
+    bar.sync 0;
+    @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;
+    )";
+  const auto load = [&](const char* columns) {
+    return std::string("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r10+") + columns +
+           "];\ntcgen05.wait::ld.sync.aligned;\nst.global.u32 [%rd2], %r11;\n" + free;
+  };
+  const std::string shift = R"(
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    mov.u32 %r12, done;
+    @%p2 tcgen05.shift.cta_group::1.down [%r10];
+    @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r12];
+    )",
+                    wait = R"(
+    WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [done], 0;
+    @!%p3 bra WAIT;
+    )",
+                    after = "tcgen05.fence::after_thread_sync;\n";
+  return {{"uninit_tmem_a_column_too_far", FaultKind::uninit_tmem, blackwell(load("8")), blackwell(load("7")),
+           config_of(1, 128)},
+          {"tcgen05_columns_not_given_back", FaultKind::tcgen05, blackwell(""), blackwell(free),
+           config_of(1, 128)},
+          {"tcgen05_fence_behind_the_wait", FaultKind::tcgen05_fence, blackwell(shift + wait + load("0")),
+           blackwell(shift + wait + after + load("0")), config_of(1, 64)},
+          {"async_window_of_the_tensor_core", FaultKind::async_window,
+           blackwell(shift + after + load("0") + wait), blackwell(shift + wait + after + load("0")),
+           config_of(1, 64)}};
+}
+
 // A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source file, a
 // wrapper.
 std::vector<Mistake> source_mistakes() {
@@ -683,7 +736,7 @@ ret;
 std::vector<Mistake> mistakes() {
   std::vector<Mistake> all;
   for (const auto& some : {memory_mistakes(), order_mistakes(), barrier_mistakes(), waiting_mistakes(),
-                           other_mistakes(), source_mistakes()}) {
+                           other_mistakes(), tensor_memory_mistakes(), source_mistakes()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -165,7 +165,7 @@ std::vector<Planted> source_mistakes() {
                  {"(byte 0 of buffer) is written here while the tensor core may still read it"}});
   const auto stored = [](const std::string& fence) {
     return alloc(32) + init(0, 1) + fill_shared(64) +
-           "mad.lo.u32 %r10, %r0, 4, buffer;\nst.shared.u32 [%r10], %r0;\n" + fence + "bar.sync 0;\n" +
+           "mad.lo.u32 %r10, %r0, 4, %r2;\nst.shared.u32 [%r10], %r0;\n" + fence + "bar.sync 0;\n" +
            make_descriptor(descriptor(1024 * 8, 160)) + kCopy + commit_by_32() + wait(0) + dealloc(32);
   };
   all.push_back({"source_without_a_proxy_fence",

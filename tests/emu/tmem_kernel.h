@@ -154,7 +154,7 @@ inline std::string make_descriptor(uint64_t bits, int offset = 0) {
          number(int64_t(bits)) + ";\n";
 }
 inline std::string commit(int bar = 0, const std::string& guard = "@%p0") {
-  return "add.u32 %r98, bars, " + number(8 * bar) + ";\n" + guard +
+  return "mov.u32 %r98, bars;\nadd.u32 %r98, %r98, " + number(8 * bar) + ";\n" + guard +
          " tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r98];\n";
 }
 

@@ -64,7 +64,7 @@ struct Variant {
   }
   std::string text(bool load) const {
     const std::string offset = split() ? ", " + number(second()) : "";
-    const std::string vector = registers() == 1 && half ? "%r100" : tmem_test::registers(registers());
+    const std::string vector = tmem_test::registers(registers());
     const std::string head = std::string("tcgen05.") + (load ? "ld" : "st") + ".sync.aligned." + form.shape +
                              ".x" + number(count) + (packed ? load ? ".pack::16b" : ".unpack::16b" : "") +
                              ".b32 ";
@@ -189,7 +189,7 @@ TEST(Tmem, TheSecondHalfMayBeInOtherLanes) {
 TEST(Tmem, LanesMayAddTheirOwnNumber) {
   const std::string body = alloc(32) + fill(32, true) +
                            "shl.b32 %r80, %r4, 16;\nadd.u32 %r80, %r80, %r6;\n"
-                           "tcgen05.ld.sync.aligned.32x32b.x1.b32 %r100, [%r80+2];\n" +
+                           "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r100}, [%r80+2];\n" +
                            kWaitLoad + "st.global.u32 [%rd2], %r100;\n" + dealloc(32);
   const Words out = run(kernel(body), config_of(1, 128), {0, false}, 128);
   for (uint32_t thread = 0; thread < 128; ++thread) EXPECT_EQ(out[thread], value_at(512 * thread + 2));
@@ -371,7 +371,7 @@ TEST(Tmem, TheFirstColumnsThatFitAreGiven) {
 TEST(Tmem, AllocationWaitsForColumns) {
   const std::string body =
       kSlots +
-      "mad.lo.u32 %r10, %r5, 4, slot;\n"
+      "mov.u32 %r11, slot;\nmad.lo.u32 %r10, %r5, 4, %r11;\n"
       "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r10], 512;\n"
       "ld.shared.u32 %r6, [%r10];\n@%p1 nanosleep.u32 100;\n@%p1 nanosleep.u32 100;\n"
       "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 512;\nst.global.u32 [%rd2], %r6;\n";

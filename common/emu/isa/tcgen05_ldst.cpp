@@ -177,13 +177,13 @@ void take_shape(Decoder& d, Move& f) {
 }
 
 void take_registers(Decoder& d, const Operand& operand, Move& f, bool written) {
-  const std::vector<const Operand*> elements = Decoder::elements(operand);
   const size_t count = size_t(f.size().registers * f.count);
-  if (elements.size() != count) throw Unsupported{"a vector other than of " + std::to_string(count)};
-  for (const Operand* each : elements) {
-    if (each->kind != Operand::Kind::reg) throw Unsupported{"an element that is no register"};
-    f.slots.push_back(written ? d.destination(*each, type_info("b32")) : d.source(*each, type_info("b32")));
-    f.registers.push_back(d.frame().first_register + each->reg);
+  if (operand.kind != Operand::Kind::vector || operand.elements.size() != count)
+    throw Unsupported{"a vector other than of " + std::to_string(count) + " registers"};
+  for (const Operand& each : operand.elements) {
+    if (each.kind != Operand::Kind::reg) throw Unsupported{"an element that is no register"};
+    f.slots.push_back(written ? d.destination(each, type_info("b32")) : d.source(each, type_info("b32")));
+    f.registers.push_back(d.frame().first_register + each.reg);
   }
 }
 
