@@ -342,7 +342,7 @@ std::vector<Case> tensor_memory_cases() {
   return {{"UninitTmem", FaultKind::uninit_tmem, blackwell(R"(
     tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r11, %r12}, [%r10+7];
     )"),
-           64, counting(64), "nobody has written lane 0 of column 8"},
+           64, counting(64), "is read, and nobody has written lane"},
           {"Tcgen05Fence", FaultKind::tcgen05_fence, blackwell(R"(
     bar.sync 0;
     mov.u32 %r12, done;

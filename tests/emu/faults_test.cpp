@@ -688,8 +688,8 @@ std::vector<Mistake> tensor_memory_mistakes() {
           {"tcgen05_fence_behind_the_wait", FaultKind::tcgen05_fence, blackwell(shift + wait + load("0")),
            blackwell(shift + wait + after + load("0")), config_of(1, 64)},
           {"async_window_of_the_tensor_core", FaultKind::async_window,
-           blackwell(shift + after + load("0") + wait), blackwell(shift + wait + after + load("0")),
-           config_of(1, 64)}};
+           blackwell(shift + "bar.sync 0;\n" + after + load("0") + wait),
+           blackwell(shift + wait + after + load("0")), config_of(1, 64)}};
 }
 
 // A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source file, a

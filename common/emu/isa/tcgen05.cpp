@@ -159,9 +159,8 @@ Next commit(Warp& w, const Instr& in, Mask m) {
 // ---- fences and waits ----
 
 Next before_thread_sync(Warp& w, const Instr&, Mask) {
-  Clock passed;
   w.clock.hand_on();
-  release(w, passed);  // what the warp does from now on is not handed on
+  w.clock.set(w.agent, w.clock[w.agent] + 1);  // what the warp does from now on is not handed on
   return Next::go_on;
 }
 
