@@ -29,7 +29,11 @@ std::string producer(Left left) {
   for (int t = 0; t < kTiles; ++t) {
     const int s = t % kStages, round = t / kStages;
     const std::string full = "[bars+" + number(8 * (kFull + s)) + "]";
-    if (left != Left::empty) text += wait_free(kEmpty + s, round);
+    if (left != Left::empty) {
+      text += wait_free(kEmpty + s, round);
+    } else if (round > 0) {  // that the load before has come is not that it was used
+      text += wait(kFull + s, (round & 1) ^ 1);
+    }
     text += "mbarrier.arrive.expect_tx.shared::cta.b64 _, " + full + ", " + number(kTileBytes) +
             ";\ncp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buffer+" +
             number(s * kTileBytes) + "], [%rd1+" + number(t * kTileBytes) + "], " + number(kTileBytes) +
