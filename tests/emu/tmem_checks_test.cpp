@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted mistakes with tensor memory, each with the program as it should be: both in three orders. A mistake
-// is found in every order, whether the order makes its effect visible or not.
+// Planted mistakes with tensor memory, each with the program as it should be. A mistake is found in every
+// order, whether the order makes its effect visible or not.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct Planted {
   std::vector<std::string> parts;  // of the report
   Config config = config_of(1, 128);
   std::optional<Config> right_config = {};
-  std::vector<Order> orders = kOrders;  // that it shows in
+  std::vector<Order> orders = emu_test::orders();  // that it shows in
 };
 
 class Checks : public testing::TestWithParam<Planted> {};
@@ -41,7 +41,7 @@ TEST_P(Checks, IsReportedInEveryOrder) {
 
 TEST_P(Checks, ItsCorrectionIsNot) {
   const Planted& p = GetParam();
-  for (const Order& order : kOrders) {
+  for (const Order& order : emu_test::orders()) {
     SCOPED_TRACE(name_of(order));
     try {
       run(kernel(p.right), p.right_config.value_or(p.config), order, 4096);
@@ -73,7 +73,7 @@ std::vector<Planted> order_mistakes() {
   const std::string copied = prepared() + kCopy + commit_by_32();
   all.push_back({"load_before_the_commits_wait",
                  FaultKind::async_window,
-                 copied + kLoad + kWaitLoad + kUse + wait(0) + dealloc(32),
+                 copied + "bar.sync 0;\n" + kLoad + kWaitLoad + kUse + wait(0) + dealloc(32),
                  copied + wait(0) + kAfter + kLoad + kWaitLoad + kUse + dealloc(32),
                  {"columns 0-7) is read here while the tensor core may still write it",
                   "other the tensor core, driven by warp 1, lane 0 (thread 32): wrote it",
@@ -101,6 +101,8 @@ std::vector<Planted> order_mistakes() {
                  tile + kWaitLoad + kAfter + next,
                  tile + kWaitLoad + kSync + next,
                  {"by another warp, with no barrier between the two"}});
+  all.back().orders = {{0, false},
+                       {1, false}};  // in others a load meets the copy, see tmem_pipeline_test.cpp
   const std::string filled = alloc(32) + kStoreTwo + kWaitStore;
   all.push_back({"registers_used_before_the_wait",
                  FaultKind::async_window,

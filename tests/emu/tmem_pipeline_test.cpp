@@ -119,7 +119,7 @@ TEST(TmemPipeline, EveryOrderGivesTheSame) {
 
 // A step that is left out, and what it may be found as: that depends on which side comes first.
 void check_left_out(Left left, const std::set<FaultKind>& kinds) {
-  for (const Order& order : kOrders) {
+  for (const Order& order : emu_test::orders()) {
     SCOPED_TRACE(name_of(order));
     try {
       run(pipeline(left), config_of(1, 192), order, kTiles * kTileWords, tiles());
@@ -131,7 +131,8 @@ void check_left_out(Left left, const std::set<FaultKind>& kinds) {
 }
 
 TEST(TmemPipeline, AStageIsNotLoadedBeforeItIsFree) {
-  check_left_out(Left::empty, {FaultKind::race, FaultKind::async_window});
+  // Warp 5 may also find that warp 4 is phases ahead, and wait for one that never ends.
+  check_left_out(Left::empty, {FaultKind::race, FaultKind::async_window, FaultKind::deadlock});
 }
 TEST(TmemPipeline, AnAccumulatorIsNotOverwrittenBeforeItIsTaken) {
   check_left_out(Left::taken, {FaultKind::race, FaultKind::async_window});
