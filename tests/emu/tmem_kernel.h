@@ -23,9 +23,10 @@ using Words = std::vector<uint32_t>;
 
 inline const std::vector<Order> kOrders = {{0, false}, {1, false}, {2, true}};
 
-// Parameters: out (%rd0), in (%rd1). %r0 thread, %r1 rank in the cluster, %r2 address of `buffer` (64 KB),
-// %r4 lane, %r5 warp, %rd2 this thread's word of out, in the grid; %p0 thread 0, %p1 warp 0, %p2 thread 32.
-// The slot and %r6 are for the address of tensor memory. The rest is free, %r10 and %rd10 onwards.
+// Parameters: out (%rd0), in (%rd1). %r0 is the thread, %r1 the rank in the cluster, %r2 the address of
+// `buffer` (64 KB), %r4 the lane, %r5 the warp. %rd2 is this thread's word of out, in the grid. %p0 is true
+// in thread 0, %p1 in warp 0, %p2 in thread 32. The slot and %r6 are for the address of tensor memory. The
+// rest is free, %r10 and %rd10 onwards.
 inline std::string kernel(const std::string& body) {
   return R"(.version 9.0
 .target sm_100a

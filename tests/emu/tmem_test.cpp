@@ -343,6 +343,29 @@ TEST(Tmem, APairCopiesInBothBlocks) {
   }
 }
 
+TEST(Tmem, APairShiftsInBothBlocks) {
+  const std::string body =
+      alloc(64, 2) + init(0, 1) + fill(16, true) + kBefore +
+      "barrier.cluster.arrive;\nbarrier.cluster.wait;\n" + kAfter +
+      "setp.eq.u32 %p3, %r1, 0;\nand.pred %p3, %p3, %p0;\nmov.u16 %h0, 3;\nmov.u32 %r98, bars;\n"
+      "add.u32 %r80, %r6, " +
+      number((32 << 16) + 4) +
+      ";\n@%p3 tcgen05.shift.cta_group::2.down [%r80];\n"
+      "@%p3 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
+      "[%r98], %h0;\n" +
+      wait(0) + kAfter +
+      "mad.lo.u32 %r70, %r1, 8192, 0;\ncvt.u64.u32 %rd7, %r70;\nadd.u64 %rd0, %rd0, %rd7;\n" + dump(16) +
+      dealloc(64, 2);
+  for (const Order& order : kOrders) {
+    const Words out = run(kernel(body), config_of(2, 128, 2), order, 2 * 128 * 16);
+    for (uint32_t i = 0; i < out.size(); ++i) {
+      const uint32_t lane = i % 2048 / 16, column = i % 16;
+      const bool moved = lane >= 32 && lane < 63 && column >= 4 && column < 12;
+      ASSERT_EQ(out[i], value_at(512 * (lane + moved) + column)) << name_of(order) << " " << i;
+    }
+  }
+}
+
 // ---- allocation ----
 
 std::string alloc_text(int slot, int columns) {
