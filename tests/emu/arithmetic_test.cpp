@@ -13,6 +13,7 @@
 #include <random>
 
 #include "common/base/npy.h"
+#include "common/emu/isa/block_scaled.h"
 
 namespace {
 
@@ -102,6 +103,14 @@ class Random {
     return code << f.shift | uint32_t(below(1 << f.shift));  // what tf32 cuts off
   }
 
+  // Mostly near one; any_code has NaN, and the ends of the range.
+  uint8_t scale_code(Data data, bool ue4m3) {
+    if (data == Data::any_code && below(3) == 0) return uint8_t(below(256));
+    if (ue4m3) return uint8_t(data == Data::tiny ? below(12) : 0x28 + below(0x20));
+    if (data == Data::tiny) return uint8_t(40 + below(24));
+    return uint8_t(127 + (data == Data::near_one ? below(3) - 1 : below(41) - 20));
+  }
+
   float accumulator(Data data, bool half) {
     if (below(2)) return below(2) ? 0.0f : -0.0f;
     if (data == Data::nearly_two) return 2 - 0x1p-10f;
@@ -120,7 +129,7 @@ class Random {
 struct Product {
   const char *a, *b;
   int k, fraction_bits, kept_bits;
-  bool to_half;
+  bool to_half, scaled = false;
 };
 
 class ManySums : public testing::TestWithParam<Product> {};
@@ -149,6 +158,13 @@ void expect_one_by_one(const Product& p, const gg::emu::ManySums& many) {
     b.format = b_format;
     many.decode(a);
     many.decode(b);
+    uint8_t a_scales[kRows] = {}, b_scales[kColumns] = {};
+    for (uint8_t& each : a_scales) each = random.scale_code(data, false);
+    for (uint8_t& each : b_scales) each = random.scale_code(data, false);
+    if (p.scaled) {
+      a.scale(a_scales);
+      b.scale(b_scales);
+    }
     many.sums(a, b, &d[0][0], kPitch, cut);
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kColumns; ++column) {
@@ -157,7 +173,11 @@ void expect_one_by_one(const Product& p, const gg::emu::ManySums& many) {
           a_terms[k] = term_of(a_format, a.code(row, k));
           b_terms[k] = term_of(b_format, b.code(column, k));
         }
-        const float one = fused_sum(a_terms, b_terms, p.k, c[row][column], cut);
+        const Term a_scale = gg::emu::scale_of(false, a_scales[row]),
+                   b_scale = gg::emu::scale_of(false, b_scales[column]);
+        const int scale = p.scaled ? a_scale.exponent + b_scale.exponent : 0;
+        float one = fused_sum(a_terms, b_terms, p.k, c[row][column], cut, scale);
+        if (p.scaled && (a_scale.special || b_scale.special)) one = std::bit_cast<float>(0x7FFFFFFFu);
         finite += std::isfinite(one);
         ASSERT_EQ(std::bit_cast<uint32_t>(d[row][column]), std::bit_cast<uint32_t>(one))
             << "trial " << trial << " row " << row << " column " << column << ": " << d[row][column]
@@ -212,11 +232,143 @@ INSTANTIATE_TEST_SUITE_P(
                     Product{"f16", "f16", 16, 25, 24, false}, Product{"f16", "f16", 16, 25, 24, true},
                     Product{"tf32", "tf32", 8, 25, 24, false}, Product{"tf32", "tf32", 4, 25, 24, false},
                     Product{"e4m3", "e4m3", 32, 13, 14, false}, Product{"e5m2", "e4m3", 32, 13, 14, false},
-                    Product{"e4m3", "e5m2", 32, 13, 14, true}, Product{"e5m2", "e5m2", 16, 25, 24, false}),
+                    Product{"e4m3", "e5m2", 32, 13, 14, true}, Product{"e5m2", "e5m2", 16, 25, 24, false},
+                    Product{"e4m3", "e4m3", 32, 25, 24, false}, Product{"e4m3", "e5m2", 32, 25, 24, true},
+                    Product{"e2m3", "e2m3", 32, 25, 24, false}, Product{"e3m2", "e2m1", 32, 25, 24, false},
+                    Product{"e4m3", "e4m3", 32, 25, 24, false, true},
+                    Product{"e5m2", "e2m1", 32, 25, 24, false, true},
+                    Product{"e2m3", "e3m2", 32, 25, 24, false, true}),
     [](const auto& info) {
       const Product& p = info.param;
-      return gg::format("%s_%s_k%d_%s", p.a, p.b, p.k, p.to_half ? "f16" : "f32");
+      return gg::format("%s_%s_k%d_%dbits_%s%s", p.a, p.b, p.k, p.fraction_bits, p.to_half ? "f16" : "f32",
+                        p.scaled ? "_scaled" : "");
     });
+
+// ---- packed fp4 with block scales ----
+
+using gg::emu::kPackedBytes;
+using gg::emu::kPackedGroups;
+using gg::emu::kPackedK;
+using gg::emu::PackedFactors;
+
+uint8_t& packed_byte(PackedFactors& factors, int line, int byte) { return factors.codes(line)[byte]; }
+
+struct PackedTerms {
+  Term terms[kPackedK], scales[kPackedGroups];
+};
+PackedTerms terms_of(const PackedFactors& factors, int line, bool ue4m3) {
+  PackedTerms all;
+  for (int k = 0; k < kPackedK; ++k)
+    all.terms[k] =
+        term_of(gg::emu::narrow("e2m1"), uint32_t(factors.codes(line)[k / 2] >> (k % 2 ? 4 : 0)) & 15u);
+  for (int g = 0; g < kPackedGroups; ++g) all.scales[g] = gg::emu::scale_of(ue4m3, factors.scale(line, g));
+  return all;
+}
+
+class PackedSums : public testing::TestWithParam<bool> {};
+
+void fill_packed(Random& random, Data data, bool ue4m3, PackedFactors& factors) {
+  for (int line = 0; line < factors.lines(); ++line) {
+    for (int byte = 0; byte < kPackedBytes; ++byte) {
+      int code = random.below(256);
+      if (data == Data::sparse && random.below(12)) code = 0;
+      if (data == Data::sparse && line % 3 == 0 && byte < 16) code = 0;  // whole groups of zeros
+      if (data == Data::nearly_two) code = 0x77;
+      packed_byte(factors, line, byte) = uint8_t(code);
+    }
+    for (int g = 0; g < kPackedGroups; ++g) factors.scale(line, g) = random.scale_code(data, ue4m3);
+  }
+}
+
+void expect_packed_one_by_one(bool ue4m3, gg::emu::BlockScaledSums many) {
+  constexpr int kRows = 18, kColumns = 56, kPitch = 64;
+  Random random(11);
+  PackedFactors a, b;
+  a.resize(kRows);
+  b.resize(kColumns);
+  int finite = 0;
+  for (int trial = 0; trial < 150; ++trial) {
+    const Data data = kData[trial % std::size(kData)];
+    fill_packed(random, data, ue4m3, a);
+    fill_packed(random, data, ue4m3, b);
+    float c[kRows][kPitch], d[kRows][kPitch];
+    for (auto& row : c) {
+      for (float& each : row) each = random.accumulator(data, false);
+    }
+    std::memcpy(d, c, sizeof c);
+    a.decode(ue4m3);
+    b.decode(ue4m3);
+    many(a, b, &d[0][0], kPitch);
+    for (int row = 0; row < kRows; ++row) {
+      const PackedTerms of_a = terms_of(a, row, ue4m3);
+      for (int column = 0; column < kColumns; ++column) {
+        const PackedTerms of_b = terms_of(b, column, ue4m3);
+        const float one =
+            gg::emu::block_scaled_sum(of_a.terms, of_b.terms, of_a.scales, of_b.scales, c[row][column]);
+        finite += std::isfinite(one);
+        ASSERT_EQ(std::bit_cast<uint32_t>(d[row][column]), std::bit_cast<uint32_t>(one))
+            << "trial " << trial << " row " << row << " column " << column << ": " << d[row][column]
+            << " for " << one;
+      }
+    }
+  }
+  EXPECT_GE(finite, 150 * kRows * kColumns / 2);
+}
+
+TEST_P(PackedSums, AreTheBitsOfOneByOne) {
+  expect_packed_one_by_one(GetParam(), gg::emu::kBlockScaledSumsAvx2);
+}
+TEST_P(PackedSums, AreTheBitsOfOneByOneOnLaterCpus) {
+  if (!gg::emu::has_avx512()) return;  // nothing of it is ever used here
+  expect_packed_one_by_one(GetParam(), gg::emu::kBlockScaledSumsAvx512);
+}
+INSTANTIATE_TEST_SUITE_P(Emu, PackedSums, testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "ue4m3" : "ue8m0"; });
+
+// Values that can be said by hand.
+class BlockScaledSum : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto& each : a_scales) each = gg::emu::scale_of(false, 127);
+    for (auto& each : b_scales) each = gg::emu::scale_of(false, 127);
+  }
+  float sum(float c) { return gg::emu::block_scaled_sum(a, b, a_scales, b_scales, c); }
+  static Term e2m1(uint32_t code) { return term_of(gg::emu::narrow("e2m1"), code); }
+
+  Term a[kPackedK], b[kPackedK], a_scales[kPackedGroups], b_scales[kPackedGroups];
+};
+
+TEST_F(BlockScaledSum, MultipliesValuesAndScales) {
+  const float values[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (uint32_t code = 0; code < 16; ++code) {
+    for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(0);
+    a[37] = e2m1(code);
+    b[37] = e2m1(3);
+    EXPECT_EQ(sum(10), 10 + (code & 8 ? -1.5f : 1.5f) * values[code & 7]);
+  }
+  for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(k % 16 == 5 ? 2 : 0);  // a one in every group
+  for (int g = 0; g < kPackedGroups; ++g) a_scales[g] = gg::emu::scale_of(false, uint8_t(120 + g));
+  EXPECT_EQ(sum(0), 0x1p-7f + 0x1p-6f + 0x1p-5f + 0x1p-4f);
+  b_scales[0] = gg::emu::scale_of(true, 0x7E);  // 448
+  b_scales[1] = gg::emu::scale_of(true, 0x01);  // 2^-9
+  b_scales[2] = gg::emu::scale_of(true, 0x00);
+  EXPECT_EQ(sum(0), 448 * 0x1p-7f + 0x1p-15f + 0x1p-4f);
+  b_scales[2] = gg::emu::scale_of(true, 0x7F);
+  EXPECT_TRUE(std::isnan(sum(0)));
+}
+
+// 2^-36 beside a scale of 2^0 is cut away; beside a group that cancels to nothing too, not beside zeros.
+TEST_F(BlockScaledSum, CutsAtTheLargestScales) {
+  const float tiny = 0x1.8p-35f;
+  for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(0);
+  EXPECT_EQ(sum(tiny), tiny);
+  a[0] = b[0] = b[1] = e2m1(2);
+  a[1] = e2m1(10);  // 1 - 1
+  EXPECT_EQ(sum(tiny), 0x1p-35f);
+  EXPECT_EQ(sum(0x1p-36f), 0.0f);
+  a_scales[0] = gg::emu::scale_of(true, 0);
+  EXPECT_EQ(sum(tiny), tiny);
+}
 
 // Sums whose exact value and rounding can be said by hand.
 TEST(FusedSum, CutsEveryTermAtTheLargest) {

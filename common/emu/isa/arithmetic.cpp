@@ -34,7 +34,7 @@ double cut_to_float(double value, int kept) {
 }
 
 // The sum before it is rounded, which a double holds exactly: at most 33 bits. NaN and infinities too.
-double exact_sum(const Term* a, const Term* b, int k, float c, const Cut& cut) {
+double exact_sum(const Term* a, const Term* b, int k, float c, const Cut& cut, int scale) {
   bool nan = std::isnan(c), plus = c == INFINITY, minus = c == -INFINITY;
   int largest = kZeroExponent;
   for (int i = 0; i < k; ++i) {
@@ -47,7 +47,7 @@ double exact_sum(const Term* a, const Term* b, int k, float c, const Cut& cut) {
         ((a[i].significand < 0) != (b[i].significand < 0) ? minus : plus) = true;
       }
     } else if (!a_zero && !b_zero) {
-      largest = std::max(largest, a[i].exponent + b[i].exponent);
+      largest = std::max(largest, a[i].exponent + b[i].exponent + scale);
     }
   }
   if (nan || (plus && minus)) return quiet_nan();
@@ -69,7 +69,7 @@ double exact_sum(const Term* a, const Term* b, int k, float c, const Cut& cut) {
   int64_t sum = units(c_bits >> 31 ? -c_significand : c_significand, c_exponent - 23);
   for (int i = 0; i < k; ++i) {
     const int64_t product = int64_t(a[i].significand) * b[i].significand;
-    if (product) sum += units(product, a[i].exponent + b[i].exponent - cut.mantissa_bits);
+    if (product) sum += units(product, a[i].exponent + b[i].exponent + scale - cut.mantissa_bits);
   }
   return std::ldexp(double(sum), unit);
 }
@@ -87,6 +87,9 @@ Narrow narrow(const std::string& type) {
   if (type == "tf32") return {32, 8, 10, 13, false};
   if (type == "e4m3") return {8, 4, 3, 0, true};
   if (type == "e5m2") return {8, 5, 2, 0, false};
+  if (type == "e2m3") return {6, 2, 3, 0, false, true};
+  if (type == "e3m2") return {6, 3, 2, 0, false, true};
+  if (type == "e2m1") return {4, 2, 1, 0, false, true};
   throw std::invalid_argument(type + " is no input type of the tensor cores");
 }
 
@@ -97,7 +100,7 @@ Term term_of(const Narrow& f, uint32_t code) {
   const bool negative = code >> (f.mantissa_bits + f.exponent_bits) & 1;
   const int bias = (1 << (f.exponent_bits - 1)) - 1;
   Term term;
-  if (field == (1 << f.exponent_bits) - 1) {
+  if (field == (1 << f.exponent_bits) - 1 && !f.no_specials) {
     if (!f.finite_only) {
       term.special = fraction ? 2 : 1;
     } else if (fraction == (1u << f.mantissa_bits) - 1) {
@@ -110,8 +113,15 @@ Term term_of(const Narrow& f, uint32_t code) {
   return term;
 }
 
-float fused_sum(const Term* a, const Term* b, int k, float c, const Cut& cut) {
-  const double exact = exact_sum(a, b, k, c, cut);
+Term scale_of(bool ue4m3, uint8_t code) {
+  if (!ue4m3) return {8, int16_t(code - 127), uint8_t(code == 0xFF ? 2 : 0)};
+  Term term = term_of(narrow("e4m3"), code & 0x7F);
+  for (; term.significand && term.significand < 8; --term.exponent) term.significand *= 2;
+  return term;
+}
+
+float fused_sum(const Term* a, const Term* b, int k, float c, const Cut& cut, int scale) {
+  const double exact = exact_sum(a, b, k, c, cut, scale);
   if (std::isnan(exact)) return quiet_nan();
   if (cut.to_half) return float(round_to_half(exact));
   const double result = cut_to_float(exact, cut.kept_bits);
@@ -158,6 +168,17 @@ void Factors::resize(int lines, int k) {
   if (tops.size() < sides * kSide) {
     tops.resize(sides * kSide);
     specials.resize(sides * kSide);
+  }
+  scales.assign(tops.size(), 0);
+}
+
+void Factors::scale(const uint8_t* codes) {
+  for (int line = 0; line < lines_; ++line) {
+    const Term scale = scale_of(false, codes[line]);
+    const size_t l = size_t(line);
+    scales[l] = scale.exponent;
+    tops[l] += scale.exponent;
+    if (scale.special) specials[l] |= 2;
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The arithmetic of Hopper's tensor cores, bit for bit: products exact, their sum with the accumulator cut
-// once. fused_sum says what one output is; fused_sums computes a tile of them, the same bits and fast.
+// The arithmetic of the tensor cores of Hopper and of sm_100a, bit for bit: products exact, their sum with
+// the accumulator cut once. fused_sum says what one output is; fused_sums computes a tile of them, the same
+// bits and fast. block_scaled.h has the sums of packed fp4.
 
 #pragma once
 
@@ -15,8 +16,9 @@ struct Narrow {  // an input format
   int bits = 16, exponent_bits = 8, mantissa_bits = 7;
   int shift = 0;             // tf32 sits in the upper 19 of 32 bits
   bool finite_only = false;  // e4m3: no infinity, one NaN
+  bool no_specials = false;  // e2m1, e2m3, e3m2: neither infinity nor NaN
 };
-// bf16, f16, tf32, e4m3, e5m2. Throws std::invalid_argument for any other name.
+// bf16, f16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1. Throws std::invalid_argument for any other name.
 Narrow narrow(const std::string& type);
 
 struct Term {  // significand * 2^(exponent - mantissa bits); the exponent is the format's, not normalised
@@ -25,6 +27,10 @@ struct Term {  // significand * 2^(exponent - mantissa bits); the exponent is th
   uint8_t special = 0;  // 1 infinity, 2 NaN
 };
 Term term_of(const Narrow& format, uint32_t code);
+
+// A block scale: significand / 8 * 2^exponent, normalised. PTX ISA, "Alternate Floating-Point Data Formats":
+// ue8m0 is 2^(code - 127), ue4m3 is e4m3 without a sign; its bit 7 is dropped, as in microsoft/MMA-Sim.
+Term scale_of(bool ue4m3, uint8_t code);
 
 struct Cut {
   int mantissa_bits = 0;   // of the two factors together: a product counts in units of 2^-mantissa_bits
@@ -35,8 +41,9 @@ struct Cut {
 
 // c + sum of a[i] * b[i] over k products: every term is cut, then they are added exactly and the sum is cut
 // or rounded. What one instruction computes for one output. An f16 result comes as the float of its value.
-// Any NaN is 0x7FFFFFFF.
-float fused_sum(const Term* a, const Term* b, int k, float c, const Cut& cut);
+// Any NaN is 0x7FFFFFFF. `scale`: an exponent that counts as one more factor of every product, as in
+// kind::mxf8f6f4.
+float fused_sum(const Term* a, const Term* b, int k, float c, const Cut& cut, int scale = 0);
 
 // One output of mma.sync. 16-bit types and tf32: one fused sum, 25 fraction bits. 8-bit types have no
 // instruction of their own on sm_90: they are widened to f16 and summed from zero in two steps of half of k,
@@ -57,6 +64,8 @@ class Factors {
   uint32_t& code(int line, int k) { return slices(line)[k].codes[line % kSide]; }
   uint32_t code(int line, int k) const { return slices(line)[k].codes[line % kSide]; }
   void decode(const Narrow& format);
+  // After decode: every line has a ue8m0 scale, codes[line].
+  void scale(const uint8_t* codes);
 
   // What decoding gives, see fused_sums.h. One k of 32 lines:
   struct alignas(64) Slice {
@@ -68,7 +77,8 @@ class Factors {
   const Slice* slices(int line) const { return &slices_[size_t(line / kSide * k_)]; }
   Narrow format;
   std::vector<int32_t> tops,
-      specials;  // of a line: the largest exponent; 1 if there is an infinity, 2 a NaN
+      specials,  // of a line: the largest exponent; 1 if there is an infinity, 2 a NaN
+      scales;    // exponent of the line's scale; the largest exponent has it too
 
  private:
   int lines_ = 0, k_ = 0;

@@ -24,11 +24,16 @@ constexpr int kDropped = 45, kFarthest = 18;
 constexpr int kLowest = -31, kNone = -64;
 static_assert(kLowest < -kFarthest && 2 * kLowest > kNone);
 constexpr int32_t kMostProducts = INT32_MAX - (1 << 26);
+constexpr int kMostBitsOf32 = 23;  // of fraction, at which 32 products less than 4 fit 32 bits with sign
+// No float is as large as 2^kMostUnit times the least accumulator that counts beside it: greater units make
+// the same infinity, or zero.
+constexpr int kMostUnit = 200;
 constexpr int32_t kInfinity = 1, kNaN = 2;  // what a line has among its factors
 
 // kLanes of everything (an extension of GCC and Clang): compilers find the loops over columns too entangled
 // to do this by themselves. A comparison gives -1 or 0 in each lane, `x ? y : z` chooses.
 using Ints [[gnu::vector_size(4 * kLanes)]] = int32_t;
+using Unsigneds [[gnu::vector_size(4 * kLanes)]] = uint32_t;
 using Floats [[gnu::vector_size(4 * kLanes)]] = float;
 using Bytes [[gnu::vector_size(Factors::kSide)]] = int8_t;
 
@@ -76,7 +81,7 @@ void decode_lines(Factors& factors) {
   const Ints fractions = all((1 << f.mantissa_bits) - 1), fields = all((1 << f.exponent_bits) - 1);
   const int sign_bit = f.mantissa_bits + f.exponent_bits, bias = (1 << (f.exponent_bits - 1)) - 1;
   const Ints infinity = (fields << f.mantissa_bits) | (f.finite_only ? fractions : all(0));
-  const int32_t at_infinity = f.finite_only ? kNaN : kInfinity;  // e4m3 has its NaN there
+  const int32_t at_infinity = f.no_specials ? 0 : f.finite_only ? kNaN : kInfinity;  // e4m3 has its NaN there
   for (int line = 0; line < factors.lines(); line += kLanes) {
     const int l = line % Factors::kSide;
     Factors::Slice* slices = factors.slices(line);
@@ -104,7 +109,10 @@ void decode_lines(Factors& factors) {
   }
 }
 
-// Sums of up to eight rows of A with up to 32 columns of B, in passes over all of them.
+// Sums of up to eight rows of A with up to 32 columns of B, in passes over all of them. kWide: 32 products of
+// which 25 fraction bits are kept, tcgen05's 8-bit and narrower kinds. Their sum may have 32 bits beside the
+// sign, so both halves of k are summed apart.
+template <bool kWide>
 class Tile {
  public:
   static constexpr int kRows = 8, kColumns = Factors::kSide;
@@ -177,22 +185,26 @@ class Tile {
   }
 
   // A product is exact in a float, and the conversion cuts it. Sums fit 32 bits: a product is less than 4 *
-  // 2^25, and there are no more than 16 where 25 fraction bits are kept.
+  // 2^25, and no more than 16 are added where 25 fraction bits are kept.
   template <int K>
   void products() {
     const Factors::Slice *a = a_.slices(row_), *b = b_.slices(column_);
     const int line = row_ % Factors::kSide;
     for_vectors([&, a, b, line](int r, int c, int at) {
       const Floats scale = load<Floats>(scale_ + at);
-      Ints sum = {};
-      for (int k = 0; k < K; ++k)
+      constexpr int kFirst = kWide ? K / 2 : K;
+      Ints sum = {}, more = {};
+      for (int k = 0; k < kFirst; ++k)
         sum += __builtin_convertvector(a[k].values[line + r] * load<Floats>(b[k].values + c) * scale, Ints);
+      for (int k = kFirst; k < K; ++k)
+        more += __builtin_convertvector(a[k].values[line + r] * load<Floats>(b[k].values + c) * scale, Ints);
       save(products_ + at, sum);
+      if (kWide) save(more_ + at, more);
     });
   }
 
-  // The accumulator is cut as the products were. Their sum fits 32 bits but where the products' is next to
-  // the end. True if some sums must be done one by one.
+  // The accumulator is cut as the products were. Its sum with the products fits 32 bits, those of one half if
+  // kWide, but where the products' is next to the end. True if some sums must be done one by one.
   template <bool kToHalf>
   bool add(float* sums, int pitch) {
     const Ints bits = all(cut_.fraction_bits), kept = all(-(1 << (24 - cut_.kept_bits)));
@@ -202,9 +214,10 @@ class Tile {
       Ints slow = load<Ints>(slow_ + at) | (of_products > kMostProducts) | (of_products < -kMostProducts);
       // What is done one by one, infinities and NaNs too, would not fit: it is zero here.
       const Floats before = std::bit_cast<Floats>(load<Ints>(before_ + at) & ~slow);
-      const Power unit(load<Ints>(largest_ + at) - bits);
+      const Power unit(smaller(load<Ints>(largest_ + at) - bits, all(kMostUnit)));
       const Ints sum = (of_products & ~slow) + __builtin_convertvector(unit.divide(before), Ints);
-      const Floats result = kToHalf ? round_half(sum, unit) : cut_float(sum, unit, kept, slow);
+      const Total total = total_of(sum, kWide ? load<Ints>(more_ + at) & ~slow : Ints{});
+      const Floats result = kToHalf ? round_half(total, unit) : cut_float(total, unit, kept, slow);
       const Ints nan = load<Ints>(nan_ + at);
       slow &= ~nan;
       save(sums + r * pitch + c, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : result);
@@ -216,32 +229,48 @@ class Tile {
     return some != 0;
   }
 
+  struct Total {
+    Ints negative;
+    Ints magnitude;  // kWide: its 32 bits are a number without a sign
+  };
+  static Total total_of(Ints sum, Ints more) {
+    const Ints all_bits = sum + more;
+    const Ints negative = kWide ? ((sum >> 1) + (more >> 1) + (sum & more & 1)) < 0 : sum < 0;
+    return {negative, (all_bits ^ negative) - negative};
+  }
+  static Floats to_floats(Ints magnitude) {
+    if (kWide) return __builtin_convertvector(std::bit_cast<Unsigneds>(magnitude), Floats);
+    return __builtin_convertvector(magnitude, Floats);
+  }
+
   // Toward zero: without the bit below the 24 that a float has, the conversion to the nearest cuts.
   static Floats cut_to_24_bits(Ints magnitude) {
-    return __builtin_convertvector(magnitude & ~(magnitude >> 24), Floats);
+    const Ints top = std::bit_cast<Ints>(std::bit_cast<Unsigneds>(magnitude) >> 24);
+    return to_floats(magnitude & ~top);
   }
 
   // Too large becomes infinity by the scaling. What becomes subnormal is cut once more: one by one.
-  static Floats cut_float(Ints sum, const Power& unit, Ints kept, Ints& slow) {
-    const Ints negative = sum < 0, magnitude = (sum ^ negative) - negative;
-    const Floats cut = std::bit_cast<Floats>(std::bit_cast<Ints>(cut_to_24_bits(magnitude)) & kept);
+  static Floats cut_float(const Total& total, const Power& unit, Ints kept, Ints& slow) {
+    const Floats cut = std::bit_cast<Floats>(std::bit_cast<Ints>(cut_to_24_bits(total.magnitude)) & kept);
     const Floats result = unit.multiply(cut);
-    slow |= (std::bit_cast<Ints>(result) < 0x00800000) & (sum != 0);
-    return with_sign(result, negative);
+    slow |= (std::bit_cast<Ints>(result) < 0x00800000) & (total.magnitude != 0);
+    return with_sign(result, total.negative);
   }
 
   // To the nearest, ties to even: the last of the 24 bits says whether something was cut below them, then
   // adding and taking away a number whose last bit is worth f16's rounds to that bit.
-  static Floats round_half(Ints sum, const Power& unit) {
-    const Ints negative = sum < 0, magnitude = (sum ^ negative) - negative;
-    const Floats cut = cut_to_24_bits(magnitude);
-    const Ints inexact = __builtin_convertvector(cut, Ints) != magnitude;
+  static Floats round_half(const Total& total, const Power& unit) {
+    const Floats cut = cut_to_24_bits(total.magnitude);
+    const Ints top = std::bit_cast<Ints>(std::bit_cast<Unsigneds>(total.magnitude) >> 24);
+    Ints below_24 = top;  // a mask of all bits that a float does not hold
+    for (int shift = 1; shift < 8; shift *= 2) below_24 |= below_24 >> shift;
+    const Ints inexact = (total.magnitude & below_24) != 0;
     const Floats odd = std::bit_cast<Floats>(std::bit_cast<Ints>(cut) | (inexact & 1));
-    const Floats exact = with_sign(unit.multiply(odd), negative);
+    const Floats exact = with_sign(unit.multiply(odd), total.negative);
     const Ints exponent = larger((magnitude_bits(exact) >> 23) - 127, all(kLeastHalfExponent));
     const Floats shifter = 1.5f * power_of_two(exponent - 10 + 23);
     const Floats rounded = (exact + shifter) - shifter;
-    const Floats infinity = with_sign(std::bit_cast<Floats>(all(0x7F800000)), negative);
+    const Floats infinity = with_sign(std::bit_cast<Floats>(all(0x7F800000)), total.negative);
     return magnitude_bits(rounded) > std::bit_cast<int32_t>(kLargestHalf) ? infinity : rounded;
   }
 
@@ -253,7 +282,8 @@ class Tile {
         const int at = r * kColumns + c;
         if (!slow_[at]) continue;
         for (int k = 0; k < b_.k(); ++k) b[k] = term_of(b_.format, b_.code(column_ + c, k));
-        sums[r * pitch + c] = fused_sum(a, b, a_.k(), before_[at], cut_);
+        sums[r * pitch + c] = fused_sum(a, b, a_.k(), before_[at], cut_,
+                                        a_.scales[size_t(row_ + r)] + b_.scales[size_t(column_ + c)]);
       }
     }
   }
@@ -263,16 +293,18 @@ class Tile {
   int row_ = 0, column_ = 0, rows_ = 0, columns_ = 0;
   // Of each sum:
   static constexpr int kSums = kRows * kColumns;
-  alignas(64) int32_t below_[kSums], largest_[kSums], nan_[kSums], slow_[kSums], products_[kSums];
+  alignas(64) int32_t below_[kSums], largest_[kSums], nan_[kSums], slow_[kSums], products_[kSums],
+      more_[kWide ? kSums : kLanes];
   alignas(64) float scale_[kSums], before_[kSums];
 };
 
-template <int K>
+template <int K, bool kWide = false>
 void sums_of(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut) {
-  Tile tile(a, b, cut);
-  for (int row = 0; row < a.lines(); row += Tile::kRows) {
-    for (int column = 0; column < b.lines(); column += Tile::kColumns)
-      tile.sum<K>(row, column, sums + row * pitch + column, pitch);
+  using Tiles = Tile<kWide>;
+  Tiles tile(a, b, cut);
+  for (int row = 0; row < a.lines(); row += Tiles::kRows) {
+    for (int column = 0; column < b.lines(); column += Tiles::kColumns)
+      tile.template sum<K>(row, column, sums + row * pitch + column, pitch);
   }
 }
 
@@ -285,7 +317,8 @@ void all_sums(const Factors& a, const Factors& b, float* sums, int pitch, const 
     case 16:
       return sums_of<16>(a, b, sums, pitch, cut);
     case 32:
-      return sums_of<32>(a, b, sums, pitch, cut);
+      return cut.fraction_bits > kMostBitsOf32 ? sums_of<32, true>(a, b, sums, pitch, cut)
+                                               : sums_of<32>(a, b, sums, pitch, cut);
     default:
       throw std::invalid_argument("no instruction sums this many products");
   }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+//
+// Many sums of packed fp4 at once, the code behind block_scaled.h. The files that include fused_sums.h
+// include this one behind it, for the same reason.
+
+#include "common/emu/isa/block_scaled.h"
+
+namespace gg::emu {
+namespace {
+
+// Halves of vectors, and their numbers of 64 bits.
+constexpr int kHalf = kLanes / 2;
+using HalfFloats [[gnu::vector_size(4 * kHalf)]] = float;
+using Doubles [[gnu::vector_size(8 * kHalf)]] = double;
+using Longs [[gnu::vector_size(8 * kHalf)]] = int64_t;
+using Shorts [[gnu::vector_size(4 * kLanes)]] = int16_t;  // 2 * kLanes lines
+using HalfShorts [[gnu::vector_size(2 * kLanes)]] = int16_t;
+
+// A term has 8 fraction bits: two of a product, three of each scale. Here they stand before the point.
+constexpr int kTermBits = 8;
+constexpr int kMostShift = kPackedFractionBits - kTermBits;
+constexpr int kLeastShift = -30;  // below that all of a term is cut away: it is less than 2^20
+
+// Sums of one row of A with kLanes columns of B, from the group sums.
+struct PackedRow {
+  const PackedFactors &a, &b;
+  int row = 0;
+
+  // What is not finite, or is subnormal, is done one by one.
+  Ints sum(int column, const Ints (&groups)[kPackedGroups], float* sums) const {
+    const Ints before = load<Ints>(sums), magnitude = before & 0x7FFFFFFF, field = magnitude >> 23;
+    Ints largest = magnitude > 0 ? larger(field - 127, all(-126)) : all(kPackedZeroExponent);
+    Ints exponents[kPackedGroups];
+    for (int g = 0; g < kPackedGroups; ++g) {
+      const size_t of_a = size_t(g * a.pitch() + row), of_b = size_t(g * b.pitch() + column);
+      const Ints counts = (load<Ints>(&b.nonzero[of_b]) & a.nonzero[of_a]) != 0;
+      exponents[g] = load<Ints>(&b.exponents[of_b]) + a.exponents[of_a];
+      largest = larger(largest, counts ? exponents[g] : all(kPackedZeroExponent));
+    }
+    Doubles low = {}, high = {};
+    add_groups(column, groups, exponents, largest, low, high);
+    const Ints finite = magnitude < 0x7F800000;
+    const Power unit(largest - kPackedFractionBits);
+    const Floats accumulator = unit.divide(std::bit_cast<Floats>(before & finite));
+    // Numbers of 2^23 and more are whole.
+    const Floats whole = __builtin_convertvector(__builtin_convertvector(accumulator, Ints), Floats);
+    add(magnitude_bits(accumulator) < 0x4B000000 ? whole : accumulator, low, high);
+    const Floats cut = cut_to_float(low, high), result = unit.multiply(cut);
+    const Ints nan = load<Ints>(&b.nans[size_t(column)]) | a.nans[size_t(row)];
+    save(sums, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : result);
+    const Ints subnormal = (magnitude_bits(result) < 0x00800000) & (magnitude_bits(cut) != 0);
+    return (subnormal | ~finite) & ~nan;
+  }
+
+ private:
+  void add_groups(int column, const Ints (&groups)[kPackedGroups], const Ints (&exponents)[kPackedGroups],
+                  Ints largest, Doubles& low, Doubles& high) const {
+    Ints shifts[kPackedGroups], least = {};
+    for (int g = 0; g < kPackedGroups; ++g) {
+      shifts[g] = exponents[g] - largest + kMostShift;
+      least = smaller(least, shifts[g]);
+    }
+    int32_t some = 0;
+    for (int i = 0; i < kLanes; ++i) some |= least[i];
+    for (int g = 0; g < kPackedGroups; ++g) {
+      const size_t of_a = size_t(g * a.pitch() + row), of_b = size_t(g * b.pitch() + column);
+      const Floats scales = load<Floats>(&b.significands[of_b]) * a.significands[of_a];
+      // A group without products may have any exponent: it is zero all the same.
+      const Ints shift = smaller(larger(shifts[g], all(kLeastShift)), all(kMostShift));
+      Floats term = __builtin_convertvector(groups[g], Floats) * scales * power_of_two(shift);
+      if (some) {  // terms below the point: those are less than 2^20
+        const Floats whole = __builtin_convertvector(__builtin_convertvector(term, Ints), Floats);
+        term = shift < 0 ? whole : term;
+      }
+      add(term, low, high);
+    }
+  }
+
+  // Sums of whole numbers less than 2^50: a double holds them.
+  static void add(const Floats& x, Doubles& low, Doubles& high) {
+    HalfFloats halves[2];
+    std::memcpy(&halves, &x, sizeof halves);
+    low += __builtin_convertvector(halves[0], Doubles);
+    high += __builtin_convertvector(halves[1], Doubles);
+  }
+  static HalfFloats cut_half(const Doubles& x) {  // 24 of 53 bits
+    const Doubles cut = std::bit_cast<Doubles>(std::bit_cast<Longs>(x) & ~((int64_t(1) << 29) - 1));
+    return __builtin_convertvector(cut, HalfFloats);
+  }
+  static Floats cut_to_float(const Doubles& low, const Doubles& high) {
+    const HalfFloats halves[2] = {cut_half(low), cut_half(high)};
+    return load<Floats>(&halves);
+  }
+};
+
+void one_by_one(const PackedFactors& a, const PackedFactors& b, int row, int column, float before,
+                float& sum) {
+  Term terms[2][kPackedK], scales[2][kPackedGroups];
+  static const Narrow e2m1 = narrow("e2m1");
+  for (int side = 0; side < 2; ++side) {
+    const PackedFactors& of = side ? b : a;
+    const int line = side ? column : row;
+    for (int k = 0; k < kPackedK; ++k)
+      terms[side][k] = term_of(e2m1, uint32_t(of.codes(line)[k / 2] >> k % 2 * 4) & 15);
+    for (int g = 0; g < kPackedGroups; ++g) scales[side][g] = scale_of(of.ue4m3, of.scale(line, g));
+  }
+  sum = block_scaled_sum(terms[0], terms[1], scales[0], scales[1], before);
+}
+
+// Group sums of `kRows` rows with 2 * kLanes columns: whole numbers, four times the sums.
+template <int kRows>
+void group_sums(const PackedFactors& a, const PackedFactors& b, int row, int column,
+                int16_t (&groups)[kRows][kPackedGroups][2 * kLanes]) {
+  for (int g = 0; g < kPackedGroups; ++g) {
+    Shorts sums[kRows] = {};
+    for (int k = g * kPackedGroup; k < (g + 1) * kPackedGroup; ++k) {
+      const Shorts factors = load<Shorts>(&b.values[size_t(k * b.pitch() + column)]);
+      for (int r = 0; r < kRows; ++r) sums[r] += factors * a.values[size_t(k * a.pitch() + row + r)];
+    }
+    for (int r = 0; r < kRows; ++r) save(groups[r][g], sums[r]);
+  }
+}
+
+void all_packed_sums(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch) {
+  constexpr int kRows = 4, kColumns = 2 * kLanes;
+  static_assert(PackedFactors::kSide % kColumns == 0 && PackedFactors::kSide % kRows == 0);
+  alignas(64) int16_t groups[kRows][kPackedGroups][kColumns];
+  for (int row = 0; row < a.lines(); row += kRows) {
+    for (int first = 0; first < b.lines(); first += kColumns) {
+      group_sums<kRows>(a, b, row, first, groups);
+      for (int r = 0; r < std::min(kRows, a.lines() - row); ++r) {
+        for (int c = 0; c < kColumns; c += kLanes) {
+          const int column = first + c;
+          float* to = sums + (row + r) * pitch + column;
+          Ints each[kPackedGroups];
+          for (int g = 0; g < kPackedGroups; ++g)
+            each[g] = __builtin_convertvector(load<HalfShorts>(groups[r][g] + c), Ints);
+          float before[kLanes];
+          std::memcpy(before, to, sizeof before);
+          const Ints slow = PackedRow{a, b, row + r}.sum(column, each, to);
+          for (int i = 0; i < std::min(kLanes, b.lines() - column); ++i) {
+            if (slow[i]) one_by_one(a, b, row + r, column + i, before[i], to[i]);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gg::emu
