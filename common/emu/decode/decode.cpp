@@ -23,10 +23,10 @@ constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 const std::unordered_map<std::string, std::vector<Decode>>& forms() {
   static const auto& table = *[] {
     auto* all = new std::unordered_map<std::string, std::vector<Decode>>;
-    for (const auto& family :
-         {integer_forms(), floating_forms(), half_forms(), convert_forms(), control_forms(), barrier_forms(),
-          memory_forms(), atomic_forms(), warp_forms(), mma_forms(), cp_async_forms(), mbarrier_forms(),
-          bulk_forms(), wgmma_forms(), tcgen05_forms(), fence_forms(), warpgroup_forms()}) {
+    for (const auto& family : {integer_forms(), floating_forms(), half_forms(), convert_forms(),
+                               control_forms(), barrier_forms(), memory_forms(), atomic_forms(), warp_forms(),
+                               mma_forms(), cp_async_forms(), mbarrier_forms(), bulk_forms(), wgmma_forms(),
+                               tcgen05_forms(), tcgen05_mma_forms(), fence_forms(), warpgroup_forms()}) {
       for (const Form& form : family) (*all)[form.opcode].push_back(form.decode);
     }
     return all;

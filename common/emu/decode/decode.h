@@ -128,8 +128,9 @@ std::vector<Form> cp_async_forms();  // cp_async.cpp: cp.async and its groups
 std::vector<Form> mbarrier_forms();  // mbarrier.cpp: mbarrier, cp.async.mbarrier.arrive, st.async, red.async
 std::vector<Form> bulk_forms();   // bulk.cpp: cp.async.bulk, tensor forms too, tensormap, prefetch.tensormap
 std::vector<Form> wgmma_forms();  // wgmma.cpp
-std::vector<Form> tcgen05_forms();    // tcgen05.cpp: tcgen05, all but mma
-std::vector<Form> fence_forms();      // fence.cpp: membar, fence, nanosleep, createpolicy and the like
-std::vector<Form> warpgroup_forms();  // warpgroup.cpp: setmaxnreg, griddepcontrol
+std::vector<Form> tcgen05_forms();      // tcgen05.cpp: tcgen05, all but mma
+std::vector<Form> tcgen05_mma_forms();  // tcgen05_mma.cpp
+std::vector<Form> fence_forms();        // fence.cpp: membar, fence, nanosleep, createpolicy and the like
+std::vector<Form> warpgroup_forms();    // warpgroup.cpp: setmaxnreg, griddepcontrol
 
 }  // namespace gg::emu

@@ -80,8 +80,10 @@ void decode_lines(Factors& factors) {
   const Narrow& f = factors.format;
   const Ints fractions = all((1 << f.mantissa_bits) - 1), fields = all((1 << f.exponent_bits) - 1);
   const int sign_bit = f.mantissa_bits + f.exponent_bits, bias = (1 << (f.exponent_bits - 1)) - 1;
-  const Ints infinity = (fields << f.mantissa_bits) | (f.finite_only ? fractions : all(0));
-  const int32_t at_infinity = f.no_specials ? 0 : f.finite_only ? kNaN : kInfinity;  // e4m3 has its NaN there
+  // Of formats without specials, more than any magnitude.
+  const Ints infinity =
+      f.no_specials ? all(INT32_MAX) : (fields << f.mantissa_bits) | (f.finite_only ? fractions : all(0));
+  const int32_t at_infinity = f.finite_only ? kNaN : kInfinity;  // e4m3 has its NaN there
   for (int line = 0; line < factors.lines(); line += kLanes) {
     const int l = line % Factors::kSide;
     Factors::Slice* slices = factors.slices(line);
