@@ -67,22 +67,23 @@ inline double value_of(const std::string& name, uint32_t code) {
   const double magnitude = field ? std::ldexp(1 + fraction, field - bias) : std::ldexp(fraction, 1 - bias);
   return code >> (t.exponent + t.mantissa) & 1 ? -magnitude : magnitude;
 }
-// A code whose value is a multiple of 1/8, at most 7.5 in magnitude: sums stay exact.
-inline uint32_t random_code(const std::string& name, bool whole, std::mt19937& engine) {
-  const Type t = type_of(name);
-  if (t.bits == 32) return std::bit_cast<uint32_t>(float(int(engine() % 15) - 7));
-  for (;;) {
-    const uint32_t code = engine() & ((1u << t.bits) - 1);
-    const double value = value_of(name, code);
-    if (std::abs(value) <= 7.5 && value * 8 == std::floor(value * 8) &&
-        (!whole || value == std::floor(value)))
-      return code;
+// The codes whose values are multiples of 1/8, at most 7.5 in magnitude: sums stay exact.
+inline std::vector<uint32_t> exact_codes(const std::string& name, bool whole) {
+  std::vector<uint32_t> codes;
+  if (name == "tf32") {
+    for (int i = -7; i <= 7; ++i) codes.push_back(std::bit_cast<uint32_t>(float(i)));
+    return codes;
   }
+  for (uint32_t code = 0; code < 1u << type_of(name).bits; ++code) {
+    const double value = value_of(name, code), least = whole ? 1 : 0.125;
+    if (std::abs(value) <= 7.5 && value / least == std::floor(value / least)) codes.push_back(code);
+  }
+  return codes;
 }
 
 // ---- matrices ----
 
-// Codes of A (m x k) and B (n x k), scales by row and block of k, D before.
+// Codes of A (m x k) and B (n x k), scales by row and block of k, D before the instruction.
 struct Data {
   std::vector<uint32_t> a, b;
   std::vector<uint8_t> sfa, sfb;
@@ -96,8 +97,9 @@ inline double scale_value(const Case& c, uint8_t code) {
 inline Data data_of(const Case& c, std::mt19937& engine) {
   Data d;
   const int k = k_of(c);
-  for (int i = 0; i < c.m * k; ++i) d.a.push_back(random_code(c.a, c.whole, engine));
-  for (int i = 0; i < c.n * k; ++i) d.b.push_back(random_code(c.b, c.whole, engine));
+  const auto a = exact_codes(c.a, c.whole), b = exact_codes(c.b, c.whole);
+  for (int i = 0; i < c.m * k; ++i) d.a.push_back(a[engine() % a.size()]);
+  for (int i = 0; i < c.n * k; ++i) d.b.push_back(b[engine() % b.size()]);
   const auto scale = [&] { return uint8_t(c.ue4m3 ? 0x34 + engine() % 8 : 125 + engine() % 5); };
   for (int i = 0; i < c.m * c.scales; ++i) d.sfa.push_back(scale());
   for (int i = 0; i < c.n * c.scales; ++i) d.sfb.push_back(scale());
@@ -105,21 +107,32 @@ inline Data data_of(const Case& c, std::mt19937& engine) {
   return d;
 }
 
-// What D must be: exact, so that no order of summation matters.
-inline double expected(const Case& c, const Data& d, int row, int column) {
-  const int k = k_of(c);
-  double sum = c.p ? double(d.c[size_t(row * c.n + column)]) * std::ldexp(1.0, -std::max(c.scale_d, 0)) : 0;
-  for (int i = 0; i < k; ++i) {
-    double product = value_of(c.a, d.a[size_t(row * k + i)]) * value_of(c.b, d.b[size_t(column * k + i)]);
-    if (c.negate_a != c.negate_b) product = -product;
-    if (scaled(c)) {
-      const int block = i / (k / c.scales);
-      product *= scale_value(c, d.sfa[size_t(row * c.scales + block)]) *
-                 scale_value(c, d.sfb[size_t(column * c.scales + block)]);
-    }
-    sum += product;
+// Elements times their scales, with the sign that the descriptor gives them.
+inline std::vector<double> factors(const Case& c, const std::string& type, const std::vector<uint32_t>& codes,
+                                   const std::vector<uint8_t>& scales, bool negate) {
+  const size_t k = size_t(k_of(c));
+  std::vector<double> values;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    double value = negate ? -value_of(type, codes[i]) : value_of(type, codes[i]);
+    if (scaled(c)) value *= scale_value(c, scales[i * size_t(c.scales) / k]);
+    values.push_back(value);
   }
-  return sum;
+  return values;
+}
+
+// D as it must be, row by row: exact, so that no order of summation matters.
+inline std::vector<double> product(const Case& c, const Data& d) {
+  const size_t k = size_t(k_of(c)), n = size_t(c.n);
+  const auto a = factors(c, c.a, d.a, d.sfa, c.negate_a), b = factors(c, c.b, d.b, d.sfb, c.negate_b);
+  std::vector<double> sums;
+  for (size_t row = 0; row < size_t(c.m); ++row) {
+    for (size_t column = 0; column < n; ++column) {
+      double sum = c.p ? double(d.c[row * n + column]) * std::ldexp(1.0, -std::max(c.scale_d, 0)) : 0;
+      for (size_t i = 0; i < k; ++i) sum += a[row * k + i] * b[column * k + i];
+      sums.push_back(sum);
+    }
+  }
+  return sums;
 }
 
 // ---- places ----
