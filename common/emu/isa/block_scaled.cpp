@@ -5,6 +5,7 @@
 #include "common/emu/isa/block_scaled.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -84,49 +85,93 @@ float block_scaled_sum(const Term* a, const Term* b, const Term* a_scales, const
 
 void PackedFactors::resize(int lines) {
   lines_ = lines;
-  pitch_ = (lines + kSide - 1) / kSide * kSide;
-  const size_t pitch = size_t(pitch_);
-  codes_.resize(pitch * kPackedBytes);
-  scales_.resize(pitch * kPackedGroups);
-  values.resize(pitch * kPackedK);
-  nonzero.resize(pitch * kPackedGroups);
-  exponents.resize(pitch * kPackedGroups);
-  significands.resize(pitch * kPackedGroups);
-  nans.resize(pitch);
+  const size_t sides = size_t(lines + kSide - 1) / kSide, all = sides * kSide;
+  codes_.resize(all * kPackedBytes);
+  scales_.resize(all * kPackedGroups);
+  decoded_.resize(all);
+  sides_.resize(sides);
 }
+
+namespace {
+
+constexpr int8_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// What the two elements of a byte of codes are.
+struct Pair {
+  uint16_t doubled, positive;  // a byte each, the even k lowest
+  int32_t sum;
+};
+const std::array<Pair, 256>& pairs() {
+  static const std::array<Pair, 256> table = [] {
+    std::array<Pair, 256> all;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const int even = kDoubled[byte & 15], odd = kDoubled[byte >> 4];
+      const auto join = [](int low, int high) { return uint16_t((low & 0xFF) | (high & 0xFF) << 8); };
+      all[byte] = {join(even, odd), join(even + PackedFactors::kOffset, odd + PackedFactors::kOffset),
+                   even + odd};
+    }
+    return all;
+  }();
+  return table;
+}
+
+const std::array<Term, 256>& scale_terms(bool ue4m3) {
+  static const auto table = [](bool kind) {
+    std::array<Term, 256> all;
+    for (unsigned code = 0; code < 256; ++code) all[code] = scale_of(kind, uint8_t(code));
+    return all;
+  };
+  static const std::array<Term, 256> ue8m0 = table(false), with_mantissa = table(true);
+  return ue4m3 ? with_mantissa : ue8m0;
+}
+
+}  // namespace
 
 void PackedFactors::decode(bool ue4m3_scales) {
   ue4m3 = ue4m3_scales;
-  Term scales[256];
-  for (int code = 0; code < 256; ++code) scales[code] = scale_of(ue4m3, uint8_t(code));
-  std::fill(nans.begin(), nans.end(), 0);
   for (int line = 0; line < lines_; ++line) {
-    for (int g = 0; g < kPackedGroups; ++g) {
-      const size_t at = size_t(g * pitch_ + line);
-      const Term& s = scales[scale(line, g)];
-      uint64_t nibbles;
-      std::memcpy(&nibbles, codes(line) + g * 8, 8);
-      const uint64_t ones = (nibbles | nibbles >> 1 | nibbles >> 2) & 0x1111'1111'1111'1111ull;
-      nonzero[at] = s.significand ? int32_t(uint32_t(ones) | uint32_t(ones >> 32) << 1) : 0;
-      exponents[at] = s.exponent;
-      significands[at] = float(s.significand);
-      if (s.special) nans[size_t(line)] = -1;
-    }
+    decode_scales(line);
+    decode_elements(line);
   }
-  decode_values();
 }
 
-void PackedFactors::decode_values() {
-  constexpr int16_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-  for (int first = 0; first < pitch_; first += kSide) {
-    for (int byte = 0; byte < kPackedBytes; ++byte) {
-      int16_t *even = &values[size_t(2 * byte * pitch_ + first)], *odd = even + pitch_;
-      for (int l = 0; l < kSide; ++l) {
-        const uint8_t both = codes(first + l)[byte];
-        even[l] = kDoubled[both & 15];
-        odd[l] = kDoubled[both >> 4];
-      }
+void PackedFactors::decode_scales(int line) {
+  const std::array<Term, 256>& scales = scale_terms(ue4m3);
+  Line& to = decoded_[size_t(line)];
+  Side& side = sides_[size_t(line / kSide)];
+  const int l = line % kSide;
+  to.nan = 0;
+  for (int g = 0; g < kPackedGroups; ++g) {
+    const Term& s = scales[scale(line, g)];
+    uint64_t nibbles;
+    std::memcpy(&nibbles, codes(line) + g * 8, 8);
+    const uint64_t ones = (nibbles | nibbles >> 1 | nibbles >> 2) & 0x1111'1111'1111'1111ull;
+    to.nonzero[g] = s.significand ? int32_t(uint32_t(ones) | uint32_t(ones >> 32) << 1) : 0;
+    to.exponents[g] = s.exponent;
+    to.significands[g] = float(s.significand);
+    if (s.special) to.nan = -1;
+    side.nonzero[g][l] = to.nonzero[g];
+    side.exponents[g][l] = to.exponents[g];
+    side.significands[g][l] = to.significands[g];
+  }
+  side.nans[l] = to.nan;
+}
+
+void PackedFactors::decode_elements(int line) {
+  constexpr int kQuadsOfGroup = kPackedGroup / 4;
+  const std::array<Pair, 256>& table = pairs();
+  const uint8_t* bytes = codes(line);
+  Line& to = decoded_[size_t(line)];
+  Side& side = sides_[size_t(line / kSide)];
+  for (int g = 0; g < kPackedGroups; ++g) {
+    int32_t sum = 0;
+    for (int q = g * kQuadsOfGroup; q < (g + 1) * kQuadsOfGroup; ++q) {
+      const Pair &low = table[bytes[2 * q]], &high = table[bytes[2 * q + 1]];
+      to.quads[q] = uint32_t(low.doubled) | uint32_t(high.doubled) << 16;
+      side.positives[q][line % kSide] = uint32_t(low.positive) | uint32_t(high.positive) << 16;
+      sum += low.sum + high.sum;
     }
+    to.offsets[g] = kOffset * sum;
   }
 }
 

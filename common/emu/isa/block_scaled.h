@@ -32,7 +32,6 @@ class PackedFactors {
 
   void resize(int lines);
   int lines() const { return lines_; }
-  int pitch() const { return pitch_; }
   uint8_t* codes(int line) { return &codes_[size_t(line * kPackedBytes)]; }
   const uint8_t* codes(int line) const { return &codes_[size_t(line * kPackedBytes)]; }
   // The scale of a group of 16.
@@ -40,19 +39,36 @@ class PackedFactors {
   uint8_t scale(int line, int group) const { return scales_[size_t(line * kPackedGroups + group)]; }
   void decode(bool ue4m3_scales);
 
-  // What decoding gives; a row of these arrays is pitch() lines.
+  // What decoding gives, in two forms: line by line for the factor that is the same for a vector of sums, and
+  // 32 lines side by side for the other factor.
+  static constexpr int kQuads = kPackedK / 4;
+  static constexpr int kOffset = 12;  // the largest doubled element
+  struct Line {
+    uint32_t quads[kQuads];             // four doubled elements, a byte each, the first one lowest
+    int32_t offsets[kPackedGroups];     // kOffset * the sum of the doubled elements of a group
+    int32_t nonzero[kPackedGroups];     // a bit for each element that is not zero; 0 if the scale is
+    int32_t exponents[kPackedGroups];   // of the scale
+    float significands[kPackedGroups];  // of the scale, 8 to 15
+    int32_t nan;                        // -1 if a scale is NaN
+  };
+  struct alignas(64) Side {
+    uint32_t positives[kQuads][kSide];  // doubled elements plus kOffset, so that none is negative
+    int32_t nonzero[kPackedGroups][kSide], exponents[kPackedGroups][kSide];
+    float significands[kPackedGroups][kSide];
+    int32_t nans[kSide];
+  };
+  const Line& decoded(int line) const { return decoded_[size_t(line)]; }
+  const Side& side(int line) const { return sides_[size_t(line / kSide)]; }
   bool ue4m3 = false;
-  std::vector<int16_t> values;   // [k][line]: twice the element
-  std::vector<int32_t> nonzero;  // [group][line]: a bit for every element that is not zero; 0 if the scale is
-  std::vector<int32_t> exponents;   // [group][line]: of the scale
-  std::vector<float> significands;  // [group][line]: of the scale, 8 to 15
-  std::vector<int32_t> nans;        // [line]: -1 if a scale is NaN
 
  private:
-  void decode_values();
+  void decode_scales(int line);
+  void decode_elements(int line);
 
-  int lines_ = 0, pitch_ = 0;
+  int lines_ = 0;
   std::vector<uint8_t> codes_, scales_;
+  std::vector<Line> decoded_;
+  std::vector<Side> sides_;
 };
 
 // sums[row][column] = block_scaled_sum of row `row` of A, column `column` of B and sums[row][column]. Layout

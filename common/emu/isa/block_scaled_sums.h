@@ -13,32 +13,29 @@ constexpr int kHalf = kLanes / 2;
 using HalfFloats [[gnu::vector_size(4 * kHalf)]] = float;
 using Doubles [[gnu::vector_size(8 * kHalf)]] = double;
 using Longs [[gnu::vector_size(8 * kHalf)]] = int64_t;
-using Shorts [[gnu::vector_size(4 * kLanes)]] = int16_t;  // 2 * kLanes lines
-using HalfShorts [[gnu::vector_size(2 * kLanes)]] = int16_t;
-
 // A term has 8 fraction bits: two of a product, three of each scale. Here they stand before the point.
 constexpr int kTermBits = 8;
 constexpr int kMostShift = kPackedFractionBits - kTermBits;
 constexpr int kLeastShift = -30;  // below that all of a term is cut away: it is less than 2^20
 
-// Sums of one row of A with kLanes columns of B, from the group sums.
+// Sums of one row of A with kLanes columns of B, from column `column` of 32 on, from the group sums.
 struct PackedRow {
-  const PackedFactors &a, &b;
-  int row = 0;
+  const PackedFactors::Line& a;
+  const PackedFactors::Side& b;
+  const int column;
 
   // What is not finite, or is subnormal, is done one by one.
-  Ints sum(int column, const Ints (&groups)[kPackedGroups], float* sums) const {
+  Ints sum(const Ints (&groups)[kPackedGroups], float* sums) const {
     const Ints before = load<Ints>(sums), magnitude = before & 0x7FFFFFFF, field = magnitude >> 23;
     Ints largest = magnitude > 0 ? larger(field - 127, all(-126)) : all(kPackedZeroExponent);
     Ints exponents[kPackedGroups];
     for (int g = 0; g < kPackedGroups; ++g) {
-      const size_t of_a = size_t(g * a.pitch() + row), of_b = size_t(g * b.pitch() + column);
-      const Ints counts = (load<Ints>(&b.nonzero[of_b]) & a.nonzero[of_a]) != 0;
-      exponents[g] = load<Ints>(&b.exponents[of_b]) + a.exponents[of_a];
+      const Ints counts = (load<Ints>(b.nonzero[g] + column) & a.nonzero[g]) != 0;
+      exponents[g] = load<Ints>(b.exponents[g] + column) + a.exponents[g];
       largest = larger(largest, counts ? exponents[g] : all(kPackedZeroExponent));
     }
     Doubles low = {}, high = {};
-    add_groups(column, groups, exponents, largest, low, high);
+    add_groups(groups, exponents, largest, low, high);
     const Ints finite = magnitude < 0x7F800000;
     const Power unit(largest - kPackedFractionBits);
     const Floats accumulator = unit.divide(std::bit_cast<Floats>(before & finite));
@@ -46,25 +43,23 @@ struct PackedRow {
     const Floats whole = __builtin_convertvector(__builtin_convertvector(accumulator, Ints), Floats);
     add(magnitude_bits(accumulator) < 0x4B000000 ? whole : accumulator, low, high);
     const Floats cut = cut_to_float(low, high), result = unit.multiply(cut);
-    const Ints nan = load<Ints>(&b.nans[size_t(column)]) | a.nans[size_t(row)];
+    const Ints nan = load<Ints>(b.nans + column) | a.nan;
     save(sums, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : result);
     const Ints subnormal = (magnitude_bits(result) < 0x00800000) & (magnitude_bits(cut) != 0);
     return (subnormal | ~finite) & ~nan;
   }
 
  private:
-  void add_groups(int column, const Ints (&groups)[kPackedGroups], const Ints (&exponents)[kPackedGroups],
-                  Ints largest, Doubles& low, Doubles& high) const {
+  void add_groups(const Ints (&groups)[kPackedGroups], const Ints (&exponents)[kPackedGroups], Ints largest,
+                  Doubles& low, Doubles& high) const {
     Ints shifts[kPackedGroups], least = {};
     for (int g = 0; g < kPackedGroups; ++g) {
       shifts[g] = exponents[g] - largest + kMostShift;
       least = smaller(least, shifts[g]);
     }
-    int32_t some = 0;
-    for (int i = 0; i < kLanes; ++i) some |= least[i];
+    const bool some = any(least);
     for (int g = 0; g < kPackedGroups; ++g) {
-      const size_t of_a = size_t(g * a.pitch() + row), of_b = size_t(g * b.pitch() + column);
-      const Floats scales = load<Floats>(&b.significands[of_b]) * a.significands[of_a];
+      const Floats scales = load<Floats>(b.significands[g] + column) * a.significands[g];
       // A group without products may have any exponent: it is zero all the same.
       const Ints shift = smaller(larger(shifts[g], all(kLeastShift)), all(kMostShift));
       Floats term = __builtin_convertvector(groups[g], Floats) * scales * power_of_two(shift);
@@ -80,8 +75,8 @@ struct PackedRow {
   static void add(const Floats& x, Doubles& low, Doubles& high) {
     HalfFloats halves[2];
     std::memcpy(&halves, &x, sizeof halves);
-    low += __builtin_convertvector(halves[0], Doubles);
-    high += __builtin_convertvector(halves[1], Doubles);
+    low += std::bit_cast<Doubles>(to_doubles(halves[0]));
+    high += std::bit_cast<Doubles>(to_doubles(halves[1]));
   }
   static HalfFloats cut_half(const Doubles& x) {  // 24 of 53 bits
     const Doubles cut = std::bit_cast<Doubles>(std::bit_cast<Longs>(x) & ~((int64_t(1) << 29) - 1));
@@ -93,8 +88,8 @@ struct PackedRow {
   }
 };
 
-void one_by_one(const PackedFactors& a, const PackedFactors& b, int row, int column, float before,
-                float& sum) {
+[[gnu::noinline]] void one_by_one(const PackedFactors& a, const PackedFactors& b, int row, int column,
+                                  float before, float& sum) {
   Term terms[2][kPackedK], scales[2][kPackedGroups];
   static const Narrow e2m1 = narrow("e2m1");
   for (int side = 0; side < 2; ++side) {
@@ -107,41 +102,34 @@ void one_by_one(const PackedFactors& a, const PackedFactors& b, int row, int col
   sum = block_scaled_sum(terms[0], terms[1], scales[0], scales[1], before);
 }
 
-// Group sums of `kRows` rows with 2 * kLanes columns: whole numbers, four times the sums.
-template <int kRows>
-void group_sums(const PackedFactors& a, const PackedFactors& b, int row, int column,
-                int16_t (&groups)[kRows][kPackedGroups][2 * kLanes]) {
+// Group sums of a row with kLanes columns: whole numbers, four times the sums. Products of bytes want one
+// factor without a sign: the columns have kOffset added, and what that adds is taken away again.
+inline void group_sums(const PackedFactors::Line& a, const PackedFactors::Side& b, int column,
+                       Ints (&groups)[kPackedGroups]) {
   for (int g = 0; g < kPackedGroups; ++g) {
-    Shorts sums[kRows] = {};
-    for (int k = g * kPackedGroup; k < (g + 1) * kPackedGroup; ++k) {
-      const Shorts factors = load<Shorts>(&b.values[size_t(k * b.pitch() + column)]);
-      for (int r = 0; r < kRows; ++r) sums[r] += factors * a.values[size_t(k * a.pitch() + row + r)];
-    }
-    for (int r = 0; r < kRows; ++r) save(groups[r][g], sums[r]);
+    const auto products = [&, g](int q) {
+      const int at = g * (kPackedGroup / 4) + q;
+      return byte_products(load<Register>(b.positives[at] + column), in_all(int(a.quads[at])));
+    };
+    const Register sums =
+        add_16_bits(add_16_bits(products(0), products(1)), add_16_bits(products(2), products(3)));
+    groups[g] = std::bit_cast<Ints>(neighbour_sums(sums)) - a.offsets[g];
   }
 }
 
 void all_packed_sums(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch) {
-  constexpr int kRows = 4, kColumns = 2 * kLanes;
-  static_assert(PackedFactors::kSide % kColumns == 0 && PackedFactors::kSide % kRows == 0);
-  alignas(64) int16_t groups[kRows][kPackedGroups][kColumns];
-  for (int row = 0; row < a.lines(); row += kRows) {
-    for (int first = 0; first < b.lines(); first += kColumns) {
-      group_sums<kRows>(a, b, row, first, groups);
-      for (int r = 0; r < std::min(kRows, a.lines() - row); ++r) {
-        for (int c = 0; c < kColumns; c += kLanes) {
-          const int column = first + c;
-          float* to = sums + (row + r) * pitch + column;
-          Ints each[kPackedGroups];
-          for (int g = 0; g < kPackedGroups; ++g)
-            each[g] = __builtin_convertvector(load<HalfShorts>(groups[r][g] + c), Ints);
-          float before[kLanes];
-          std::memcpy(before, to, sizeof before);
-          const Ints slow = PackedRow{a, b, row + r}.sum(column, each, to);
-          for (int i = 0; i < std::min(kLanes, b.lines() - column); ++i) {
-            if (slow[i]) one_by_one(a, b, row + r, column + i, before[i], to[i]);
-          }
-        }
+  for (int first = 0; first < b.lines(); first += kLanes) {
+    const PackedFactors::Side& side = b.side(first);
+    const int column = first % PackedFactors::kSide;
+    for (int row = 0; row < a.lines(); ++row) {
+      float* to = sums + row * pitch + first;
+      const PackedFactors::Line& line = a.decoded(row);
+      Ints groups[kPackedGroups];
+      group_sums(line, side, column, groups);
+      const Ints before = load<Ints>(to), slow = PackedRow{line, side, column}.sum(groups, to);
+      if (!any(slow)) continue;
+      for (int i = 0; i < std::min(kLanes, b.lines() - first); ++i) {
+        if (slow[i]) one_by_one(a, b, row, first + i, std::bit_cast<float>(before[i]), to[i]);
       }
     }
   }

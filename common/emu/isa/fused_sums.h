@@ -2,7 +2,8 @@
 //
 // Many fused sums at once, the code behind arithmetic.h's Factors and fused_sums. Two files include it, to be
 // compiled for CPUs with AVX2 and for those with AVX-512 as well: each says kLanes, how many numbers of 32
-// bits a vector has. Everything is in an unnamed namespace, so that neither's code gets into the other.
+// bits a vector has, and a few instructions. Everything is in an unnamed namespace, so that neither's code
+// gets into the other.
 
 #include <algorithm>
 #include <bit>
@@ -47,6 +48,7 @@ template <class Vector, class T>
 inline void save(T* to, const Vector& vector) {
   std::memcpy(to, &vector, sizeof vector);
 }
+inline bool any(Ints x) { return any_bit(std::bit_cast<Register>(x)); }
 inline Ints all(int value) { return Ints{} + value; }
 inline Ints larger(Ints a, Ints b) { return a > b ? a : b; }
 inline Ints smaller(Ints a, Ints b) { return a < b ? a : b; }
@@ -210,7 +212,7 @@ class Tile {
   template <bool kToHalf>
   bool add(float* sums, int pitch) {
     const Ints bits = all(cut_.fraction_bits), kept = all(-(1 << (24 - cut_.kept_bits)));
-    Ints any = {};
+    Ints some = {};
     for_vectors([&](int r, int c, int at) {
       const Ints of_products = load<Ints>(products_ + at);
       Ints slow = load<Ints>(slow_ + at) | (of_products > kMostProducts) | (of_products < -kMostProducts);
@@ -224,11 +226,9 @@ class Tile {
       slow &= ~nan;
       save(sums + r * pitch + c, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : result);
       save(slow_ + at, slow);
-      any |= slow;
+      some |= slow;
     });
-    int32_t some = 0;
-    for (int i = 0; i < kLanes; ++i) some |= any[i];
-    return some != 0;
+    return any(some);
   }
 
   struct Total {
