@@ -144,14 +144,14 @@ std::string registers(const std::string& prefix, int first, int count) {
 }
 
 // A kernel whose loop does `rounds` times `body`. Its shared memory is filled from `in`.
-std::string looped(int rounds, const std::string& setup, const std::string& body) {
-  constexpr int kBytes = 24576;
+std::string looped(int rounds, const std::string& setup, const std::string& body, int tile_bytes = 24576,
+                   const std::string& after = "") {
   return gg::format(R"(.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 in)
 {
-  .shared .align 1024 .b8 tiles[%d];
+  .shared .align 1024 .b8 tiles[%d]; .shared .b64 bar; .shared .b32 slot;
   .reg .pred %%p<8>; .reg .b32 %%r<40>; .reg .f32 %%f<64>; .reg .b64 %%rd<8>;
   ld.param.u64 %%rd0, [in];
   mov.u32 %%r0, %%tid.x;
@@ -170,9 +170,9 @@ fill:
   fence.proxy.async.shared::cta;
   bar.sync 0;
 )",
-                    kBytes, kBytes) +
+                    tile_bytes, tile_bytes) +
          setup + "  mov.u32 %r5, " + std::to_string(rounds) + ";\nloop:\n" + body +
-         "  sub.u32 %r5, %r5, 1;\n  setp.ne.u32 %p1, %r5, 0;\n  @%p1 bra loop;\n  ret;\n}\n";
+         "  sub.u32 %r5, %r5, 1;\n  setp.ne.u32 %p1, %r5, 0;\n  @%p1 bra loop;\n" + after + "  ret;\n}\n";
 }
 
 std::string zeros(int count) {
@@ -219,6 +219,64 @@ void tensor_cores() {
               kSteps * kWgmmaRounds);
 }
 
+// tcgen05.mma: A and B of 128 and `n` rows of 128 bytes with the 128-byte swizzle, four steps along K, then a
+// commit that all wait for. Scales are 1.
+void fifth_generation(const char* name, const std::string& kind, uint32_t shape, int n) {
+  constexpr int kSteps = 4, kRounds = 40, kTileA = 128 * 128;
+  const bool scaled = kind.find("mxf4") == 0;
+  const auto steps = [&] {
+    std::string text;
+    for (int step = 0; step < kSteps; ++step) {
+      text += gg::format("  add.u64 %%rd4, %%rd2, %d;\n  add.u64 %%rd5, %%rd3, %d;\n", 2 * step, 2 * step) +
+              "  @%p3 tcgen05.mma.cta_group::1.kind::" + kind + " [%r7], %rd4, %rd5, %r8, " +
+              (scaled ? "[%r9], [%r9], " : "") + "%p2;\n";
+    }
+    return text + R"(  @%p3 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r14];
+again:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [bar], %r16;
+  @!%p4 bra again;
+  xor.b32 %r16, %r16, 1;
+)";
+  };
+  const std::string setup = gg::format(R"(  shr.u32 %%r6, %%r1, 4;
+  cvt.u64.u32 %%rd2, %%r6;
+  or.b64 %%rd2, %%rd2, 0x4000404000000000;
+  add.u64 %%rd3, %%rd2, %d;
+  mov.b32 %%r8, 0x%x;
+  mov.u32 %%r14, bar;
+  mov.u32 %%r15, slot;
+  mov.u32 %%r16, 0;
+  setp.eq.u32 %%p2, %%r1, %%r1;
+  setp.eq.u32 %%p3, %%r0, 0;
+  setp.lt.u32 %%p5, %%r0, 32;
+  setp.ne.u32 %%p6, %%r1, %%r1;
+  @%%p3 mbarrier.init.shared::cta.b64 [bar], 1;
+  @!%%p5 bra allocated;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%%r15], 512;
+allocated:
+  tcgen05.fence::before_thread_sync;
+  bar.sync 0;
+  tcgen05.fence::after_thread_sync;
+  ld.shared.b32 %%r7, [slot];
+  shl.b32 %%r17, %%r0, 16;
+  and.b32 %%r17, %%r17, 0x600000;
+  add.u32 %%r17, %%r17, 256;
+  mov.b32 %%r9, 256;
+  mov.b32 %%r20, 0x38383838;
+  tcgen05.st.sync.aligned.32x32b.x4.b32 [%%r17], {%%r20, %%r20, %%r20, %%r20};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.fence::before_thread_sync;
+  bar.sync 0;
+  tcgen05.fence::after_thread_sync;
+  @%%p3 tcgen05.mma.cta_group::1.kind::%s [%%r7], %%rd2, %%rd3, %%r8, %s%%p6;
+)",
+                                       kTileA / 16, shape, kind.c_str(), scaled ? "[%r9], [%r9], " : "");
+  const std::string free =
+      "  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n  @!%p5 bra end;\n"
+      "  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 512;\nend:\n";
+  instruction(name, looped(kRounds, setup, steps(), kTileA + n * 128, free), 128, kSteps * kRounds + 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -228,5 +286,7 @@ int main(int argc, char** argv) {
   }
   main_loop(argv[1]);
   tensor_cores();
+  fifth_generation("tcgen05.mma bf16 128 x 256 x 16", "f16", 0x08400490, 256);
+  fifth_generation("tcgen05.mma nvf4 128 x 128 x 64", "mxf4nvf4.block_scale.block16", 0x08200480, 128);
   return 0;
 }

@@ -363,7 +363,7 @@ TEST(Tcgen05MmaFaults, MemoryThatNobodyWrote) {
   Misuse scales(scaled_case("mxf8f6f4", "e4m3", "", 1, 128, 64, 1));
   scales.c.p = false;
   scales.kernel.fill_tmem = false;
-  EXPECT_TRUE(says(scales.fault(FaultKind::uninit_tmem), "columns 292-295 is read"));
+  EXPECT_TRUE(says(scales.fault(FaultKind::uninit_tmem), "columns 292-295) is read"));
 }
 
 TEST(Tcgen05MmaFaults, ColumnsThatAreNotAllocated) {
