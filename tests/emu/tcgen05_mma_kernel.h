@@ -360,6 +360,7 @@ inline std::string all_columns(bool in) {
 struct Kernel {
   int group = 1;
   std::string issue;             // in thread 0 of the first block
+  std::string after;             // in the same thread, behind the commit
   std::string by = "@!%p3 bra";  // who skips it
   bool fill_tmem = true, proxy_fence = true;
   std::string columns = "512";
@@ -428,7 +429,7 @@ tcgen05.fence::before_thread_sync;
 )" + sync +
          R"(tcgen05.fence::after_thread_sync;
 )" + k.by +
-         " ISSUED;\n" + k.issue + "tcgen05.commit" + group + ".mbarrier::arrive::one" + multicast +
+         " ISSUED;\n" + k.issue + "tcgen05.commit" + group + ".mbarrier::arrive::one" + multicast + k.after +
          R"(ISSUED:
 mbarrier.try_wait.parity.shared::cta.b64 %p7, [bar], 0;
 @!%p7 bra ISSUED;

@@ -353,7 +353,16 @@ TEST(Tcgen05MmaFaults, ReplicasThatDiffer) {
 TEST(Tcgen05MmaFaults, IssuedByAWholeWarp) {
   Misuse m;
   m.kernel.by = "@!%p1 bra";
-  EXPECT_TRUE(says(m.fault(FaultKind::tcgen05), "32"));
+  EXPECT_TRUE(says(m.fault(FaultKind::tcgen05), "issued by 32 lanes"));
+}
+
+// Nobody may write an operand before the commit's mbarrier says that it has been read.
+TEST(Tcgen05MmaFaults, OperandsOverwrittenTooEarly) {
+  for (const int at : {mma_test::kAt, mma_test::kBt}) {
+    Misuse m;
+    m.kernel.after = "st.shared.b32 [buffer+" + std::to_string(at + 128) + "], %r0;\n";
+    EXPECT_TRUE(says(m.fault(FaultKind::async_window), "while the tensor core may still read it"));
+  }
 }
 
 TEST(Tcgen05MmaFaults, MemoryThatNobodyWrote) {
