@@ -39,7 +39,7 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
   if (found == expected) return std::nullopt;
   const auto differs = std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin();
   const bool in_first = size_t(differs) < first.d_bytes();
-  const int bytes = format_info(setup.formats.d).bytes;
+  const int bytes = format_info(setup.formats.d).bits / 8;
   const Place place = place_of(
       first.layout(), int64_t(in_first ? size_t(differs) : size_t(differs) - first.d_bytes()) / bytes);
   return Failure{
