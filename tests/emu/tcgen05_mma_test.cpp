@@ -285,6 +285,7 @@ struct Misuse {
   Case c = f16_case(128, 64, 1);
   Kernel kernel;
   std::string operands;  // set after those of the case
+  std::string other;     // in place of the instruction of the case
   std::vector<Image> images;
   Misuse() : Misuse(f16_case(128, 64, 1)) {}
   explicit Misuse(const Case& with) : c(with) {
@@ -295,7 +296,7 @@ struct Misuse {
     kernel.group = c.group;
   }
   std::string fault(FaultKind kind) {
-    kernel.issue = set_operands(c) + operands + instruction(c);
+    kernel.issue = set_operands(c) + operands + (other.empty() ? instruction(c) : other);
     std::vector<Buffer> buffers = buffers_of(images);
     try {
       emu_test::Program(mma_test::kernel(kernel)).run(buffers, config_of(c.group));
@@ -393,6 +394,16 @@ TEST(Tcgen05MmaFaults, WhatIsNotThere) {
   Misuse m;
   m.c.kind = "i8";
   EXPECT_TRUE(says(m.fault(FaultKind::unsupported), "kind::i8"));
+  m.other = "tcgen05.mma.sp.cta_group::1.kind::f16 [%r20], %rd10, %rd11, [%r21], %r22, %p4;\n";
+  EXPECT_TRUE(says(m.fault(FaultKind::unsupported), "tcgen05.mma with .sp"));
+  m.other = "tcgen05.mma.ws.cta_group::1.kind::f16 [%r20], %rd10, %rd11, %r22, %p4;\n";
+  EXPECT_TRUE(says(m.fault(FaultKind::unsupported), "tcgen05.mma with .ws"));
+  m.other = "tcgen05.mma.cta_group::1.kind::f16.ashift [%r20], [%r21], %rd11, %r22, %p4;\n";
+  EXPECT_TRUE(says(m.fault(FaultKind::unsupported), "tcgen05.mma with .ashift"));
+  m.other =
+      "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r20], %rd10, %rd11, %r22, [%r23], [%r24], "
+      "%p4;\n";
+  EXPECT_TRUE(says(m.fault(FaultKind::unsupported), "this scale vector size for this kind"));
   Misuse narrow(case_of("f8f6f4", "e2m3", "e2m3", 128, 64, 1));
   narrow.c.a_in_tmem = true;
   EXPECT_TRUE(says(narrow.fault(FaultKind::unsupported), "6-bit elements of A in tensor memory"));

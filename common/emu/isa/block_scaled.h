@@ -19,8 +19,9 @@ constexpr int kPackedFractionBits = 35;     // MMA-Sim: F of mxf4 and mxf4nvf4
 constexpr int kPackedZeroExponent = -139;   // MMA-Sim: e_zero of mxf4 and mxf4nvf4
 
 // c + the sum over four groups of (scale of a) * (scale of b) * (sum of 16 products). The 16 products are
-// summed exactly. A group's exponent is that of its scales together; a group without a product that counts,
-// and a sum without any term, have kPackedZeroExponent. Every group and c are cut toward zero at
+// summed exactly. A group's exponent is that of its scales together. A group whose products are all zero, or
+// that has a scale of zero, has kPackedZeroExponent instead; versions of the model differ on such groups, and
+// on groups that cancel, and nobody has measured them. Every group and c are cut toward zero at
 // 2^-kPackedFractionBits of the largest exponent, added exactly, and cut toward zero to f32. Any NaN is
 // 0x7FFFFFFF. `a`, `b`: 64 terms of e2m1; scales: one for each group, as scale_of gives them.
 float block_scaled_sum(const Term* a, const Term* b, const Term* a_scales, const Term* b_scales, float c);

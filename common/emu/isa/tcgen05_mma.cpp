@@ -372,7 +372,8 @@ int take_scale_vector(Decoder& d, MmaKind kind) {
   return vector;
 }
 
-// Hints of what stays in the collector of A: they change no result.
+// Hints of what stays in the collector of A: they change no result. Whether the A of a `use` is the A of the
+// last `fill` is not looked at.
 void take_collector(Decoder& d) {
   d.take_one({"collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"});
 }
