@@ -57,8 +57,14 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   const char* arch = chapter.arch == Arch::sm_80 ? "80" : chapter.arch == Arch::sm_90a ? "90a" : "100a";
   std::vector<std::string> types;
   for (const Formats& each : formats) {
-    types.push_back(
-        format("    {\"in\": \"%s\", \"d\": \"%s\"}", each.name().c_str(), format_info(each.d).name));
+    const BlockScaling scaling = each.scaling();
+    const std::string scales =
+        each.has_scales()
+            ? format(", \"element\": \"%s\", \"scale\": \"%s\", \"block\": %d",
+                     format_info(scaling.element).name, format_info(scaling.scale).name, scaling.block)
+            : "";
+    types.push_back(format("    {\"in\": \"%s\", \"d\": \"%s\"%s}", each.name().c_str(),
+                           format_info(each.d).name, scales.c_str()));
   }
   const bool nk = !chapter.b_layouts.empty() && chapter.b_layouts[0] == BLayout::nk;
   std::string b_layout = nk ? "K contiguous" : "N contiguous";

@@ -131,6 +131,12 @@ std::vector<Planted> twins() {
 // A ragged problem, and one whose scales fill several atoms of rows, columns and blocks.
 const std::vector<Shape> kShapes = {{{40, 0, 33, 5}, {72}, {160}}, {{131, 9}, {136}, {160}}};
 
+Shape one_b() {
+  Shape shape = kShapes[0];
+  shape.shared_b = true;
+  return shape;
+}
+
 template <class Body>
 void for_each_problem(const Planted& planted, const std::vector<Format>& outputs, Body body) {
   for (const BlockFormat format : kBlockFormats) {
@@ -143,6 +149,7 @@ void for_each_problem(const Planted& planted, const std::vector<Format>& outputs
       setup.b_layout = BLayout::nk;
       setup.host_offsets = false;
       for (const Shape& shape : kShapes) body(setup, shape);
+      if (planted.symptom == Symptom::unknown && !*planted.trial) body(setup, one_b());  // a twin
     }
   }
 }

@@ -129,11 +129,12 @@ TEST(PaddedGroups, KeepToTheirMultipleUnderOtherOffsets) {
 
 TEST(Description, ListsScalesAndEnds) {
   const std::string about = describe_text(padded(), kFormats);
-  for (const char* part : {"{\"in\": \"mxfp8\", \"d\": \"bf16\"}",
-                           "\"name\": \"sfa\", \"shape\": \"[ceil(M/128),ceil(K/block/4),32,4,4]\"",
-                           "\"name\": \"sfb\", \"shape\": \"[G,ceil(N/128),ceil(K/block/4),32,4,4]\"",
-                           "\"name\": \"offsets\", \"shape\": \"[G]\", \"type\": \"i32\"", "the even one low",
-                           "\"options\": [\"format\"]"}) {
+  for (const char* part :
+       {"{\"in\": \"mxfp8\", \"d\": \"bf16\", \"element\": \"e4m3\", \"scale\": \"ue8m0\", \"block\": 32}",
+        "\"name\": \"sfa\", \"shape\": \"[ceil(M/128),ceil(K/block/4),32,4,4]\"",
+        "\"name\": \"sfb\", \"shape\": \"[G,ceil(N/128),ceil(K/block/4),32,4,4]\"",
+        "\"name\": \"offsets\", \"shape\": \"[G]\", \"type\": \"i32\"", "the even one low",
+        "\"options\": [\"format\"]"}) {
     EXPECT_NE(about.find(part), std::string::npos) << part << "\n" << about;
   }
   EXPECT_NE(help_text(padded(), kFormats).find("--format NAME"), std::string::npos);

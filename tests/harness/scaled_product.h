@@ -22,6 +22,7 @@ struct View {  // what a planted product sees
         scaling(p.formats().scaling()),
         of_a{p.rows(), scale_blocks(p.k(), scaling.block)},
         of_b{p.n(), of_a.blocks} {}
+  int weights(int group) const { return p.b_group_stride() ? group : 0; }  // of which group
   int last_row() const { return p.padded_offsets()[p.groups() - 1] - 1; }  // of all groups
 };
 
@@ -32,7 +33,7 @@ struct Product {
       [](const View& v, int row, int, int64_t block) { return v.p.sfa() + v.of_a.offset(row, block); };
   std::function<const uint8_t*(const View&, int group, int col, int64_t block)> sfb =
       [](const View& v, int group, int col, int64_t block) {
-        return v.p.sfb() + group * v.of_b.bytes() + v.of_b.offset(col, block);
+        return v.p.sfb() + v.weights(group) * v.of_b.bytes() + v.of_b.offset(col, block);
       };
   std::function<int64_t(int64_t element)> a_element = [](int64_t element) { return element; };
   std::function<int64_t(int64_t element)> b_element = [](int64_t element) { return element; };
@@ -50,7 +51,7 @@ struct Product {
       const int first = g ? p.padded_offsets()[g - 1] : 0, m = p.padded_offsets()[g] - first;
       for (int64_t i = 0; m > 0 && i < int64_t(n) * k; ++i) {
         const uint8_t* scale = sfb(v, g, int(i / k), i % k / v.scaling.block);
-        b[size_t(i)] = value(p.b<uint8_t>(), b_element(g * int64_t(n) * k + i), scale);
+        b[size_t(i)] = value(p.b<uint8_t>(), b_element(v.weights(g) * int64_t(n) * k + i), scale);
       }
       const float start = m > 0 ? masked(v, g) : 0;
       for (int r = 0; r < m; ++r) {
