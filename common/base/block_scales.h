@@ -81,7 +81,7 @@ struct ScaleLayout {
   GG_HD constexpr int64_t block_atoms() const { return (blocks + kAtomBlocks - 1) / kAtomBlocks; }
   GG_HD constexpr int64_t bytes() const { return row_atoms() * block_atoms() * kAtomBytes; }
 
-  // Where the scale of a row and a block lies, in bytes from the matrix's first. Padding has a place too.
+  // The place of the scale of a row and a block, in bytes from the matrix's first. Padding has a place too.
   GG_HD constexpr int64_t offset(int64_t row, int64_t block) const {
     const int64_t atom = row / kAtomRows * block_atoms() + block / kAtomBlocks;
     return atom * kAtomBytes + row % 32 * 16 + row / 32 % 4 * 4 + block % kAtomBlocks;
@@ -90,7 +90,7 @@ struct ScaleLayout {
   struct Slot {
     int64_t row, block;
   };
-  // Whose scale lies there: the inverse of `offset`.
+  // The row and the block whose scale lies there: the inverse of `offset`.
   GG_HD constexpr Slot slot(int64_t offset) const {
     const int64_t atom = offset / kAtomBytes, inside = offset % kAtomBytes;
     return {atom / block_atoms() * kAtomRows + inside / 4 % 4 * 32 + inside / 16,
@@ -136,8 +136,8 @@ GG_HD inline uint32_t scale_of_block(const BlockScaling& scaling, float largest,
   return encode(scaling.scale, double(largest * scaling.reciprocal * norm));
 }
 
-// What the values of a block are multiplied with before they are rounded to the element format. A finite
-// result stands for infinity, so that zeros stay zeros; UE4M3 has a zero, whose block becomes zeros.
+// The factor that the values of a block are multiplied with before they are rounded to the element format.
+// The largest float stands for infinity, so that zeros stay zeros. UE4M3 has a zero: its block becomes zeros.
 GG_HD inline float factor_of_block(const BlockScaling& scaling, uint32_t scale, float norm = 1.0f) {
   constexpr float kLargest = 3.40282347e+38f;
   const float value = decode(scaling.scale, scale);

@@ -94,7 +94,7 @@ GG_HD inline uint32_t magnitude_bits(const FormatInfo& f) { return sign_bit(f) -
 GG_HD inline uint32_t largest_code(const FormatInfo& f) {  // of a finite number
   return f.top == Top::ieee ? infinity_code(f) - 1 : magnitude_bits(f) - (f.top == Top::one_nan ? 1 : 0);
 }
-// What NaN becomes. E2M1 has none: NaN becomes 6, as cvt.rn.satfinite does (PTX ISA "cvt").
+// The code that NaN becomes. E2M1 has no NaN: it becomes 6, as cvt.rn.satfinite does (PTX ISA "cvt").
 GG_HD inline uint32_t nan_code(const FormatInfo& f) {
   return f.saturates ? magnitude_bits(f) : infinity_code(f) | 1u << (f.mantissa_bits - 1);
 }
@@ -180,9 +180,9 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   return sign | (code > beyond ? beyond : uint32_t(code));
 }
 
-// Loads and stores of one element by index; the formats of a tensor are known only when run. Of 4-bit
-// elements, element 2j is the low half of byte j. A store of one writes its whole byte back, so two threads
-// must not store to the two halves of a byte.
+// Loads and stores of one element by index; the formats of a tensor are known only when run. In a
+// tensor of 4-bit elements, element 2j is the low half of byte j. A store of one writes its whole byte back,
+// so two threads must not store to the two halves of a byte.
 GG_HD inline uint32_t load_code(const void* tensor, Format format, int64_t index) {
   switch (format_info(format).bits) {
     case 4:
