@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Chapter 08a: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "08a_tcgen05",
+      .arch = gg::Arch::sm_100a,
+      .title = "one thread multiplies into tensor memory",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "07a_warp_specialized",
+      .options = {"offsets", "tile", "blocks"},
+      .tiles = {{128, 128}, {128, 256}, {128, 64}},
+      .b_layouts = {gg::BLayout::nk},
+  };
+  return gg::run<gg::Same<bf16>, gg::Operands<bf16, bf16, float>>(
+      argc, argv, info,
+      []<class T, class TD>(gg::Operands<T, T, TD>, const gg::Problem& p, cudaStream_t stream) {
+        p.with_offsets([&](const auto* offsets) {
+          chapter::launch(p.a<T>(), p.b<T>(), p.d<TD>(), offsets, p.rows(), p.groups(), p.n(), p.k(),
+                          p.tile(), p.blocks(), stream);
+        });
+      });
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// tcgen05: the tensor core of Blackwell. One thread starts products of matrices in shared memory; their sums
+// stay in tensor memory (TMEM), 128 lanes by 512 columns of 32 bits, which belongs to the block. PTX ISA,
+// "TensorCore 5th Generation Family Instructions". In order: tcgen05_alloc by a warp, tcgen05_mma and
+// tcgen05_commit by one thread, a wait for the commit's mbarrier, tcgen05_ld by warps, tcgen05_dealloc.
+// Needs sm_100a.
+
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "common/types.cuh"
+
+namespace gg::ptx {
+
+// ---- tensor memory ----
+
+constexpr int TMEM_LANES = 128, TMEM_COLUMNS = 512;
+
+// PTX ISA, "Tensor Memory Addressing": bits 31-16 are the lane, bits 15-0 the column.
+struct TmemAddr {
+  uint32_t value;
+};
+__device__ inline TmemAddr tmem_at(TmemAddr base, int lane, int column) {
+  return {base.value + (uint32_t(lane) << 16) + uint32_t(column)};
+}
+
+// Who: one whole warp of the block. COLUMNS: 32, 64, 128, 256 or 512.
+// Does: waits until so many columns are free, takes them and writes the address of the first to shared memory
+//   at slot_addr, a multiple of 4.
+// After: __syncthreads between tcgen05_fence_before and tcgen05_fence_after, then others may read the slot.
+template <int COLUMNS>
+__device__ inline void tcgen05_alloc(uint32_t slot_addr) {
+  static_assert(COLUMNS == 32 || COLUMNS == 64 || COLUMNS == 128 || COLUMNS == 256 || COLUMNS == 512);
+  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(slot_addr),
+               "n"(COLUMNS)
+               : "memory");
+}
+
+// Who: one whole warp, after the block's last tcgen05_alloc. Does: lets other blocks of the multiprocessor
+//   allocate; this block must not any more.
+__device__ inline void tcgen05_relinquish_alloc_permit() {
+  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+}
+
+// Who: one whole warp, before the block ends, with what tcgen05_alloc gave.
+// Before: nobody reads or writes these columns any more.
+template <int COLUMNS>
+__device__ inline void tcgen05_dealloc(TmemAddr first) {
+  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(first.value), "n"(COLUMNS)
+               : "memory");
+}
+
+// ---- order between threads ----
+
+// Who: threads that hand tensor memory to others. The first goes before the barrier at which they meet, after
+//   this thread's own tcgen05 instructions; the second goes behind that barrier, before the other thread's.
+//   tcgen05_commit is such a first one by itself.
+__device__ inline void tcgen05_fence_before() {
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+__device__ inline void tcgen05_fence_after() {
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
+// Who: the thread that started products. Does: when all of them are done, one arrival at the mbarrier.
+// After: those who see the phase end, and then call tcgen05_fence_after, may read the sums, and may overwrite
+//   the shared memory that was read.
+__device__ inline void tcgen05_commit(uint32_t bar_addr) {
+  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar_addr)
+               : "memory");
+}
+
+// ---- tensor memory to registers ----
+
+// Who: a whole warp. The lane of `from` is 32 * (warp % 4): a warp reaches no other lanes.
+// Does: starts to load 32 columns; lane t of the warp gets those of lane t of these 32.
+// After: the registers may be read behind tcgen05_wait_ld.
+__device__ inline void tcgen05_ld_32x32b_x32(uint32_t (&d)[32], TmemAddr from) {
+  asm volatile(
+      "tcgen05.ld.sync.aligned.32x32b.x32.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
+      "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]), "=r"(d[4]), "=r"(d[5]), "=r"(d[6]), "=r"(d[7]),
+        "=r"(d[8]), "=r"(d[9]), "=r"(d[10]), "=r"(d[11]), "=r"(d[12]), "=r"(d[13]), "=r"(d[14]), "=r"(d[15]),
+        "=r"(d[16]), "=r"(d[17]), "=r"(d[18]), "=r"(d[19]), "=r"(d[20]), "=r"(d[21]), "=r"(d[22]),
+        "=r"(d[23]), "=r"(d[24]), "=r"(d[25]), "=r"(d[26]), "=r"(d[27]), "=r"(d[28]), "=r"(d[29]),
+        "=r"(d[30]), "=r"(d[31])
+      : "r"(from.value)
+      : "memory");
+}
+
+// Who: the warp that loaded. Does: waits until its loads from tensor memory are done. The registers are
+//   operands so that the compiler reads none of them earlier.
+__device__ inline void tcgen05_wait_ld(uint32_t (&d)[32]) {
+  asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+#pragma unroll
+  for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(d[i]));
+}
+
+// ---- products ----
+
+// PTX ISA, "Matrix Descriptor", "Strides". A tile of rows along K in shared memory, whose 16-byte units TMA
+// has mixed within 128 bytes (CU_TENSOR_MAP_SWIZZLE_128B): rows of 128 bytes, one behind the other, from a
+// multiple of 1024 bytes on.
+struct Tcgen05Desc {
+  uint64_t bits;
+};
+__device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
+  constexpr uint64_t EIGHT_ROWS_BYTES = 8 * 128;
+  return {uint64_t(tile_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
+          EIGHT_ROWS_BYTES >> 4 << 32 |         // bits 32-45: stride dimension byte offset
+          uint64_t(1) << 46 |                   // bits 46-48: constant 1, which Hopper's lacks
+          uint64_t(2) << 61};                   // bits 61-63: 128-byte swizzle, which is 1 in Hopper's
+}
+// The same tile, `bytes` further along K, within its rows of 128 bytes.
+__device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
+  const uint32_t address = uint32_t(desc.bits) + uint32_t(bytes >> 4);
+  return {desc.bits >> 32 << 32 | address};
+}
+
+// PTX ISA, "Instruction descriptor": f32 sums of M rows and N columns of T, both operands along K.
+// M: 64 or 128; N: a multiple of 16 from 16 to 256.
+template <class T, int M, int N>
+constexpr uint32_t tcgen05_idesc_f16() {
+  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+  static_assert((M == 64 || M == 128) && N % 16 == 0 && 16 <= N && N <= 256);
+  constexpr uint32_t TYPE = std::is_same_v<T, bf16> ? 1 : 0;
+  return 1u << 4 |                  // bits 4-5: D is f32
+         TYPE << 7 |                // bits 7-9: type of A
+         TYPE << 10 |               // bits 10-12: type of B
+         uint32_t(N >> 3) << 17     // bits 17-22
+         | uint32_t(M >> 4) << 24;  // bits 24-28
+}
+
+// Who: one thread of the block, always the same one for the same sums.
+// Does: starts D = A * B, or D += A * B if `accumulate`, over 16 elements of K: row m of D in lane m of
+//   tensor memory (M = 128), column n in column n from `d` on.
+// Before: A and B have landed; if others wrote or read D, a barrier and tcgen05_fence_after.
+// After: tcgen05_commit tells when it is done. Products that one thread starts are done one after the other.
+__device__ inline void tcgen05_mma_f16(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
+                                       bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.u32 p, %4, 0;\n"
+      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n"
+      "}" ::"r"(d.value),
+      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate))
+      : "memory");
+}
+
+}  // namespace gg::ptx
