@@ -10,6 +10,7 @@ from results import (ALL_IDEAS, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level
                      smoke_counts, told)
 
 NONE = "–"
+NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
@@ -92,12 +93,15 @@ def ladder_table(data):
     text = table(head, 3, lines)
     if not prefill + decode:
         return text + "\n\nNothing is measured yet.", []
+    untimed = [chapter.id for chapter in data.chapters if chapter.arch == "sm_100a" and chapter.id not in fast | small]
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
     roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops], best_peer(prefill)
     roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
     wide = [f"{chapter.id}: {chapter.d}" for chapter in data.chapters if chapter.d and chapter.id in fast]
     text += f"\n\nbf16{', D of ' + ', '.join(wide) if wide else ''}; {how}{roof}.\n" \
         "Each chapter is timed by its own program, at the clock that its rounds have."
+    if untimed:
+        text += f"\nChecked on the emulator, not timed: {', '.join(untimed)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
             f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \
@@ -125,7 +129,7 @@ def chapter_table(data, chapter):
     if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
         mine = [row for row in mine if row.set != "peers"]
     if not mine:
-        return "Nothing is measured yet.", []
+        return NOT_TIMED if chapter.arch == "sm_100a" else "Nothing is measured yet.", []
 
     def label(row):
         who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])

@@ -8,9 +8,13 @@ A mutant is the PTX of one kernel with one instruction changed, run by the chapt
 `--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
 stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in orders that let
 warps run far ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks
-have several tiles. It is found if the emulator reports a fault or the check fails. A mutant that survives all of that
-must stand in harmless.txt with the reason why it does no harm; a line there that no surviving mutant matches is an
+have several tiles. It is found if the check fails, or if the emulator reports a fault of a kind that such a mutant can
+cause: a module that does not parse any more or an instruction that is not supported finds nothing. A mutant that
+survives all of that must stand in survivors.txt: as harmless, because the program is right without the instruction too,
+or as blind, because it is wrong and the emulator cannot tell. An entry there that no surviving mutant matches is an
 error too.
+
+--tenth tries every tenth mutant, others with each commit.
 """
 
 import argparse
@@ -27,6 +31,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 120
 FAULT, CHECK_FAILED = 3, 1
+FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
 
 
 def modules(program):
@@ -72,29 +77,62 @@ def flipped(match):
     return "{ .reg .b32 %mutant; xor.b32 %mutant, " + phase + ", 1; " + head + "%mutant" + tail + " }"
 
 
-# What to look for, and what to make of it: (name, pattern of a whole statement, replacement).
+# Faults that a missing order can show as, and those of who waits for what.
+ORDER = {"race", "uninit-shared", "async-window", "proxy", "tensor-map", "exit", "use-after-free"}
+MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
 REMOVE = ""
-KINDS = [
-    ("remove barrier", r"(?:bar|barrier)(?:\.cta|\.cluster)?\.(?:sync|arrive|wait|red)[^;]*;", REMOVE),
-    ("other barrier", r"((?:bar|barrier)(?:\.cta)?\.sync(?:\.aligned)?\s+)(\d+)(\s*,[^;]*;)", more),
-    ("remove warp barrier", r"bar\.warp\.sync[^;]*;", REMOVE),
-    ("remove commit", r"cp\.async\.commit_group;|wgmma\.commit_group[^;]*;|cp\.async\.bulk\.commit_group;", REMOVE),
-    ("remove wait", r"cp\.async\.wait_(?:group\s+\d+|all);|wgmma\.wait_group[^;]*;|cp\.async\.bulk\.wait_group[^;]*;", REMOVE),
-    ("wait for one less", r"((?:cp\.async\.|wgmma\.|cp\.async\.bulk\.)wait_group[.a-z]*\s+)(\d+)(;)", more),
-    ("remove fence", r"(?:fence|membar|wgmma\.fence)[.:\w]*[^;]*;", REMOVE),
-    ("one more arrival wanted", r"(mbarrier\.init[^;]*,\s*)(\d+)(;)", more),
-    ("remove arrive", r"mbarrier\.arrive(?!\.expect_tx)[^;]*;", REMOVE),
-    ("remove expect_tx", r"mbarrier\.(?:arrive\.)?expect_tx[^;]*;", REMOVE),
-    ("16 bytes more", r"(mbarrier\.(?:arrive\.)?expect_tx[^;]*,\s*)(\d+)(;)",
-     lambda m: m.group(1) + str(int(m.group(2)) + 16) + m.group(3)),
-    ("other phase", r"(mbarrier\.(?:try|test)_wait\.parity[^;]*\],\s*)([%\w]+)([^;]*;)", flipped),
-]
+# What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a whole statement,
+# replacement, kinds of faults).
+KINDS = {
+    "remove barrier": (r"(?:bar|barrier)(?:\.cta|\.cluster)?\.(?:sync|arrive|wait|red)[^;]*;", REMOVE, ORDER | MEETING),
+    "other barrier": (r"((?:bar|barrier)(?:\.cta)?\.sync(?:\.aligned)?\s+)(\d+)(\s*,[^;]*;)", more, ORDER | MEETING),
+    "remove warp barrier": (r"bar\.warp\.sync[^;]*;", REMOVE, ORDER | {"diverged", "deadlock"}),
+    "remove commit": (r"cp\.async\.commit_group;|wgmma\.commit_group[^;]*;|cp\.async\.bulk\.commit_group;|tcgen05\.commit[^;]*;",
+                      REMOVE, ORDER | {"deadlock"}),
+    "remove wait": (r"cp\.async\.wait_(?:group\s+\d+|all);|wgmma\.wait_group[^;]*;|cp\.async\.bulk\.wait_group[^;]*;"
+                    r"|tcgen05\.wait::[^;]*;", REMOVE, ORDER),
+    "wait for one less": (r"((?:cp\.async\.|wgmma\.|cp\.async\.bulk\.)wait_group[.a-z]*\s+)(\d+)(;)", more, ORDER),
+    "remove fence": (r"(?:fence|membar|wgmma\.fence|tcgen05\.fence)[.:\w]*[^;]*;", REMOVE, ORDER),
+    "one more arrival wanted": (r"(mbarrier\.init[^;]*,\s*)(\d+)(;)", more, {"deadlock"}),
+    "remove arrive": (r"mbarrier\.arrive(?!\.expect_tx)[^;]*;", REMOVE, {"deadlock"}),
+    "remove expect_tx": (r"mbarrier\.(?:arrive\.)?expect_tx[^;]*;", REMOVE, ORDER | {"deadlock", "mbarrier-state"}),
+    "16 bytes more": (r"(mbarrier\.(?:arrive\.)?expect_tx[^;]*,\s*)(\d+)(;)",
+                      lambda m: m.group(1) + str(int(m.group(2)) + 16) + m.group(3), {"deadlock"}),
+    "other phase": (r"(mbarrier\.(?:try|test)_wait\.parity[^;]*\],\s*)([%\w]+)([^;]*;)", flipped, ORDER | MEETING),
+}
+
+
+def plain_name(entry):
+    """The name of a kernel: grouped_gemm of _ZN7chapter12grouped_gemmI..."""
+    name, rest = entry, re.sub(r"^_ZN?", "", entry)
+    while match := re.match(r"\d+", rest):
+        end = match.end() + int(match.group())
+        name, rest = rest[match.end() : end], rest[end:]
+    return name
+
+
+def source_line(ptx, at):
+    """The line of the chapter that the instruction at this place of the text comes from, through all that is inlined."""
+    files = {int(number): Path(path) for number, path in re.findall(r'\.file\s+(\d+) "([^"]+)"', ptx)}
+    locations = list(re.finditer(r"\.loc\s+(\d+) (\d+) \d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?", ptx[:at]))
+    file, line, caller_file, caller_line = (int(number or 0) for number in locations.pop().groups())
+    while caller_file:  # what calls it stands before it
+        file, line = caller_file, caller_line
+        while locations:
+            match = [int(number or 0) for number in locations.pop().groups()]
+            if match[:2] == [file, line]:
+                caller_file, caller_line = match[2:]
+                break
+        else:
+            break
+    return files[file].read_text(encoding="utf-8").splitlines()[line - 1].strip()
 
 
 def mutants(ptx, name):
-    """(kind, line, text of the instruction, whole module with the mutant in it) for every instruction of the kernel."""
+    """(kind, PTX line, text of the instruction, source line, whole module with the mutant in it) for every instruction of
+    the kernel."""
     begin, end = kernel_text(ptx, name)
-    for kind, pattern, make in KINDS:
+    for kind, (pattern, make, _) in KINDS.items():
         for match in re.compile(r"(?<![\w.])(?:" + pattern + ")").finditer(ptx, begin, end):
             new = make if isinstance(make, str) else make(re.match(pattern, match.group()))
             line = ptx.count("\n", 0, match.start()) + 1
@@ -104,7 +142,7 @@ def mutants(ptx, name):
             guard = re.search(r"@!?%\w+\s+$", ptx[max(0, start - 40) : start])
             if guard and new == REMOVE:
                 start -= len(guard.group())
-            yield kind, line, text, ptx[:start] + new + ptx[match.end() :]
+            yield kind, line, text, source_line(ptx, match.start()), ptx[:start] + new + ptx[match.end() :]
 
 
 def attempts(program):
@@ -174,76 +212,98 @@ def attempts_of_kernels(program, pool):
     return found
 
 
+def verdict(kind, result):
+    """What a run of a mutant of this kind says: (found, survives or wrong, how). Wrong: it did not go as it could."""
+    if result is None:
+        return WRONG, "hangs"
+    if result.returncode == FAULT:
+        match = re.search(r"^fault ([\w-]+)", result.stderr, re.M)
+        fault = match.group(1) if match else "without a report"
+        return (FOUND if fault in KINDS[kind][2] else WRONG), f"fault {fault}"
+    if result.returncode == CHECK_FAILED:
+        return FOUND, "check fails"
+    return (SURVIVES, "survives") if result.returncode == 0 else (WRONG, f"exit {result.returncode}")
+
+
 def tried(program, arguments_to_try, mutant):
-    kind, line, text, ptx = mutant
-    outcome = "survives"
+    kind, _, _, _, ptx = mutant
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
         for arguments in arguments_to_try:
-            result = run(program, {"GG_EMU_PTX": file.name}, arguments)
-            if result is None:
-                outcome = "hangs"
-            elif result.returncode == FAULT:
-                found = re.search(r"fault ([\w-]+)", result.stderr)
-                outcome = f"fault {found.group(1)}" if found else "fault without a report"
-            else:
-                outcome = {0: "survives", CHECK_FAILED: "check fails"}.get(result.returncode, f"exit {result.returncode}")
-            if outcome != "survives":
-                break
-    return outcome
+            outcome = verdict(kind, run(program, {"GG_EMU_PTX": file.name}, arguments))
+            if outcome[0] != SURVIVES:
+                return outcome
+    return SURVIVES, "survives"
 
 
-def harmless():
-    """chapter, kind, text of the instruction, number of it -> reason."""
-    reasons = {}
-    for line in (HERE / "harmless.txt").read_text(encoding="utf-8").splitlines():
+def survivors(path=HERE / "survivors.txt"):
+    """(chapter, kernel, kind, source line) -> harmless or blind."""
+    known = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            chapter, kind, text, reason = (part.strip() for part in line.split("|"))
-            reasons[chapter, kind, text] = reason
-    return reasons
+            chapter, kernel, kind, source, what, _ = (part.strip() for part in line.split(" | "))
+            if what not in ("harmless", "blind") or kind not in KINDS:
+                sys.exit(f"{path.name}: {line}\n  wants chapter | kernel | kind | source line | harmless or blind | why")
+            known[chapter, kernel, kind, source] = what
+    return known
+
+
+def rotation():
+    """A number that changes with every commit: which tenth is tried."""
+    found = subprocess.run(["git", "-C", HERE, "rev-parse", "HEAD"], capture_output=True, text=True)
+    return int(found.stdout[:8] or "0", 16) % 10 if found.returncode == 0 else 0
+
+
+def work_of(program, pool, known):
+    """(program, attempts, mutant, entry) of every kernel that the program's attempts launch."""
+    found = attempts_of_kernels(program, pool)
+    texts = [without_others(text, found) for text in modules(program)]
+    for name, (few, rest) in sorted(found.items()):
+        ptx = next((text for text in texts if kernel_text(text, name)), None)
+        for mutant in mutants(ptx, name):
+            entry = program.name, plain_name(name), mutant[0], mutant[3]
+            yield program, few if entry in known else few + rest, mutant, entry
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
-    parser.add_argument("--tenth", action="store_true", help="a fixed tenth, as `check` runs it")
+    parser.add_argument("--tenth", action="store_true", help="every tenth, as `check` runs it")
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")
     parser.add_argument("--list", action="store_true", help="name the mutants and run none")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
     options = parser.parse_args()
-    reasons, used, results, bad = harmless(), set(), Counter(), []
-    programs = sorted(p for p in (options.build / "bin").iterdir() if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
-    work = []
+    programs = sorted(p for p in (options.build / "bin").iterdir()
+                      if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
+    known, results, bad = survivors(), Counter(), 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        for program in programs:
-            found = attempts_of_kernels(program, pool)
-            texts = [without_others(text, found) for text in modules(program)]
-            for name, (few, rest) in sorted(found.items()):
-                ptx = next((text for text in texts if kernel_text(text, name)), None)
-                for mutant in mutants(ptx, name):
-                    known = (program.name, mutant[0], mutant[2]) in reasons
-                    work.append((program, few if known else few + rest, mutant))
+        work = [job for program in programs for job in work_of(program, pool, known)]
+        stale = {entry for entry in known if any(entry[0] == p.name for p in programs)} - {job[3] for job in work}
         if options.tenth:
-            work = work[::10]
-        outcomes = pool.map(lambda job: "listed" if options.list else tried(*job), work)
-        for (program, _, (kind, line, text, _)), outcome in zip(work, outcomes):
-            key = program.name, kind, text
-            if outcome == "survives" and key in reasons:
-                used.add(key)
-                outcome = "harmless"
-            if outcome in ("survives", "hangs") or outcome.startswith("exit"):
-                bad.append(key)
-            results[outcome] += 1
-            print(f"{program.name}  {kind:22} PTX line {line:6}  {text[:60]:60} {outcome}", flush=True)
-    total = sum(results.values())
-    found = total - results["harmless"] - len(bad)
+            work = work[rotation() :: 10]
+        outcomes = pool.map(lambda job: ("", "listed") if options.list else tried(*job[:3]), work)
+        survived, was_found = set(), set()
+        for (program, _, (kind, line, text, _, _), entry), (outcome, how) in zip(work, outcomes):
+            if outcome == SURVIVES and entry in known:
+                outcome = how = known[entry]
+                survived.add(entry)
+            elif outcome == FOUND and entry in known:
+                was_found.add(entry)
+            bad += outcome in (SURVIVES, WRONG)
+            results[how] += 1
+            print(f"{program.name}  {kind:22} PTX line {line:6}  {text[:60]:60} {how}"
+                  + (f", which it cannot cause: {' | '.join(entry)}" if outcome == WRONG else "")
+                  + (f": {' | '.join(entry)}" if outcome == SURVIVES else ""), flush=True)
+    total, excused = sum(results.values()), results["harmless"]
     print(", ".join(f"{count} {what}" for what, count in sorted(results.items())))
-    if total > results["harmless"]:
-        print(f"mutants: {found} of {total - results['harmless']} found, {100 * found / (total - results['harmless']):.1f} %; {results['harmless']} harmless, with reasons")
-    stale = [] if options.tenth or options.list or options.chapter else [key for key in reasons if key not in used]
-    for key in stale:
-        print("harmless.txt:", " | ".join(key), "did not survive; take the line out")
+    if total > excused and not options.list:
+        print(f"mutants: {total - excused - results['blind'] - bad} of {total - excused} found, "
+              f"{100 * (total - excused - results['blind'] - bad) / (total - excused):.1f} %; "
+              f"{results['blind']} where the emulator is blind; {excused} harmless, with reasons")
+    stale |= was_found - survived
+    for entry in sorted(stale):
+        print("survivors.txt:", " | ".join(entry), "is found, or is not there; take the line out")
     return 1 if (bad or stale) and not options.list else 0
 
 
