@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 04: a fixed number of blocks walks all problems' tiles.
+// Chapter 04: a fixed number of blocks walks all groups' tiles.
 //
 // Group g has matrices and sizes of its own, A [M,K], B [K,N] and D [M,N], found through arrays:
 //     D[row, col] = sum over k of A[row, k] * B[k, col]
-// New here: blocks stay, and take every W-th tile of one list that runs through all problems.
+// New here: blocks stay, and take every W-th tile of one list that runs through all groups.
 
 #pragma once
 
@@ -25,14 +25,14 @@ constexpr int VEC = 8;     // elements of one 16-byte copy, a chunk
 constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N;
 
 // [walk]
-// Where a block is in the list of all problems' tiles: problem after problem, in each row after row.
+// Where a block is in the list of all groups' tiles: group after group, in each row after row.
 struct Walk {
   int64_t tile;       // index in the whole list
   int64_t first = 0;  // index of the first tile of `group`
   int group = 0;
   int tile_m = 0, tile_n = 0;
 
-  // Goes on to the problem that has `tile`; sizes [G,3] are M, N, K. False: there is none, the list is over.
+  // Goes on to the group that has `tile`; sizes [G,3] are M, N, K. False: there is none, the list is over.
   GG_HD bool find(const int* sizes, int groups, int bm, int bn) {
     for (; group < groups; ++group) {
       const int tiles_m = (sizes[3 * group] + bm - 1) / bm, tiles_n = (sizes[3 * group + 1] + bn - 1) / bn;
@@ -42,7 +42,7 @@ struct Walk {
         tile_n = int(left % tiles_n);
         return true;
       }
-      first += int64_t(tiles_m) * tiles_n;  // the count goes on from one problem to the next
+      first += int64_t(tiles_m) * tiles_n;  // the count goes on from one group to the next
     }
     return false;
   }

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .id = "04_persistent",
       .arch = gg::Arch::sm_80,
-      .title = "blocks walk all problems' tiles",
+      .title = "blocks walk all groups' tiles",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",

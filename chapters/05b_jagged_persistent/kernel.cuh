@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
           load_fragments(k_tile + 1, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 16) load_b(k_tile + STAGES - 1);  // measured: 1 % fewer clocks here than at kk = 0
+        if (kk == 16) load_b(k_tile + STAGES - 1);  // measured: 1 % fewer cycles here than at kk = 0
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
