@@ -36,19 +36,19 @@ __device__ struct {
 template <class Offset>
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const Offset* offsets, int n, int groups, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
-  __shared__ int ends[PLANNERS];
+  __shared__ int counts[PLANNERS];
   for (int batch = 0, before = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? int(offsets[g + 1] - offsets[g]) : 0;
-    ends[thread] = (rows + BM - 1) / BM * ((n + bn - 1) / bn);
+    counts[thread] = (rows + BM - 1) / BM * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there
-      const int below = thread >= step ? ends[thread - step] : 0;
+      const int below = thread >= step ? counts[thread - step] : 0;
       __syncthreads();  // and have been read
-      ends[thread] += below;
+      counts[thread] += below;
     }
-    if (g < groups) schedule.first[g + 1] = before + ends[thread];
+    if (g < groups) schedule.first[g + 1] = before + counts[thread];
     __syncthreads();
-    before += ends[threads - 1];
+    before += counts[threads - 1];
     __syncthreads();  // everybody knows where the next batch begins
   }
 }

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <cuda_fp8.h>
+
 #include <cstdint>
 #include <type_traits>
 
@@ -99,14 +101,33 @@ __device__ inline void tcgen05_wait_ld(uint32_t (&d)[32]) {
   for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(d[i]));
 }
 
+// ---- shared memory to tensor memory ----
+
+// PTX ISA, "Tensor memory layout for scale factors". An atom of 512 bytes in shared memory has the scales of
+// 128 rows for four blocks of K: row r's four bytes at 16 * (r % 32) + 4 * (r / 32), without a swizzle.
+struct Tcgen05Desc {
+  uint64_t bits;
+};
+__device__ inline Tcgen05Desc tcgen05_desc_scales(uint32_t atom_addr) {
+  constexpr uint64_t EIGHT_ROWS_BYTES = 8 * 16;
+  return {uint64_t(atom_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
+          EIGHT_ROWS_BYTES >> 4 << 32 |         // bits 32-45: stride dimension byte offset
+          uint64_t(1) << 46};                   // bits 46-48: constant 1
+}
+
+// Who: one thread, the one that starts the products which use these scales.
+// Does: starts to copy an atom to four columns from `to` on, lane 0: into each quarter of the lanes the same,
+//   row r in lane r % 32 of column r / 32. Done before products that this thread starts later.
+// Before: the atom has landed.
+__device__ inline void tcgen05_cp_32x128b_warpx4(TmemAddr to, Tcgen05Desc atom) {
+  asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(to.value), "l"(atom.bits) : "memory");
+}
+
 // ---- products ----
 
 // PTX ISA, "Matrix Descriptor", "Strides". A tile of rows along K in shared memory, whose 16-byte units TMA
 // has mixed within 128 bytes (CU_TENSOR_MAP_SWIZZLE_128B): rows of 128 bytes, one behind the other, from a
 // multiple of 1024 bytes on.
-struct Tcgen05Desc {
-  uint64_t bits;
-};
 __device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
   constexpr uint64_t EIGHT_ROWS_BYTES = 8 * 128;
   return {uint64_t(tile_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
@@ -148,6 +169,39 @@ __device__ inline void tcgen05_mma_f16(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b,
       "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n"
       "}" ::"r"(d.value),
       "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate))
+      : "memory");
+}
+
+// PTX ISA, "Instruction descriptor", of the kinds with block scales: f32 sums of 128 rows and N columns of T,
+// both operands along K, scales of UE8M0. N: a multiple of 16 from 16 to 256.
+template <class T, int M, int N>
+constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
+  static_assert(std::is_same_v<T, __nv_fp8_e4m3> || std::is_same_v<T, __nv_fp8_e5m2>);
+  static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
+  constexpr uint32_t TYPE = std::is_same_v<T, __nv_fp8_e5m2> ? 1 : 0;
+  return TYPE << 7 |               // bits 7-9: type of A
+         TYPE << 10 |              // bits 10-12: type of B
+         uint32_t(N >> 3) << 17 |  // bits 17-22
+         1u << 23 |                // bit 23: scales are UE8M0
+         uint32_t(M >> 7) << 27;   // bits 27-28
+}
+// Which of the four bytes of a column a product takes its scales from: for A, and for B.
+__device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
+  return uint32_t(a) << 29 |  // bits 29-30
+         uint32_t(b) << 4;    // bits 4-5
+}
+
+// Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 32 elements of K, each product times
+//   the scale of its row of A and of its column of B.
+__device__ inline void tcgen05_mma_mxf8f6f4(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
+                                            TmemAddr sfa, TmemAddr sfb, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.u32 p, %6, 0;\n"
+      "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%0], %1, %2, %3, [%4], [%5], p;\n"
+      "}" ::"r"(d.value),
+      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
       : "memory");
 }
 
