@@ -116,9 +116,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_alloc<2 * BN>(gg::ptx::shared_addr(&sums_slot));
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
-  gg::ptx::tcgen05_fence_before();
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
-  gg::ptx::tcgen05_fence_after();
   const gg::ptx::TmemAddr sums = sums_slot;  // [2][BM][BN]: of this tile, and of the one before
   // [/alloc]
   // Number i of a ring of `size` has a place and, in its barriers, a phase. before = 1: the phase before it.
@@ -145,23 +143,24 @@ __global__ void __launch_bounds__(THREADS, 1)
   } else if (warp == MULTIPLIER) {
     // [multiply]
     constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<T, BM, BN>();
-    for (int tile = int(blockIdx.x); tile < tiles && gg::ptx::elect(); tile += int(gridDim.x), ++turn) {
-      wait(taken_addr, 2, turn, 1);  // the sums of two tiles ago have been read
-      gg::ptx::tcgen05_fence_after();
-      const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % 2 * BN);
-      for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
-        const int stage = slice % STAGES;
-        wait(full_addr, STAGES, slice, 0);  // both parts of the slice have landed
-        gg::ptx::tcgen05_fence_after();
-        const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
-        const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
-        for (int kk = 0; kk < BK; kk += 16) {
-          gg::ptx::tcgen05_mma_f16(my_sums, gg::ptx::tcgen05_advance(a, kk * 2),
-                                   gg::ptx::tcgen05_advance(b, kk * 2), IDESC, k_tile > 0 || kk > 0);
+    if (gg::ptx::elect()) {
+      for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x), ++turn) {
+        wait(taken_addr, 2, turn, 1);  // the sums of two tiles ago have been read
+        const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % 2 * BN);
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
+          const int stage = slice % STAGES;
+          wait(full_addr, STAGES, slice, 0);  // both parts of the slice have landed
+          gg::ptx::tcgen05_fence_after();
+          const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
+          const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
+          for (int kk = 0; kk < BK; kk += 16) {
+            gg::ptx::tcgen05_mma_f16(my_sums, gg::ptx::tcgen05_advance(a, kk * 2),
+                                     gg::ptx::tcgen05_advance(b, kk * 2), IDESC, k_tile > 0 || kk > 0);
+          }
+          gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
         }
-        gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
+        gg::ptx::tcgen05_commit(ready_addr + turn % 2 * 8);  // and the tile's
       }
-      gg::ptx::tcgen05_commit(ready_addr + turn % 2 * 8);  // and the tile's
     }
     // [/multiply]
   } else {
@@ -188,10 +187,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     // [/store]
   }
-  __syncwarp();  // one lane multiplied, or loaded
-  gg::ptx::tcgen05_fence_before();
+  __syncwarp();     // one lane multiplied, or loaded
   __syncthreads();  // nobody uses tensor memory any more
-  gg::ptx::tcgen05_fence_after();
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<2 * BN>(sums);
 }
 

@@ -90,7 +90,7 @@ struct Maps {
 template <class Scale, int V, class TD, int BN>
 __global__ void __launch_bounds__(THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps maps, TD* d, const int* ends, int groups, int n, int k) {
-  constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;               // of a slice
+  constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   constexpr int ATOMS = BK / V / 4;  // of a slice's scales, one behind the other along K
   constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;  // a slice's scales
   constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
@@ -124,9 +124,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS>(gg::ptx::shared_addr(&sums_slot));
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
-  gg::ptx::tcgen05_fence_before();
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
-  gg::ptx::tcgen05_fence_after();
   const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: of this tile, and of the one before
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN), sfb = gg::ptx::tmem_at(sfa, 0, 4);
   // [/alloc]
@@ -158,31 +156,32 @@ __global__ void __launch_bounds__(THREADS, 1)
   } else if (warp == MULTIPLIER) {
     // [multiply]
     constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf8f6f4<T, BM, BN>();
-    for (int tile = int(blockIdx.x); tile < tiles && gg::ptx::elect(); tile += int(gridDim.x), ++turn) {
-      wait(taken_addr, HALVES, turn, 1);  // the sums that were here have been read
-      gg::ptx::tcgen05_fence_after();
-      const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % HALVES * BN);
-      for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
-        const int stage = slice % STAGES;
-        wait(full_addr, STAGES, slice, 0);  // both parts of the slice have landed
-        gg::ptx::tcgen05_fence_after();
-        const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
-        const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
-        const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
-        const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
-        gg::ptx::tcgen05_cp_32x128b_warpx4(sfa, sfa_desc);
-        for (int i = 0; i < BN / ATOM_ROWS; ++i) {
-          gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfb, 0, 4 * i),
-                                             gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
+    if (gg::ptx::elect()) {
+      for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x), ++turn) {
+        wait(taken_addr, HALVES, turn, 1);  // the sums that were here have been read
+        const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % HALVES * BN);
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
+          const int stage = slice % STAGES;
+          wait(full_addr, STAGES, slice, 0);  // both parts of the slice have landed
+          gg::ptx::tcgen05_fence_after();
+          const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
+          const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
+          const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
+          const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
+          gg::ptx::tcgen05_cp_32x128b_warpx4(sfa, sfa_desc);
+          for (int i = 0; i < BN / ATOM_ROWS; ++i) {
+            gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfb, 0, 4 * i),
+                                               gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
+          }
+          for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
+            gg::ptx::tcgen05_mma_mxf8f6f4(
+                my_sums, gg::ptx::tcgen05_advance(a, block * 32), gg::ptx::tcgen05_advance(b, block * 32),
+                IDESC | gg::ptx::tcgen05_scale_ids(block, block), sfa, sfb, k_tile > 0 || block > 0);
+          }
+          gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
         }
-        for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
-          gg::ptx::tcgen05_mma_mxf8f6f4(
-              my_sums, gg::ptx::tcgen05_advance(a, block * 32), gg::ptx::tcgen05_advance(b, block * 32),
-              IDESC | gg::ptx::tcgen05_scale_ids(block, block), sfa, sfb, k_tile > 0 || block > 0);
-        }
-        gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
+        gg::ptx::tcgen05_commit(ready_addr + turn % HALVES * 8);  // and the tile's
       }
-      gg::ptx::tcgen05_commit(ready_addr + turn % HALVES * 8);  // and the tile's
     }
     // [/multiply]
   } else {
@@ -209,10 +208,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     // [/store]
   }
-  __syncwarp();  // one lane multiplied, or loaded
-  gg::ptx::tcgen05_fence_before();
+  __syncwarp();     // one lane multiplied, or loaded
   __syncthreads();  // nobody uses tensor memory any more
-  gg::ptx::tcgen05_fence_after();
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS>(sums);
 }
 

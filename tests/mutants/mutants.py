@@ -78,7 +78,7 @@ def flipped(match):
 
 
 # Faults that a missing order can show as, and those of who waits for what.
-ORDER = {"race", "uninit-shared", "async-window", "proxy", "tensor-map", "exit", "use-after-free"}
+ORDER = {"race", "uninit-shared", "uninit-tmem", "tcgen05-fence", "async-window", "proxy", "tensor-map", "exit", "use-after-free"}
 MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
 REMOVE = ""
 # What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a whole statement,
@@ -92,6 +92,7 @@ KINDS = {
     "remove wait": (r"cp\.async\.wait_(?:group\s+\d+|all);|wgmma\.wait_group[^;]*;|cp\.async\.bulk\.wait_group[^;]*;"
                     r"|tcgen05\.wait::[^;]*;", REMOVE, ORDER),
     "wait for one less": (r"((?:cp\.async\.|wgmma\.|cp\.async\.bulk\.)wait_group[.a-z]*\s+)(\d+)(;)", more, ORDER),
+    "remove dealloc": (r"tcgen05\.dealloc[^;]*;", REMOVE, {"tcgen05"}),
     "remove fence": (r"(?:fence|membar|wgmma\.fence|tcgen05\.fence)[.:\w]*[^;]*;", REMOVE, ORDER),
     "one more arrival wanted": (r"(mbarrier\.init[^;]*,\s*)(\d+)(;)", more, {"deadlock"}),
     "remove arrive": (r"mbarrier\.arrive(?!\.expect_tx)[^;]*;", REMOVE, {"deadlock"}),
@@ -157,7 +158,7 @@ def attempts(program):
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if described["id"].startswith("07a"):  # a block makes the schedule, of more groups than it has threads
+    if re.match("07a|08", described["id"]):  # a block makes the schedule, of more groups than it has threads
         problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
     if "guess" in described["ideas"]:  # a wrong one, of 36 rows each, and a right one; stages are used again
         wrong, right = ["--m", "5,70,33", "--n", "136", "--k"], ["--groups", "3", "--m", "36", "--n", "136", "--k"]
