@@ -17,56 +17,14 @@
 #include "common/ptx/warp.cuh"
 #include "common/tensor_map.h"
 #include "common/types.cuh"
+#include "schedule.cuh"
 
 namespace chapter {
 
-constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
 constexpr int BK = 256, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
 constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // scales of 128 rows and four blocks of k lie together
 constexpr int STORERS = 4, PRODUCER = 4, MULTIPLIER = 5, THREADS = 32 * 6;  // warps 0 to 3 store; in all
-constexpr int SHARED_BYTES = 200 * 1024, MAX_GROUPS = 4096, PLANNERS = 1024;
-
-// At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
-__device__ struct {
-  int first[MAX_GROUPS + 1];  // tile of each group in the list of all; behind them, how many; [0] stays 0
-} schedule;
-
-// One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
-// .. groups at a time.
-__global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bn) {
-  const int thread = int(threadIdx.x), threads = int(blockDim.x);
-  __shared__ int counts[PLANNERS];
-  for (int batch = 0, before = 0; batch < groups; batch += threads) {
-    const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    counts[thread] = (rows + BM - 1) / BM * ((n + bn - 1) / bn);
-    for (int step = 1; step < threads; step *= 2) {
-      __syncthreads();  // sums of `step` groups are there
-      const int below = thread >= step ? counts[thread - step] : 0;
-      __syncthreads();  // and have been read
-      counts[thread] += below;
-    }
-    if (g < groups) schedule.first[g + 1] = before + counts[thread];
-    __syncthreads();
-    before += counts[threads - 1];
-    __syncthreads();  // everybody knows where the next batch begins
-  }
-}
-
-struct Place {  // of a tile
-  int g;
-  int row0, rows;  // its first row, as A and D count, and how many of them are the group's
-  int col0;
-};
-// Who: a whole warp. Tiles of a group go column after column. `batch`: the first group this warp looks at.
-__device__ inline Place place_of(int tile, const int* ends, int groups, int bn, int& batch) {
-  const int lane = int(threadIdx.x) % 32;
-  unsigned after;  // which of 32 groups end after this tile: each lane looks at one
-  while (!(after = __ballot_sync(~0u, tile < schedule.first[min(batch + lane + 1, groups)]))) batch += 32;
-  const int g = batch + __ffs(after) - 1, in_group = tile - schedule.first[g];
-  const int begin = g > 0 ? ends[g - 1] : 0, rows = ends[g] - begin, tiles_m = (rows + BM - 1) / BM;
-  const int r0 = in_group % tiles_m * BM;
-  return {g, begin + r0, rows - r0, in_group / tiles_m * bn};
-}
+constexpr int SHARED_BYTES = 200 * 1024;
 
 // 16 bytes of D from the sums of as many columns as they hold.
 template <class TD>
@@ -100,8 +58,8 @@ __global__ void __launch_bounds__(THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared);          // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_BYTES;        // [STAGES][BN][BK], swizzled
-  const uint32_t sfa_tile_addr = b_tile_addr + STAGES * B_BYTES;      // [STAGES][512]
-  const uint32_t sfb_tile_addr = sfa_tile_addr + STAGES * SFA_BYTES;  // [STAGES][BN / 128][512]
+  const uint32_t sfa_tile_addr = b_tile_addr + STAGES * B_BYTES;      // [STAGES][ATOMS][512]
+  const uint32_t sfb_tile_addr = sfa_tile_addr + STAGES * SFA_BYTES;  // [STAGES][BN / 128][ATOMS][512]
   __shared__ uint64_t bars[2 * STAGES + 2 * HALVES];
   const uint32_t full_addr = gg::ptx::shared_addr(bars);  // the slice has landed
   const uint32_t empty_addr = full_addr + STAGES * 8;     // and has been multiplied
@@ -126,7 +84,8 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: of this tile, and of the one before
-  const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN), sfb = gg::ptx::tmem_at(sfa, 0, 4);
+  const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN);  // [ATOMS][4 columns]
+  const gg::ptx::TmemAddr sfb = gg::ptx::tmem_at(sfa, 0, 4 * ATOMS);     // [ATOMS][BN / 32 columns]
   // [/alloc]
   // Number i of a ring of `size` has a place and, in its barriers, a phase. before = 1: the phase before it.
   auto wait = [](uint32_t bars_addr, int size, int i, int before) {
@@ -140,22 +99,24 @@ __global__ void __launch_bounds__(THREADS, 1)
       const Place at = place_of(tile, ends, groups, BN, batch);
       if (gg::ptx::elect()) {
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-          const int stage = (slice + k_tile) % STAGES, k0 = k_tile * BK;
+          const int stage = (slice + k_tile) % STAGES, byte0 = k_tile * ROW_BYTES;
           const uint32_t bar_addr = full_addr + stage * 8;
           wait(empty_addr, STAGES, slice + k_tile, 1);  // what was in this stage has been multiplied
           gg::ptx::mbarrier_arrive_expect_tx(bar_addr, STAGE_BYTES);
-          gg::ptx::tma_load_3d(a_tile_addr + stage * A_BYTES, &maps.a, k0, at.row0, 0, bar_addr);
-          gg::ptx::tma_load_3d(b_tile_addr + stage * B_BYTES, &maps.b, k0, at.col0, at.g, bar_addr);
+          gg::ptx::tma_load_3d(a_tile_addr + stage * A_BYTES, &maps.a, byte0, at.row0, 0, bar_addr);
+          gg::ptx::tma_load_3d(b_tile_addr + stage * B_BYTES, &maps.b, byte0, at.col0, at.g, bar_addr);
           const int a_atom = at.row0 / ATOM_ROWS, b_atom = at.g * b_atoms + at.col0 / ATOM_ROWS;
-          gg::ptx::tma_load_3d(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile, a_atom, bar_addr);
-          gg::ptx::tma_load_3d(sfb_tile_addr + stage * SFB_BYTES, &maps.sfb, 0, k_tile, b_atom, bar_addr);
+          gg::ptx::tma_load_3d(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile * ATOMS, a_atom,
+                               bar_addr);
+          gg::ptx::tma_load_3d(sfb_tile_addr + stage * SFB_BYTES, &maps.sfb, 0, k_tile * ATOMS, b_atom,
+                               bar_addr);
         }
       }
       slice += k_tiles;
     }
   } else if (warp == MULTIPLIER) {
     // [multiply]
-    constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf8f6f4<T, BM, BN>();
+    constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf4nvf4<Scale, BM, BN>();
     if (gg::ptx::elect()) {
       for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x), ++turn) {
         wait(taken_addr, HALVES, turn, 1);  // the sums that were here have been read
@@ -168,15 +129,21 @@ __global__ void __launch_bounds__(THREADS, 1)
           const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
           const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
           const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
-          gg::ptx::tcgen05_cp_32x128b_warpx4(sfa, sfa_desc);
-          for (int i = 0; i < BN / ATOM_ROWS; ++i) {
-            gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfb, 0, 4 * i),
-                                               gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
+          for (int atom = 0; atom < ATOMS; ++atom) {
+            gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfa, 0, 4 * atom),
+                                               gg::ptx::tcgen05_advance(sfa_desc, atom * ATOM_BYTES));
+            for (int i = 0; i < BN / ATOM_ROWS; ++i) {  // 128 columns of B each
+              gg::ptx::tcgen05_cp_32x128b_warpx4(
+                  gg::ptx::tmem_at(sfb, 0, atom * BN / 32 + 4 * i),
+                  gg::ptx::tcgen05_advance(sfb_desc, (i * ATOMS + atom) * ATOM_BYTES));
+            }
           }
-          for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
-            gg::ptx::tcgen05_mma_mxf8f6f4(
-                my_sums, gg::ptx::tcgen05_advance(a, block * 32), gg::ptx::tcgen05_advance(b, block * 32),
-                IDESC | gg::ptx::tcgen05_scale_ids(block, block), sfa, sfb, k_tile > 0 || block > 0);
+          for (int step = 0; step < BK / 64; ++step) {  // of 64 k: two scales or four for each row and column
+            const int scale = step * 64 / V, atom = scale / 4, id = scale % 4;
+            gg::ptx::tcgen05_mma_mxf4nvf4<V>(
+                my_sums, gg::ptx::tcgen05_advance(a, step * 32), gg::ptx::tcgen05_advance(b, step * 32),
+                IDESC | gg::ptx::tcgen05_scale_ids(id, id), gg::ptx::tmem_at(sfa, 0, 4 * atom),
+                gg::ptx::tmem_at(sfb, 0, atom * BN / 32), k_tile > 0 || step > 0);
           }
           gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
         }
@@ -213,33 +180,36 @@ __global__ void __launch_bounds__(THREADS, 1)
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS>(sums);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and ends[G] on the device; scales in atoms of 128 rows by four blocks of
-// 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: a multiple of 16; N: of 8.
-template <class T, class TD>
-void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* d, const int* ends,
-            int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks, cudaStream_t stream) {
+// A [rows,K/2], B [G,N,K/2] in bytes of two elements, the even one low; D [rows,N], ends[G]; scales in atoms
+// of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512], rounded up. K: a
+// multiple of 32; N: of 8.
+template <class Scale, int V, class TD>
+void launch(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_t* sfb, TD* d,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks,
+            cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 16 == 0, "N=%d, K=%d: TMA wants multiples of 16 for K, D's stores of 8 for N",
+  GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
              n, k);
-  auto* kernel = tile.n == 128   ? grouped_gemm<T, TD, 128>
-                 : tile.n == 256 ? grouped_gemm<T, TD, 256>
+  auto* kernel = tile.n == 128   ? grouped_gemm<Scale, V, TD, 128>
+                 : tile.n == 256 ? grouped_gemm<Scale, V, TD, 256>
                                  : nullptr;
   GG_REQUIRE(tile.m == BM && kernel, "--tile %dx%d: tiles are 128x128 or 128x256", tile.m, tile.n);
-  const auto map = [k](const T* matrices, int64_t count, int64_t matrix_rows, int box_rows) {
+  const auto map = [row_bytes = k / 2](const uint8_t* matrices, int64_t count, int64_t matrix_rows,
+                                       int box_rows) {
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                                 .data = matrices,
-                                .dims = {k, matrix_rows, count},
-                                .stride_bytes = {k, matrix_rows * k},
-                                .box = {BK, box_rows, 1},
+                                .dims = {row_bytes, matrix_rows, count},
+                                .stride_bytes = {row_bytes, matrix_rows * row_bytes},
+                                .box = {ROW_BYTES, box_rows, 1},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
   const auto scale_map = [k](const uint8_t* scales, int64_t atom_rows, int box_atoms) {
-    const int64_t k_atoms = (k + BK - 1) / BK;
+    const int64_t k_atoms = (k + 4 * V - 1) / (4 * V);
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, atom_rows},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, 1, box_atoms}});
+                                .box = {ATOM_BYTES / 4, BK / V / 4, box_atoms}});
   };
   const auto atoms = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atoms(rows), 1),

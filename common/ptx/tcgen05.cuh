@@ -205,4 +205,48 @@ __device__ inline void tcgen05_mma_mxf8f6f4(TmemAddr d, Tcgen05Desc a, Tcgen05De
       : "memory");
 }
 
+// Types of scale factors: an exponent alone, 2^(code - 127); and E4M3 without its sign.
+struct ue8m0 {};
+struct ue4m3 {};
+
+// The same for E2M1, two elements to a byte.
+template <class Scale, int M, int N>
+constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
+  static_assert(std::is_same_v<Scale, ue8m0> || std::is_same_v<Scale, ue4m3>);
+  static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
+  return 1u << 7 |                                       // bits 7-9: A is E2M1
+         1u << 10 |                                      // bits 10-12: B is E2M1
+         uint32_t(N >> 3) << 17 |                        // bits 17-22
+         uint32_t(std::is_same_v<Scale, ue8m0>) << 23 |  // bit 23: scales are UE8M0
+         uint32_t(M >> 7) << 27;                         // bits 27-28
+}
+
+// Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32
+//   or 16 elements times the scales of its row of A and of its column of B, which are bytes id and id + 1, or
+//   all four.
+template <int V>
+__device__ inline void tcgen05_mma_mxf4nvf4(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
+                                            TmemAddr sfa, TmemAddr sfb, bool accumulate) {
+  static_assert(V == 32 || V == 16);
+  if constexpr (V == 32) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.u32 p, %6, 0;\n"
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [%0], %1, %2, %3, [%4], [%5], p;\n"
+        "}" ::"r"(d.value),
+        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
+        : "memory");
+  } else {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.u32 p, %6, 0;\n"
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], p;\n"
+        "}" ::"r"(d.value),
+        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
+        : "memory");
+  }
+}
+
 }  // namespace gg::ptx
