@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 // of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512], rounded up. K: a
 // multiple of 32; N: of 8.
 template <class Scale, int V, class TD>
-void launch(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_t* sfb, TD* d,
+void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, TD* d,
             const int* ends, int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks,
             cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
@@ -194,7 +194,7 @@ void launch(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_
                  : tile.n == 256 ? grouped_gemm<Scale, V, TD, 256>
                                  : nullptr;
   GG_REQUIRE(tile.m == BM && kernel, "--tile %dx%d: tiles are 128x128 or 128x256", tile.m, tile.n);
-  const auto map = [row_bytes = k / 2](const uint8_t* matrices, int64_t count, int64_t matrix_rows,
+  const auto map = [row_bytes = k / 2](const gg::e2m1* matrices, int64_t count, int64_t matrix_rows,
                                        int box_rows) {
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                                 .data = matrices,

@@ -8,8 +8,6 @@
 
 #pragma once
 
-#include <cuda_fp8.h>
-
 #include <cstdint>
 #include <type_traits>
 
@@ -176,9 +174,9 @@ __device__ inline void tcgen05_mma_f16(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b,
 // both operands along K, scales of UE8M0. N: a multiple of 16 from 16 to 256.
 template <class T, int M, int N>
 constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
-  static_assert(std::is_same_v<T, __nv_fp8_e4m3> || std::is_same_v<T, __nv_fp8_e5m2>);
+  static_assert(std::is_same_v<T, gg::e4m3> || std::is_same_v<T, gg::e5m2>);
   static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
-  constexpr uint32_t TYPE = std::is_same_v<T, __nv_fp8_e5m2> ? 1 : 0;
+  constexpr uint32_t TYPE = std::is_same_v<T, gg::e5m2> ? 1 : 0;
   return TYPE << 7 |               // bits 7-9: type of A
          TYPE << 10 |              // bits 10-12: type of B
          uint32_t(N >> 3) << 17 |  // bits 17-22
@@ -205,20 +203,16 @@ __device__ inline void tcgen05_mma_mxf8f6f4(TmemAddr d, Tcgen05Desc a, Tcgen05De
       : "memory");
 }
 
-// Types of scale factors: an exponent alone, 2^(code - 127); and E4M3 without its sign.
-struct ue8m0 {};
-struct ue4m3 {};
-
 // The same for E2M1, two elements to a byte.
 template <class Scale, int M, int N>
 constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
-  static_assert(std::is_same_v<Scale, ue8m0> || std::is_same_v<Scale, ue4m3>);
+  static_assert(std::is_same_v<Scale, gg::ue8m0> || std::is_same_v<Scale, gg::ue4m3>);
   static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
-  return 1u << 7 |                                       // bits 7-9: A is E2M1
-         1u << 10 |                                      // bits 10-12: B is E2M1
-         uint32_t(N >> 3) << 17 |                        // bits 17-22
-         uint32_t(std::is_same_v<Scale, ue8m0>) << 23 |  // bit 23: scales are UE8M0
-         uint32_t(M >> 7) << 27;                         // bits 27-28
+  return 1u << 7 |                                           // bits 7-9: A is E2M1
+         1u << 10 |                                          // bits 10-12: B is E2M1
+         uint32_t(N >> 3) << 17 |                            // bits 17-22
+         uint32_t(std::is_same_v<Scale, gg::ue8m0>) << 23 |  // bit 23: scales are UE8M0
+         uint32_t(M >> 7) << 27;                             // bits 27-28
 }
 
 // Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32

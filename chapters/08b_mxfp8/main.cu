@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Chapter 08b: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "08b_mxfp8",
+      .arch = gg::Arch::sm_100a,
+      .title = "eight bits, and a scale for each 32",
+      .k_multiple = 16,
+      .n_multiple = 8,
+      .m_multiple = 256,
+      .pads_groups = true,
+      .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "08a_tcgen05",
+      .options = {"format", "tile", "blocks"},
+      .tiles = {{128, 128}, {128, 256}},
+      .b_layouts = {gg::BLayout::nk},
+  };
+  return gg::run<gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,
+                 gg::BlockScaled<gg::e5m2, 32, gg::ue8m0, bf16>>(
+      argc, argv, info,
+      []<class T, int V, class Scale, class TD>(gg::BlockScaled<T, V, Scale, TD>, const gg::Problem& p,
+                                                cudaStream_t stream) {
+        chapter::launch(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<TD>(), p.padded_offsets(), p.rows(),
+                        p.groups(), p.n(), p.k(), p.tile(), p.blocks(), stream);
+      });
+}
