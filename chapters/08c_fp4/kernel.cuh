@@ -10,8 +10,8 @@
 
 #include "common/check.h"
 #include "common/ptx/cvt.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tcgen05.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"

@@ -5,8 +5,8 @@
 // has its own.
 
 #include "blackwell.cuh"
-#include "common/ptx/ldmatrix.cuh"  // shared_addr
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/tcgen05.cuh"
 #include "common/ptx/tma.cuh"  // fence_proxy_async
 #include "common/ptx/warp.cuh"
