@@ -15,8 +15,8 @@ ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
-COUNTERS = """instructions instructions_mma instructions_wgmma instructions_ldmatrix instructions_cp_async
-    instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
+COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
+    instructions_cp_async instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
     global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
     barrier_waits multiply_adds useful_multiply_adds""".split()
 

@@ -33,6 +33,7 @@ enum Id : int {
   kLdmatrix,
   kMma,
   kWgmma,
+  kTcgen05,
   kFence,
   kGlobalLoadBytes,
   kGlobalStoreBytes,
@@ -50,14 +51,14 @@ enum Id : int {
   kCounters,
 };
 constexpr const char* kNames[kCounters] = {
-    "instructions",        "instructions_integer",  "instructions_floating", "instructions_convert",
-    "instructions_move",   "instructions_control",  "instructions_ldst",     "instructions_atomic",
-    "instructions_warp",   "instructions_barrier",  "instructions_mbarrier", "instructions_cp_async",
-    "instructions_bulk",   "instructions_ldmatrix", "instructions_mma",      "instructions_wgmma",
-    "instructions_fence",  "global_load_bytes",     "global_store_bytes",    "global_atomic_bytes",
-    "global_load_sectors", "global_store_sectors",  "global_atomic_sectors", "shared_load_bytes",
-    "shared_store_bytes",  "shared_atomic_bytes",   "shared_wavefronts",     "shared_bank_conflicts",
-    "barrier_waits",       "multiply_adds",
+    "instructions",          "instructions_integer",  "instructions_floating", "instructions_convert",
+    "instructions_move",     "instructions_control",  "instructions_ldst",     "instructions_atomic",
+    "instructions_warp",     "instructions_barrier",  "instructions_mbarrier", "instructions_cp_async",
+    "instructions_bulk",     "instructions_ldmatrix", "instructions_mma",      "instructions_wgmma",
+    "instructions_tcgen05",  "instructions_fence",    "global_load_bytes",     "global_store_bytes",
+    "global_atomic_bytes",   "global_load_sectors",   "global_store_sectors",  "global_atomic_sectors",
+    "shared_load_bytes",     "shared_store_bytes",    "shared_atomic_bytes",   "shared_wavefronts",
+    "shared_bank_conflicts", "barrier_waits",         "multiply_adds",
 };
 using Values = uint64_t[kCounters];
 
@@ -109,6 +110,8 @@ Id family_of(const Statement& s) {
       {"movmatrix", kLdmatrix},
       {"mma", kMma},
       {"wgmma", kWgmma},
+      {"tcgen05", kTcgen05},
+      {"clusterlaunchcontrol", kControl},
       {"membar", kFence},
       {"fence", kFence},
       {"griddepcontrol", kFence},
@@ -143,7 +146,7 @@ void add_bytes(const Instr& in, const InstrCounts& c, Values& v) {
   if (c.sectors > 0) {
     v[kGlobalLoadBytes + way] += c.bytes;
     v[kGlobalLoadSectors + way] += c.sectors;
-  } else if (in.space == Space::shared || c.wavefronts > 0 || s.opcode == "wgmma") {
+  } else if (in.space == Space::shared || c.wavefronts > 0 || s.opcode == "wgmma" || s.opcode == "tcgen05") {
     v[kSharedLoadBytes + way] += c.bytes;
   }
   v[kSharedWavefronts] += c.wavefronts;

@@ -42,6 +42,10 @@ Kind kind_of(const Instr& in) {
   const bool global = in.space == Space::global || in.space == Space::generic;
   if (s.opcode == "mma") return Kind::mma;
   if (s.opcode == "wgmma") return s.has("wait_group") ? Kind::wait : Kind::mma;
+  if (s.opcode == "tcgen05") {
+    if (s.has("wait::ld") || s.has("wait::st")) return Kind::wait;
+    return s.has("mma") || s.has("cp") ? Kind::mma : Kind::other;
+  }
   if (s.opcode == "mbarrier") return s.has("test_wait") || s.has("try_wait") ? Kind::wait : Kind::other;
   if (s.opcode == "bar" || s.opcode == "barrier")
     return s.has("arrive") || s.has("warp") ? Kind::other : Kind::wait;
