@@ -17,6 +17,7 @@ namespace emu_test {
 struct Config {
   int grid[3] = {1, 1, 1}, block[3] = {32, 1, 1}, cluster[3] = {1, 1, 1};
   int64_t dynamic_shared = 0;
+  int registers = 0;  // of a thread
   gg::emu::RunOptions options = {};
   int freed = -1;  // this buffer is freed before the launch
 };
@@ -66,6 +67,7 @@ class Program {
       launch.cluster[i] = config.cluster[i];
     }
     launch.dynamic_shared = config.dynamic_shared;
+    launch.registers = config.registers;
     gg::emu::run_launch(launch, memory_, config.options, counts);
     for (size_t i = 0; i < buffers.size(); ++i) {
       std::copy_n(memory_.unchecked(addresses[i]), buffers[i].size(), buffers[i].begin());

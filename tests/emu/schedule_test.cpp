@@ -962,6 +962,35 @@ TEST(Clusters, AtomicsInAnotherBlock) {
                 [](uint32_t thread) { return thread / 64 % 4 == 0 ? 4 * 2016 : 0; });
 }
 
+// ---- registers ----
+
+// Two warps that each began with 128 registers for a thread; one keeps 40, the other wants so many.
+std::string registers_moved(int wanted) {
+  return kernel("setp.eq.u32 %p0, %r4, 0;\n@%p0 bra FEW;\nsetmaxnreg.inc.sync.aligned.u32 " +
+                std::to_string(wanted) + ";\nbra END;\nFEW:\nsetmaxnreg.dec.sync.aligned.u32 40;\n" +
+                "END:\nst.global.u32 [%rd2], 1;\n");
+}
+std::string waits_for_registers(int wanted, int registers) {
+  Program program(registers_moved(wanted));
+  Config config = config_of(1, 64);
+  config.registers = registers;
+  std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
+  try {
+    program.run(buffers, config);
+  } catch (const Fault& fault) {
+    EXPECT_EQ(fault.kind, gg::emu::FaultKind::deadlock);
+    return fault.what();
+  }
+  return "";
+}
+TEST(Registers, WaitUntilOthersHaveGivenThemBack) {
+  EXPECT_EQ(waits_for_registers(216, 128), "") << "128 - 40 = 216 - 128";
+  const std::string report = waits_for_registers(224, 128);
+  EXPECT_NE(report.find("96 registers more for each thread"), std::string::npos) << report;
+  EXPECT_NE(report.find("given 88"), std::string::npos) << report;
+  EXPECT_EQ(waits_for_registers(224, 0), "") << "without machine code nobody knows how many there were";
+}
+
 // ---- time ----
 
 // Instructions of warps until the fault, those that only found out that they must wait included: work that no

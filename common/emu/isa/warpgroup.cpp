@@ -27,9 +27,35 @@ void decode_griddepcontrol(Decoder& d) {
   d.instr.run = kind == 0 ? nothing : wait_for_launch_before;
 }
 
-// setmaxnreg.{inc,dec}: how many registers a thread has is not modelled; that the number is legal is checked.
+// setmaxnreg.inc waits until so many registers have been given back: for ever, if the warps of the block ask
+// for more than they began with. How many that is only machine code tells; without it nobody waits.
+Next take_registers(Warp& w, const Instr& in, Mask) {
+  Block& block = *w.block;
+  const int more = int(in.offset) - w.registers;
+  if (w.registers == 0 || more <= 0) return Next::go_on;
+  if (block.spare_registers < more) {
+    w.running->ready = [&block, more] { return block.spare_registers >= more; };
+    w.running->waits_for = [&block, more] {
+      return std::to_string(more) + " registers more for each thread, and warps of the block have given " +
+             std::to_string(block.spare_registers) + " back that nobody has taken";
+    };
+    return Next::retry;
+  }
+  block.spare_registers -= more;
+  w.registers += more;
+  return Next::go_on;
+}
+Next give_registers(Warp& w, const Instr& in, Mask) {
+  const int fewer = w.registers - int(in.offset);
+  if (fewer <= 0) return Next::go_on;
+  w.block->spare_registers += fewer;
+  w.registers -= fewer;
+  ++w.block->cluster->changes;
+  return Next::go_on;
+}
 void decode_setmaxnreg(Decoder& d) {
-  if (d.take_one({"inc", "dec"}) < 0 || !d.take("sync") || !d.take("aligned") || !d.take("u32"))
+  const int kind = d.take_one({"inc", "dec"});
+  if (kind < 0 || !d.take("sync") || !d.take("aligned") || !d.take("u32"))
     throw Unsupported{"this setmaxnreg"};
   d.done();
   const int64_t count = d.immediate(0);
@@ -37,7 +63,8 @@ void decode_setmaxnreg(Decoder& d) {
     throw Unsupported{"setmaxnreg of " + std::to_string(count) +
                       " registers, which is no multiple of 8 in 24..256"};
   d.instr.converged = true;
-  d.instr.run = nothing;
+  d.instr.offset = count;
+  d.instr.run = kind == 0 ? take_registers : give_registers;
 }
 
 }  // namespace

@@ -177,6 +177,7 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
     (*into[i])[2] = int(shapes[i].z);
   }
   launch.dynamic_shared = int64_t(request.dynamic_shared);
+  launch.registers = kernel->registers;
   launch.params.assign(size_t(kernel->function->param_bytes), 0);
   for (size_t i = 0; i < kernel->function->params.size(); ++i) {
     const Variable& param = kernel->function->params[i];

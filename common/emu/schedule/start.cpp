@@ -92,6 +92,7 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
       auto warp = std::make_unique<Warp>();
       warp->block = block.get();
       warp->index = i;
+      warp->registers = launch.registers;
       warp->agent = size_t(rank) * size_t(warps) + size_t(i);
       warp->clock.set(warp->agent, 1);
       block->warps.push_back(std::move(warp));

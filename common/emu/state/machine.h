@@ -55,6 +55,7 @@ struct Block {
   std::vector<std::unique_ptr<Warp>> warps;
   int live_warps = 0;
   int threads = 0;
+  int spare_registers = 0;  // that warps have given back by setmaxnreg: a thread's, for all 32 of a warp
 };
 
 struct ClusterTrace;  // trace.cpp
@@ -94,6 +95,7 @@ struct Launch {
   const Code* code = nullptr;
   int grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   int64_t dynamic_shared = 0;
+  int registers = 0;  // of a thread, by the machine code for the device; 0: not known
   std::vector<uint8_t> params;
 };
 

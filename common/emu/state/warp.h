@@ -60,6 +60,7 @@ struct Warp {
   Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
   Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
   size_t agent = 0;              // its number in the cluster
+  int registers = 0;             // of each of its threads, see Launch::registers
   bool cluster_arrived = false;  // at the cluster barrier, of this generation
   uint64_t cluster_generation = 0;
 
