@@ -449,7 +449,8 @@ class ChangesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.repo = Path(folder.name)
         self.files = {"chapters/01_naive/kernel.cuh": self.KERNEL, "chapters/01_naive/README.md": "old\n",
-                      "chapters/01_naive/main.cu": '#include "common/harness.cuh"\n#include "kernel.cuh"\n',
+                      "chapters/01_naive/main.cu": '#include "common/harness.cuh"\n#include "kernel.cuh"\n'
+                                                   'int main() { run({.title = "loops", .k = 8}); }\n',
                       "chapters/02_tiled/main.cu": '#include "kernel.cuh"\n',
                       "chapters/02_tiled/kernel.cuh": "int x;\n",
                       "common/ptx/a.cuh": self.A, "common/b.h": self.B, "common/harness.cuh": "int old;\n"}
@@ -486,6 +487,8 @@ class ChangesTest(unittest.TestCase):
                 (a, "// loads", "int load(long);", ()), (b, "int first(int x);\n", "", ()),  # nothing of it was used
                 (a, "loads", "loads // twice", ()), (kernel, "int one() {", "/* a */ int one()\n{\n\n ", ()),
                 (kernel, "#include", "#include <cmath>\n#include", ()),
+                ("chapters/01_naive/main.cu", "loops", "a loop", ()),
+                ("chapters/01_naive/main.cu", "8", "16", ("main.cu",)),
                 ("chapters/01_naive/README.md", "old", "new", ()), ("common/harness.cuh", "old", "another", ()),
                 ("chapters/02_tiled/kernel.cuh", "x", "y", ())]:
             self.write(**{path: self.files[path].replace(old, new)})
