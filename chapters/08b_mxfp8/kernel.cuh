@@ -76,15 +76,15 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     gg::ptx::fence_mbarrier_init();
   }
-  // [alloc]
   if (warp == MULTIPLIER) {
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS>(gg::ptx::shared_addr(&sums_slot));
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
+  // [columns]
   const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: of this tile, and of the one before
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN), sfb = gg::ptx::tmem_at(sfa, 0, 4);
-  // [/alloc]
+  // [/columns]
   // Number i of a ring of `size` has a place and, in its barriers, a phase. before = 1: the phase before it.
   auto wait = [](uint32_t bars_addr, int size, int i, int before) {
     gg::ptx::mbarrier_wait_parity(bars_addr + i % size * 8, i / size % 2 ^ before);
@@ -100,18 +100,19 @@ __global__ void __launch_bounds__(THREADS, 1)
           const int stage = (slice + k_tile) % STAGES, k0 = k_tile * BK;
           const uint32_t bar_addr = full_addr + stage * 8;
           wait(empty_addr, STAGES, slice + k_tile, 1);  // what was in this stage has been multiplied
+          // [produce]
           gg::ptx::mbarrier_arrive_expect_tx(bar_addr, STAGE_BYTES);
           gg::ptx::tma_load_3d(a_tile_addr + stage * A_BYTES, &maps.a, k0, at.row0, 0, bar_addr);
           gg::ptx::tma_load_3d(b_tile_addr + stage * B_BYTES, &maps.b, k0, at.col0, at.g, bar_addr);
           const int a_atom = at.row0 / ATOM_ROWS, b_atom = at.g * b_atoms + at.col0 / ATOM_ROWS;
           gg::ptx::tma_load_3d(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile, a_atom, bar_addr);
           gg::ptx::tma_load_3d(sfb_tile_addr + stage * SFB_BYTES, &maps.sfb, 0, k_tile, b_atom, bar_addr);
+          // [/produce]
         }
       }
       slice += k_tiles;
     }
   } else if (warp == MULTIPLIER) {
-    // [multiply]
     constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf8f6f4<T, BM, BN>();
     if (gg::ptx::elect()) {
       for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x), ++turn) {
@@ -119,10 +120,11 @@ __global__ void __launch_bounds__(THREADS, 1)
         const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % HALVES * BN);
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
           const int stage = slice % STAGES;
-          wait(full_addr, STAGES, slice, 0);  // both parts of the slice have landed
+          wait(full_addr, STAGES, slice, 0);  // all four parts of the slice have landed
           gg::ptx::tcgen05_fence_after();
           const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
           const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
+          // [scales]
           const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
           const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
           gg::ptx::tcgen05_cp_32x128b_warpx4(sfa, sfa_desc);
@@ -130,19 +132,20 @@ __global__ void __launch_bounds__(THREADS, 1)
             gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfb, 0, 4 * i),
                                                gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
           }
+          // [/scales]
+          // [multiply]
           for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
             gg::ptx::tcgen05_mma_mxf8f6f4(
                 my_sums, gg::ptx::tcgen05_advance(a, block * 32), gg::ptx::tcgen05_advance(b, block * 32),
                 IDESC | gg::ptx::tcgen05_scale_ids(block, block), sfa, sfb, k_tile > 0 || block > 0);
           }
+          // [/multiply]
           gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
         }
         gg::ptx::tcgen05_commit(ready_addr + turn % HALVES * 8);  // and the tile's
       }
     }
-    // [/multiply]
   } else {
-    // [store]
     for (int tile = int(blockIdx.x), batch = 0; tile < tiles; tile += int(gridDim.x), ++turn) {
       const Place at = place_of(tile, ends, groups, BN, batch);
       const int r = warp * 32 + lane;  // this thread's row, and its lane of tensor memory
@@ -163,7 +166,6 @@ __global__ void __launch_bounds__(THREADS, 1)
       if (gg::ptx::elect())
         gg::ptx::mbarrier_arrive(taken_addr + turn % HALVES * 8);  // this warp has read its rows
     }
-    // [/store]
   }
   __syncwarp();     // one lane multiplied, or loaded
   __syncthreads();  // nobody uses tensor memory any more
@@ -190,6 +192,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* 
                                 .box = {BK, box_rows, 1},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
+  // [map]
   const auto scale_map = [k](const uint8_t* scales, int64_t atom_rows, int box_atoms) {
     const int64_t k_atoms = (k + BK - 1) / BK;
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
@@ -198,6 +201,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* 
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, 1, box_atoms}});
   };
+  // [/map]
   const auto atoms = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atoms(rows), 1),
                      scale_map(sfb, groups * atoms(n), tile.n / ATOM_ROWS)};
