@@ -3,6 +3,8 @@
 #include "common/harness.cuh"
 #include "kernel.cuh"
 
+template <int V, class Scale>
+using Fp4 = gg::BlockScaled<gg::e2m1, V, Scale, bf16>;
 int main(int argc, char** argv) {
   const gg::Chapter info = {
       .id = "08c_fp4",
@@ -19,13 +21,10 @@ int main(int argc, char** argv) {
       .tiles = {{128, 128}, {128, 256}},
       .b_layouts = {gg::BLayout::nk},
   };
-  return gg::run<gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>,
-                 gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>,
-                 gg::BlockScaled<gg::e2m1, 16, gg::ue8m0, bf16>>(
-      argc, argv, info,
-      []<class T, int V, class Scale, class TD>(gg::BlockScaled<T, V, Scale, TD>, const gg::Problem& p,
-                                                cudaStream_t stream) {
-        chapter::launch<Scale, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<TD>(), p.padded_offsets(),
-                                  p.rows(), p.groups(), p.n(), p.k(), p.tile(), p.blocks(), stream);
+  return gg::run<Fp4<16, gg::ue4m3>, Fp4<32, gg::ue8m0>, Fp4<16, gg::ue8m0>>(
+      argc, argv, info, []<int V, class Scale>(Fp4<V, Scale>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch<Scale, V>(p.a<gg::e2m1>(), p.b<gg::e2m1>(), p.sfa(), p.sfb(), p.d<bf16>(),
+                                  p.padded_offsets(), p.rows(), p.groups(), p.n(), p.k(), p.tile(),
+                                  p.blocks(), stream);
       });
 }

@@ -52,7 +52,10 @@ inline std::vector<Words> formats_of(const std::string& id) {
   const Words in = described(id, "\"in\": \"([^\"]*)\""),
               d = described(id, "\"in\": [^}]*\"d\": \"([^\"]*)\"");
   std::vector<Words> all;
-  for (size_t i = 0; i < in.size(); ++i) all.push_back({"--in-dtype", in[i], "--d-dtype", d.at(i)});
+  const Words options = listed(id, "options");
+  const bool scaled = std::find(options.begin(), options.end(), "format") != options.end();
+  for (size_t i = 0; i < in.size(); ++i)
+    all.push_back({scaled ? "--format" : "--in-dtype", in[i], "--d-dtype", d.at(i)});
   EXPECT_FALSE(all.empty()) << id;
   return all;
 }
@@ -78,7 +81,9 @@ inline bool wants_equal_groups(const std::string& id) {
   return !described(id, "(\"equal_groups\": true)").empty();
 }
 
-// A small problem that a chapter takes: ragged, or of equal groups.
+inline bool has_block_scales(const std::string& id) { return !described(id, "(\"sfa\")").empty(); }
+
+// A small problem that a chapter takes: ragged, padded, or of equal groups.
 struct SmallProblem {
   std::string m;
   int groups, m_total, m_max, n, k;
@@ -87,6 +92,7 @@ struct SmallProblem {
 };
 inline SmallProblem small_problem(const std::string& id) {
   if (wants_equal_groups(id)) return {"64,64,64", 3, 192, 64, 72, 48};
+  if (has_block_scales(id)) return {"256,0,512", 3, 768, 512, 72, 96};
   return {"5,0,33", 3, 38, 33, 72, 40};
 }
 inline Words problem_of(const std::string& id) { return small_problem(id).words(); }
@@ -123,11 +129,12 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   const Words packed = {"a.npy", "b.npy", "d.npy", "offsets.npy"},
               scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
-  const Words& names = id == "04_persistent" ? scattered : packed;
+  const Words scaled = {"a.npy", "b.npy", "d.npy", "offsets.npy", "sfa.npy", "sfb.npy"};
+  const Words& names = id == "04_persistent" ? scattered : has_block_scales(id) ? scaled : packed;
   for (const Folder* folder : {&first, &other}) ASSERT_EQ(files_in(*folder), names);
   expect_same_files(first, second);
   expect_same_files(first, third);
-  const std::string d = names == packed ? "d.npy" : "d_00002.npy";
+  const std::string d = names == scattered ? "d_00002.npy" : "d.npy";
   EXPECT_NE(text_of(first.at(d)), text_of(other.at(d)));
   EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
 }
