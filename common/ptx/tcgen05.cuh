@@ -5,6 +5,11 @@
 // "TensorCore 5th Generation Family Instructions". In order: tcgen05_alloc by a warp, tcgen05_mma and
 // tcgen05_commit by one thread, a wait for the commit's mbarrier, tcgen05_ld by warps, tcgen05_dealloc.
 // Needs sm_100a.
+//
+// CTA_GROUP is 1 in all instructions of a kernel, or 2 in all of them. With 2, blocks of ranks 2i and 2i + 1
+// of a cluster are a pair. One thread of the even block starts copies and products for both. Each block has
+// its half of the rows of A, of B's (columns of D), and of D, all at the same addresses in both blocks.
+// PTX ISA, "CTA Pair".
 
 #pragma once
 
@@ -30,26 +35,31 @@ __device__ inline TmemAddr tmem_at(TmemAddr base, int lane, int column) {
 // Who: one whole warp of the block. COLUMNS: 32, 64, 128, 256 or 512.
 // Does: waits until so many columns are free, takes them and writes the address of the first to shared memory
 //   at slot_addr, a multiple of 4.
+//   CTA_GROUP 2: one warp of each block of the pair executes it; each block gets so many columns of its own.
 // After: __syncthreads between tcgen05_fence_before and tcgen05_fence_after, then others may read the slot.
-template <int COLUMNS>
+//   CTA_GROUP 2: a cluster barrier, since products write into both blocks.
+template <int COLUMNS, int CTA_GROUP = 1>
 __device__ inline void tcgen05_alloc(uint32_t slot_addr) {
   static_assert(COLUMNS == 32 || COLUMNS == 64 || COLUMNS == 128 || COLUMNS == 256 || COLUMNS == 512);
-  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(slot_addr),
-               "n"(COLUMNS)
+  asm volatile("tcgen05.alloc.cta_group::%2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(slot_addr),
+               "n"(COLUMNS), "n"(CTA_GROUP)
                : "memory");
 }
 
 // Who: one whole warp, after the block's last tcgen05_alloc. Does: lets other blocks of the multiprocessor
-//   allocate; this block must not any more.
+//   allocate; this block must not any more. CTA_GROUP 2: one warp of each block of the pair.
+template <int CTA_GROUP = 1>
 __device__ inline void tcgen05_relinquish_alloc_permit() {
-  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(CTA_GROUP) : "memory");
 }
 
 // Who: one whole warp, before the block ends, with what tcgen05_alloc gave.
-// Before: nobody reads or writes these columns any more.
-template <int COLUMNS>
+// Before: nobody reads or writes these columns any more. CTA_GROUP 2: one warp of each block of the pair,
+//   behind a cluster barrier, since both blocks' columns are free only when both are done.
+template <int COLUMNS, int CTA_GROUP = 1>
 __device__ inline void tcgen05_dealloc(TmemAddr first) {
-  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(first.value), "n"(COLUMNS)
+  asm volatile("tcgen05.dealloc.cta_group::%2.sync.aligned.b32 %0, %1;" ::"r"(first.value), "n"(COLUMNS),
+               "n"(CTA_GROUP)
                : "memory");
 }
 
@@ -68,9 +78,21 @@ __device__ inline void tcgen05_fence_after() {
 // Who: the thread that started products. Does: when all of them are done, one arrival at the mbarrier.
 // After: those who see the phase end, and then call tcgen05_fence_after, may read the sums, and may overwrite
 //   the shared memory that was read.
+template <int CTA_GROUP = 1>
 __device__ inline void tcgen05_commit(uint32_t bar_addr) {
-  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar_addr)
+  asm volatile("tcgen05.commit.cta_group::%1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar_addr),
+               "n"(CTA_GROUP)
                : "memory");
+}
+// The same at the mbarrier with this address in every block of the cluster whose bit is set in `blocks`.
+// Before: those blocks' mbarriers are initialised, and the blocks have not ended.
+template <int CTA_GROUP = 1>
+__device__ inline void tcgen05_commit_multicast(uint32_t bar_addr, uint16_t blocks) {
+  asm volatile(
+      "tcgen05.commit.cta_group::%2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::
+          "r"(bar_addr),
+      "h"(blocks), "n"(CTA_GROUP)
+      : "memory");
 }
 
 // ---- tensor memory to registers ----
@@ -116,9 +138,13 @@ __device__ inline Tcgen05Desc tcgen05_desc_scales(uint32_t atom_addr) {
 // Who: one thread, the one that starts the products which use these scales.
 // Does: starts to copy an atom to four columns from `to` on, lane 0: into each quarter of the lanes the same,
 //   row r in lane r % 32 of column r / 32. Done before products that this thread starts later.
-// Before: the atom has landed.
+//   CTA_GROUP 2: each block of the pair copies its own atom at this address to its own tensor memory.
+// Before: the atom has landed, of a pair in both blocks.
+template <int CTA_GROUP = 1>
 __device__ inline void tcgen05_cp_32x128b_warpx4(TmemAddr to, Tcgen05Desc atom) {
-  asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(to.value), "l"(atom.bits) : "memory");
+  asm volatile("tcgen05.cp.cta_group::%2.32x128b.warpx4 [%0], %1;" ::"r"(to.value), "l"(atom.bits),
+               "n"(CTA_GROUP)
+               : "memory");
 }
 
 // ---- products ----
@@ -140,11 +166,12 @@ __device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
 }
 
 // PTX ISA, "Instruction descriptor": f32 sums of M rows and N columns of T, both operands along K.
-// M: 64 or 128; N: a multiple of 16 from 16 to 256.
+// M: 64 or 128, of a pair 256, which is both blocks' rows; N: a multiple of 16 from 16 to 256, of a pair both
+// blocks' rows of B.
 template <class T, int M, int N>
 constexpr uint32_t tcgen05_idesc_f16() {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
-  static_assert((M == 64 || M == 128) && N % 16 == 0 && 16 <= N && N <= 256);
+  static_assert((M == 64 || M == 128 || M == 256) && N % 16 == 0 && 16 <= N && N <= 256);
   constexpr uint32_t TYPE = std::is_same_v<T, bf16> ? 1 : 0;
   return 1u << 4 |                  // bits 4-5: D is f32
          TYPE << 7 |                // bits 7-9: type of A
@@ -155,27 +182,29 @@ constexpr uint32_t tcgen05_idesc_f16() {
 
 // Who: one thread of the block, always the same one for the same sums.
 // Does: starts D = A * B, or D += A * B if `accumulate`, over 16 elements of K: row m of D in lane m of
-//   tensor memory (M = 128), column n in column n from `d` on.
+//   tensor memory (M = 128), column n in column n from `d` on. CTA_GROUP 2, M = 256: row m in lane m % 128 of
+//   block m / 128 of the pair; rows 128b and up of A and N/2 * b and up of B are in block b.
 // Before: A and B have landed; if others wrote or read D, a barrier and tcgen05_fence_after.
 // After: tcgen05_commit tells when it is done. Products that one thread starts are done one after the other.
+template <int CTA_GROUP = 1>
 __device__ inline void tcgen05_mma_f16(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
                                        bool accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.u32 p, %4, 0;\n"
-      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n"
+      "tcgen05.mma.cta_group::%5.kind::f16 [%0], %1, %2, %3, p;\n"
       "}" ::"r"(d.value),
-      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate))
+      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate)), "n"(CTA_GROUP)
       : "memory");
 }
 
-// PTX ISA, "Instruction descriptor", of the kinds with block scales: f32 sums of 128 rows and N columns of T,
-// both operands along K, scales of UE8M0. N: a multiple of 16 from 16 to 256.
+// PTX ISA, "Instruction descriptor", of the kinds with block scales: f32 sums of M rows and N columns of T,
+// both operands along K, scales of UE8M0. M: 128, of a pair 256; N: as for tcgen05_idesc_f16.
 template <class T, int M, int N>
 constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
   static_assert(std::is_same_v<T, gg::e4m3> || std::is_same_v<T, gg::e5m2>);
-  static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
+  static_assert((M == 128 || M == 256) && N % 16 == 0 && 16 <= N && N <= 256);
   constexpr uint32_t TYPE = std::is_same_v<T, gg::e5m2> ? 1 : 0;
   return TYPE << 7 |               // bits 7-9: type of A
          TYPE << 10 |              // bits 10-12: type of B
@@ -190,16 +219,19 @@ __device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
 }
 
 // Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 32 elements of K, each product times
-//   the scale of its row of A and of its column of B.
+//   the scale of its row of A and of its column of B. CTA_GROUP 2: each block has the scales of its rows of
+//   A, and those of all N columns.
+template <int CTA_GROUP = 1>
 __device__ inline void tcgen05_mma_mxf8f6f4(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
                                             TmemAddr sfa, TmemAddr sfb, bool accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.u32 p, %6, 0;\n"
-      "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%0], %1, %2, %3, [%4], [%5], p;\n"
+      "tcgen05.mma.cta_group::%7.kind::mxf8f6f4.block_scale.scale_vec::1X [%0], %1, %2, %3, [%4], [%5], p;\n"
       "}" ::"r"(d.value),
-      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
+      "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate)),
+      "n"(CTA_GROUP)
       : "memory");
 }
 
@@ -207,7 +239,7 @@ __device__ inline void tcgen05_mma_mxf8f6f4(TmemAddr d, Tcgen05Desc a, Tcgen05De
 template <class Scale, int M, int N>
 constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
   static_assert(std::is_same_v<Scale, gg::ue8m0> || std::is_same_v<Scale, gg::ue4m3>);
-  static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256);
+  static_assert((M == 128 || M == 256) && N % 16 == 0 && 16 <= N && N <= 256);
   return 1u << 7 |                                           // bits 7-9: A is E2M1
          1u << 10 |                                          // bits 10-12: B is E2M1
          uint32_t(N >> 3) << 17 |                            // bits 17-22
@@ -215,10 +247,10 @@ constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
          uint32_t(M >> 7) << 27;                             // bits 27-28
 }
 
-// Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32
-//   or 16 elements times the scales of its row of A and of its column of B, which are bytes id and id + 1, or
-//   all four.
-template <int V>
+// Who and when: as tcgen05_mma_mxf8f6f4.
+// Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32 or 16 elements times the scales
+//   of its row of A and of its column of B, which are bytes id and id + 1, or all four.
+template <int V, int CTA_GROUP = 1>
 __device__ inline void tcgen05_mma_mxf4nvf4(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
                                             TmemAddr sfa, TmemAddr sfb, bool accumulate) {
   static_assert(V == 32 || V == 16);
@@ -227,18 +259,22 @@ __device__ inline void tcgen05_mma_mxf4nvf4(TmemAddr d, Tcgen05Desc a, Tcgen05De
         "{\n"
         ".reg .pred p;\n"
         "setp.ne.u32 p, %6, 0;\n"
-        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [%0], %1, %2, %3, [%4], [%5], p;\n"
+        "tcgen05.mma.cta_group::%7.kind::mxf4nvf4.block_scale.scale_vec::2X [%0], %1, %2, %3, [%4], [%5], "
+        "p;\n"
         "}" ::"r"(d.value),
-        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
+        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate)),
+        "n"(CTA_GROUP)
         : "memory");
   } else {
     asm volatile(
         "{\n"
         ".reg .pred p;\n"
         "setp.ne.u32 p, %6, 0;\n"
-        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], p;\n"
+        "tcgen05.mma.cta_group::%7.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], "
+        "p;\n"
         "}" ::"r"(d.value),
-        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate))
+        "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(sfa.value), "r"(sfb.value), "r"(uint32_t(accumulate)),
+        "n"(CTA_GROUP)
         : "memory");
   }
 }
