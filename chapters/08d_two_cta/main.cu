@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Chapter 08d: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "kernel.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "08d_two_cta",
+      .arch = gg::Arch::sm_100a,
+      .title = "two blocks, one tile, half of B each",
+      .k_multiple = 32,
+      .n_multiple = 8,
+      .m_multiple = 256,
+      .pads_groups = true,
+      .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "08c_fp4",
+      .options = {"format", "tile"},
+      .tiles = {{256, 256}, {128, 256}},
+      .b_layouts = {gg::BLayout::nk},
+  };
+  return gg::run<
+      gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>, gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>,
+      gg::BlockScaled<gg::e2m1, 16, gg::ue8m0, bf16>, gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,
+      gg::BlockScaled<gg::e5m2, 32, gg::ue8m0, bf16>>(
+      argc, argv, info,
+      []<class T, int V, class S, class TD>(gg::BlockScaled<T, V, S, TD>, const gg::Problem& p, auto stream) {
+        chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<TD>(), p.padded_offsets(), p.rows(),
+                              p.groups(), p.n(), p.k(), p.tile(), stream);
+      });
+}
