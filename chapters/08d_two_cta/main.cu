@@ -19,12 +19,12 @@ int main(int argc, char** argv) {
       .tiles = {{256, 256}, {128, 256}},
       .b_layouts = {gg::BLayout::nk},
   };
-  return gg::run<
-      gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>, gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>,
-      gg::BlockScaled<gg::e2m1, 16, gg::ue8m0, bf16>, gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,
-      gg::BlockScaled<gg::e5m2, 32, gg::ue8m0, bf16>>(
+  using gg::BlockScaled, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
+  return gg::run<BlockScaled<e2m1, 16, ue4m3, bf16>, BlockScaled<e2m1, 32, ue8m0, bf16>,
+                 BlockScaled<e2m1, 16, ue8m0, bf16>, BlockScaled<e4m3, 32, ue8m0, bf16>,
+                 BlockScaled<e5m2, 32, ue8m0, bf16>>(
       argc, argv, info,
-      []<class T, int V, class S, class TD>(gg::BlockScaled<T, V, S, TD>, const gg::Problem& p, auto stream) {
+      []<class T, int V, class S, class TD>(BlockScaled<T, V, S, TD>, const gg::Problem& p, auto stream) {
         chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<TD>(), p.padded_offsets(), p.rows(),
                               p.groups(), p.n(), p.k(), p.tile(), stream);
       });

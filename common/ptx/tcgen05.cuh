@@ -279,4 +279,25 @@ __device__ inline void tcgen05_mma_mxf4nvf4(TmemAddr d, Tcgen05Desc a, Tcgen05De
   }
 }
 
+// The kind with block scales for elements of T, each V of them with a Scale: the functions above.
+template <class T, class Scale, int M, int N>
+constexpr uint32_t tcgen05_idesc_block_scale() {
+  if constexpr (std::is_same_v<T, gg::e2m1>) {
+    return tcgen05_idesc_mxf4nvf4<Scale, M, N>();
+  } else {
+    static_assert(std::is_same_v<Scale, gg::ue8m0>);
+    return tcgen05_idesc_mxf8f6f4<T, M, N>();
+  }
+}
+template <class T, int V, int CTA_GROUP = 1>
+__device__ inline void tcgen05_mma_block_scale(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
+                                               TmemAddr sfa, TmemAddr sfb, bool accumulate) {
+  if constexpr (std::is_same_v<T, gg::e2m1>) {
+    tcgen05_mma_mxf4nvf4<V, CTA_GROUP>(d, a, b, idesc, sfa, sfb, accumulate);
+  } else {
+    static_assert(V == 32);
+    tcgen05_mma_mxf8f6f4<CTA_GROUP>(d, a, b, idesc, sfa, sfb, accumulate);
+  }
+}
+
 }  // namespace gg::ptx

@@ -91,7 +91,6 @@ __global__ void __cluster_dims__(2) __launch_bounds__(kThreads)
     gg::ptx::mbarrier_init(bar_addr, 1);
     gg::ptx::fence_mbarrier_init();
   }
-  __syncwarp();
   gg::ptx::tcgen05_fence_before();
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the tiles, tensor memory and the barriers of both blocks are there
