@@ -83,18 +83,18 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
     }
     gg::ptx::fence_mbarrier_init();
   }
-  // [alloc]
   if (warp == MULTIPLIER) {
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, BLOCKS>(gg::ptx::shared_addr(&sums_slot));
     gg::ptx::tcgen05_relinquish_alloc_permit<BLOCKS>();
   }
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of all blocks of the pair are there
+  // [columns]
   const gg::ptx::TmemAddr sums = sums_slot;                              // [HALVES][BLOCK_ROWS][BN]
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN);  // [ATOMS][4 columns]
   const gg::ptx::TmemAddr sfb = gg::ptx::tmem_at(sfa, 0, 4 * ATOMS);     // [ATOMS][BN / 32 columns]
-  // [/alloc]
-  constexpr uint16_t PAIR = (1 << BLOCKS) - 1;  // ranks that a commit arrives at
+  // [/columns]
+  constexpr uint16_t PAIR = (1 << BLOCKS) - 1;  // the blocks at whose barriers a commit arrives
   auto load = [](uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2, uint32_t bar_addr) {
     if constexpr (BLOCKS == 2) gg::ptx::tma_load_3d_pair(dst_addr, map, c0, c1, c2, bar_addr);
     if constexpr (BLOCKS == 1) gg::ptx::tma_load_3d(dst_addr, map, c0, c1, c2, bar_addr);
@@ -116,12 +116,14 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           const int stage = (slice + k_tile) % STAGES, byte0 = k_tile * ROW_BYTES;
           const uint32_t bar_addr = full_addr + stage * 8;
           wait(empty_addr, STAGES, slice + k_tile, 1);  // what was in this stage has been multiplied
+          // [produce]
           if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(bar_addr, BLOCKS * STAGE_BYTES);
           load(a_tile_addr + stage * A_BYTES, &maps.a, byte0, row0, 0, bar_addr);
           load(b_tile_addr + stage * B_BYTES, &maps.b, byte0, col0, at.g, bar_addr);
           load(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile * ATOMS, a_atom, bar_addr);
           // The scales of all columns: each block's rows of D have them all.
           load(sfb_tile_addr + stage * SFB_BYTES, &maps.sfb, 0, k_tile * ATOMS, b_atom, bar_addr);
+          // [/produce]
         }
       }
       slice += k_tiles;
@@ -129,7 +131,6 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
     // The block must not end while rank 0's commits are on their way to it.
     for (int i = 0; i < STAGES; ++i) wait(empty_addr, STAGES, slice + i, 1);
   } else if (warp == MULTIPLIER) {
-    // [multiply]
     constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_block_scale<T, Scale, BM, BN>();
     if (rank == 0 && gg::ptx::elect()) {  // for both blocks
       for (int tile = int(blockIdx.y); tile < tiles; tile += int(gridDim.y), ++turn) {
@@ -141,6 +142,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           gg::ptx::tcgen05_fence_after();
           const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
           const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
+          // [scales]
           const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
           const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
           for (int atom = 0; atom < ATOMS; ++atom) {
@@ -152,6 +154,8 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
                   gg::ptx::tcgen05_advance(sfb_desc, (i * ATOMS + atom) * ATOM_BYTES));
             }
           }
+          // [/scales]
+          // [multiply]
           for (int step = 0; step < 4; ++step) {  // of 32 bytes: one, two or four scales
             const int scale = step * BK / 4 / V, atom = scale / 4, id = scale % 4;
             gg::ptx::tcgen05_mma_block_scale<T, V, BLOCKS>(
@@ -159,15 +163,15 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
                 IDESC | gg::ptx::tcgen05_scale_ids(id, id), gg::ptx::tmem_at(sfa, 0, 4 * atom),
                 gg::ptx::tmem_at(sfb, 0, atom * BN / 32), k_tile > 0 || step > 0);
           }
-          // Arrives in all blocks of the pair when these products are done.
+          // [/multiply]
+          // [commit]
           gg::ptx::tcgen05_commit_multicast<BLOCKS>(empty_addr + stage * 8, PAIR);
         }
         gg::ptx::tcgen05_commit_multicast<BLOCKS>(ready_addr + turn % HALVES * 8, PAIR);  // and the tile's
+        // [/commit]
       }
     }
-    // [/multiply]
   } else {
-    // [store]
     for (int tile = int(blockIdx.y), batch = 0; tile < tiles; tile += int(gridDim.y), ++turn) {
       const Place at = place_of(tile, ends, groups, BM, BN, batch);
       const int r = rank * BLOCK_ROWS + warp * 32 + lane;  // this thread's row of the tile
@@ -184,11 +188,12 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           if (r < at.rows && col < n) *reinterpret_cast<uint4*>(row + col) = pack<TD>(part + c);
         }
       }
+      // [taken]
       gg::ptx::tcgen05_fence_before();
       if (gg::ptx::elect())  // this warp has read its rows
         gg::ptx::mbarrier_arrive(gg::ptx::mapa(taken_addr + turn % HALVES * 8, 0));
+      // [/taken]
     }
-    // [/store]
   }
   __syncwarp();  // one lane multiplied, or loaded
   gg::ptx::cluster_arrive();
@@ -235,8 +240,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* 
   GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
-  GG_REQUIRE(multiprocessors >= blocks, "--tile %dx%d: pairs of blocks want 2 multiprocessors, here is %d",
-             tile.m, tile.n, multiprocessors);
+  GG_REQUIRE(multiprocessors >= blocks, "--tile %dx%d wants 2 multiprocessors", tile.m, tile.n);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, tile.m, tile.n);
   const dim3 grid(unsigned(blocks), unsigned(multiprocessors / blocks));
   kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, d, ends, groups, n, k);

@@ -19,13 +19,12 @@ int main(int argc, char** argv) {
       .tiles = {{256, 256}, {128, 256}},
       .b_layouts = {gg::BLayout::nk},
   };
-  using gg::BlockScaled, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
+  using gg::BlockScaled, gg::Problem, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
+  auto launch = []<class T, int V, class S, class D>(BlockScaled<T, V, S, D>, const Problem& p, auto stream) {
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<D>(), p.padded_offsets(), p.rows(),
+                          p.groups(), p.n(), p.k(), p.tile(), stream);
+  };
   return gg::run<BlockScaled<e2m1, 16, ue4m3, bf16>, BlockScaled<e2m1, 32, ue8m0, bf16>,
                  BlockScaled<e2m1, 16, ue8m0, bf16>, BlockScaled<e4m3, 32, ue8m0, bf16>,
-                 BlockScaled<e5m2, 32, ue8m0, bf16>>(
-      argc, argv, info,
-      []<class T, int V, class S, class TD>(BlockScaled<T, V, S, TD>, const gg::Problem& p, auto stream) {
-        chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), p.d<TD>(), p.padded_offsets(), p.rows(),
-                              p.groups(), p.n(), p.k(), p.tile(), stream);
-      });
+                 BlockScaled<e5m2, 32, ue8m0, bf16>>(argc, argv, info, launch);
 }

@@ -153,13 +153,18 @@ def attempts(program):
     equal = described["limits"]["equal_groups"]
     problems = [["--set", "smoke_uniform" if equal else "smoke"],
                 ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
+    padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
+    if padded == 256:  # a ring of stages is gone round three times
+        problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
     if "narrow" in described["ideas"]:  # code of its own for each height of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
     if re.match("07a|08", described["id"]):  # a block makes the schedule, of more groups than it has threads
-        problems.append(["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"])
+        few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(1100)), "--n", "8", "--k", "32"]
+        each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
+        problems.append(few_full if padded == 256 else each_one)
     if "guess" in described["ideas"]:  # a wrong one, of 36 rows each, and a right one; stages are used again
         wrong, right = ["--m", "5,70,33", "--n", "136", "--k"], ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
@@ -185,7 +190,8 @@ def attempts(program):
 
 def run(program, environment, arguments):
     # Room for one worker: a block, a pair of them, or four.
-    multiprocessors = "2" if "256x128" in arguments else "4" if "64x64" in arguments else "1"
+    pairs = "256x128" in arguments or (program.name.startswith("08d") and "--tile" not in arguments)
+    multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"
     try:
         return subprocess.run([program, "--device", "emu", "--check", *arguments],
                               env={**os.environ, "GG_EMU_MULTIPROCESSORS": multiprocessors, **environment},
