@@ -210,11 +210,10 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* 
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
              n, k);
-  const int blocks = tile.m / BLOCK_ROWS;  // a pair, or one alone
-  auto* kernel = blocks == 2   ? grouped_gemm<T, Scale, V, TD, 2>
-                 : blocks == 1 ? grouped_gemm<T, Scale, V, TD, 1>
-                               : nullptr;
-  GG_REQUIRE(tile.n == BN && kernel, "--tile %dx%d: tiles are 256x256 or 128x256", tile.m, tile.n);
+  const int blocks = tile.cluster;  // a pair, or one alone
+  auto* kernel = blocks == 2 ? grouped_gemm<T, Scale, V, TD, 2> : grouped_gemm<T, Scale, V, TD, 1>;
+  GG_REQUIRE((blocks == 1 || blocks == 2) && tile.m == blocks * BLOCK_ROWS && tile.n == BN,
+             "--tile %dx%d: tiles are 256x256 or 128x256", tile.m, tile.n);
   const auto map = [row_bytes = k / IN_BYTE<T>](const T* matrices, int64_t count, int64_t matrix_rows,
                                                 int box_rows) {
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,

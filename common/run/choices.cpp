@@ -4,19 +4,40 @@
 
 #include "common/run/choices.h"
 
+#include <algorithm>
+
 namespace gg {
 
 std::vector<std::string> own_options(const Chapter& chapter) {
   std::vector<std::string> names(chapter.options.begin(), chapter.options.end());
+  if (!cluster_names(chapter).empty()) names.push_back("cluster");
   if (!chapter.tile_ks.empty()) names.push_back("tile-k");
   if (!chapter.ideas.empty()) names.push_back("off");
   if (chapter.b_layouts.size() > 1) names.push_back("b-layout");
   return names;
 }
 
-std::vector<std::string> tile_names(const Chapter& chapter) {
+std::string tile_name(const Tile& tile) { return format("%dx%d", tile.m, tile.n); }
+std::string cluster_name(const Tile& tile) { return format("%dx1", tile.cluster); }
+
+static std::vector<std::string> each_once(const Chapter& chapter, std::string (*name)(const Tile& tile)) {
   std::vector<std::string> names;
-  for (const Tile& tile : chapter.tiles) names.push_back(format("%dx%d", tile.m, tile.n));
+  for (const Tile& tile : chapter.tiles) {
+    if (std::find(names.begin(), names.end(), name(tile)) == names.end()) names.push_back(name(tile));
+  }
+  return names;
+}
+
+std::vector<std::string> tile_names(const Chapter& chapter) { return each_once(chapter, tile_name); }
+
+std::vector<std::string> cluster_names(const Chapter& chapter) {
+  std::vector<std::string> names = each_once(chapter, cluster_name);
+  return names == std::vector<std::string>{"1x1"} ? std::vector<std::string>() : names;
+}
+
+std::vector<std::string> tile_and_cluster_names(const Chapter& chapter) {
+  std::vector<std::string> names;
+  for (const Tile& tile : chapter.tiles) names.push_back(tile_name(tile) + " with " + cluster_name(tile));
   return names;
 }
 

@@ -14,7 +14,13 @@ namespace gg {
 // The chapter's own options: those it lists and those that it gives values for.
 std::vector<std::string> own_options(const Chapter& chapter);
 
-std::vector<std::string> tile_names(const Chapter& chapter);    // "128x64"
+std::string tile_name(const Tile& tile);     // "128x64"
+std::string cluster_name(const Tile& tile);  // "2x1"
+std::vector<std::string> tile_names(const Chapter& chapter);
+// Empty where every tile is a block's own and there is nothing to choose.
+std::vector<std::string> cluster_names(const Chapter& chapter);
+// "256x256 with 2x1", for all of the chapter's tiles.
+std::vector<std::string> tile_and_cluster_names(const Chapter& chapter);
 std::vector<std::string> tile_k_names(const Chapter& chapter);  // "64"
 std::vector<std::string> idea_names(const Chapter& chapter);
 std::vector<std::string> b_layout_names(const Chapter& chapter);

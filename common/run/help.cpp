@@ -23,6 +23,8 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
   }
   text += format("\nElement types: %s.\n", join(format_names(formats), "; ").c_str());
   if (!chapter.tiles.empty()) text += format("Tiles: %s.\n", join(tile_names(chapter), ", ").c_str());
+  if (!cluster_names(chapter).empty())
+    text += format("Tiles and clusters: %s.\n", join(tile_and_cluster_names(chapter), ", ").c_str());
   if (!chapter.tile_ks.empty())
     text += format("Tiles of K: %s.\n", join(tile_k_names(chapter), ", ").c_str());
   if (!chapter.b_layouts.empty())
@@ -106,13 +108,13 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       "%d, "
       "\"equal_groups\": %s, \"groups\": %d},\n"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
-      "  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
+      "  \"clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
       chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
       chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", kMostGroups,
       join(tensors, ",\n").c_str(), quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
       quoted(own_options(chapter)).c_str(), quoted(tile_names(chapter)).c_str(),
-      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
-      quoted(b_layout_names(chapter)).c_str());
+      quoted(cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
+      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str());
 }
 
 }  // namespace gg

@@ -46,7 +46,7 @@ size_t choice(const char* option, const std::string& text, const Chapter& chapte
 struct Draft {
   const Chapter& chapter;
   Options options{};
-  std::string in_dtype{}, d_dtype{};
+  std::string in_dtype{}, d_dtype{}, tile{}, cluster{};
   const char* in_option = "in-dtype";  // the one that said so
   bool only_check = false, only_bench = false;
 };
@@ -117,7 +117,12 @@ void blocks(Draft& draft, const std::string& value) {
   draft.options.blocks = int(number("blocks", value, 1, 65535));
 }
 void tile(Draft& draft, const std::string& value) {
-  draft.options.tile = draft.chapter.tiles[choice("tile", value, draft.chapter, tile_names(draft.chapter))];
+  choice("tile", value, draft.chapter, tile_names(draft.chapter));
+  draft.tile = value;
+}
+void cluster(Draft& draft, const std::string& value) {
+  choice("cluster", value, draft.chapter, cluster_names(draft.chapter));
+  draft.cluster = value;
 }
 void tile_k(Draft& draft, const std::string& value) {
   draft.options.tile_k =
@@ -178,7 +183,8 @@ const Rule kRules[] = {
     {{"offsets", "i32|i64", "type of the offsets (default i32)"}, true, offsets},
     {{"shared-b", "", "one B [K,N] for all groups"}, true, flag<&Options::shared_b>},
     {{"blocks", "B", "resident blocks"}, true, blocks},
-    {{"tile", "MxN", "tile of D that a block computes"}, true, tile},
+    {{"tile", "MxN", "tile of D that a block computes, or a cluster"}, true, tile},
+    {{"cluster", "MxN", "blocks of the cluster that computes a tile; each tile has its own"}, true, cluster},
     {{"tile-k", "T", "columns of A, rows of B that a tile holds at a time; K must be a multiple"},
      true,
      tile_k},
@@ -236,6 +242,21 @@ void settle_halves(Draft& draft) {
   }
   GG_REQUIRE(options.in_dir.empty() || options.check,
              "--in is checked, not timed: leave out --bench and --tune");
+}
+
+// The first of the chapter's tiles that is as asked for: --tile and --cluster decide together.
+void settle_tile(Draft& draft) {
+  if (draft.tile.empty() && draft.cluster.empty()) return;
+  for (const Tile& tile : draft.chapter.tiles) {
+    const bool as_asked = (draft.tile.empty() || draft.tile == tile_name(tile)) &&
+                          (draft.cluster.empty() || draft.cluster == cluster_name(tile));
+    if (!as_asked) continue;
+    draft.options.tile = tile;
+    return;
+  }
+  throw Error(Exit::bad_input,
+              format("--tile %s --cluster %s: %s has %s", draft.tile.c_str(), draft.cluster.c_str(),
+                     draft.chapter.id, join(tile_and_cluster_names(draft.chapter), ", ").c_str()));
 }
 
 void require_known_peers(const Options& options) {
@@ -304,6 +325,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     rule.take(draft, value);
   }
   settle_halves(draft);
+  settle_tile(draft);
   options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   require_known_peers(options);

@@ -219,6 +219,35 @@ TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
   }
 }
 
+TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
+  Chapter chapter = jagged();
+  chapter.options = {"tile"};
+  chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
+  const auto chosen = [&](const std::vector<std::string>& words) {
+    const Tile tile = parsed(words, chapter).tile;
+    return format("%dx%d %d", tile.m, tile.n, tile.cluster);
+  };
+  EXPECT_EQ(chosen({}), "0x0 1") << "the chapter's first";
+  EXPECT_EQ(chosen({"--tile", "256x256"}), "256x256 2");
+  EXPECT_EQ(chosen({"--tile", "128x256"}), "128x256 1");
+  EXPECT_EQ(chosen({"--cluster", "1x1"}), "128x256 1");
+  EXPECT_EQ(chosen({"--cluster", "2x1"}), "256x256 2");
+  EXPECT_EQ(chosen({"--tile", "128x256", "--cluster", "2x1"}), "128x256 2");
+  EXPECT_EQ(chosen({"--cluster", "1x1", "--tile", "128x256"}), "128x256 1");
+  EXPECT_EQ(
+      refusal({"--tile", "256x256", "--cluster", "1x1"}, chapter),
+      "--tile 256x256 --cluster 1x1: x_jagged has 256x256 with 2x1, 128x256 with 1x1, 128x256 with 2x1");
+  EXPECT_EQ(refusal({"--cluster", "4x1"}, chapter), "--cluster 4x1: x_jagged has 2x1, 1x1");
+  EXPECT_EQ(refusal({"--tile", "64x64"}, chapter), "--tile 64x64: x_jagged has 256x256, 128x256");
+  EXPECT_NE(help_text(chapter, kFormats)
+                .find("Tiles and clusters: 256x256 with 2x1, 128x256 with 1x1, 128x256 with 2x1."),
+            std::string::npos);
+  EXPECT_NE(describe_text(chapter, kFormats).find("\"clusters\": [\"2x1\", \"1x1\"]"), std::string::npos);
+  chapter.tiles = {{128, 128}, {128, 256}};
+  EXPECT_EQ(refusal({"--cluster", "1x1"}, chapter),
+            "--cluster: x_jagged has no such option; --help lists them");
+}
+
 TEST(OwnOptions, ALayoutWithoutAChoiceIsNone) {
   Chapter chapter = jagged();
   chapter.b_layouts = {BLayout::nk};
