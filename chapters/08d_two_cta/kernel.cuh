@@ -67,10 +67,10 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
   const uint32_t sfa_tile_addr = b_tile_addr + STAGES * B_BYTES;      // [STAGES][ATOMS][512]
   const uint32_t sfb_tile_addr = sfa_tile_addr + STAGES * SFA_BYTES;  // [STAGES][BN / 128][ATOMS][512]
   __shared__ uint64_t bars[2 * STAGES + 2 * HALVES];
-  const uint32_t full_addr = gg::ptx::shared_addr(bars);  // the slice has landed in all blocks (rank 0)
+  const uint32_t full_addr = gg::ptx::shared_addr(bars);  // all blocks' slice has landed; rank 0's is used
   const uint32_t empty_addr = full_addr + STAGES * 8;     // and has been multiplied
   const uint32_t ready_addr = empty_addr + STAGES * 8;    // the tile's sums are complete
-  const uint32_t taken_addr = ready_addr + HALVES * 8;    // and have been read in all blocks (rank 0)
+  const uint32_t taken_addr = ready_addr + HALVES * 8;    // and read in all blocks; rank 0's is used
   __shared__ gg::ptx::TmemAddr sums_slot;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -156,7 +156,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           }
           // [/scales]
           // [multiply]
-          for (int step = 0; step < 4; ++step) {  // of 32 bytes: one, two or four scales
+          for (int step = 0; step < 4; ++step) {  // of 32 bytes, with one, two or four scales of a row
             const int scale = step * BK / 4 / V, atom = scale / 4, id = scale % 4;
             gg::ptx::tcgen05_mma_block_scale<T, V, BLOCKS>(
                 my_sums, gg::ptx::tcgen05_advance(a, step * 32), gg::ptx::tcgen05_advance(b, step * 32),
