@@ -55,9 +55,11 @@ struct ue4m3 {
   uint8_t code;
 };
 
-struct Tile {  // rows and columns of D that a worker computes at a time; {0, 0} is the chapter's default
+struct Tile {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's default
   int m = 0, n = 0;
-  int cluster = 1;  // blocks of the worker's cluster, one behind the other along M
+};
+struct ClusterTile : Tile {  // or that a cluster computes:
+  int cluster = 1;           // of so many blocks, one behind the other along M
 };
 
 }  // namespace gg

@@ -206,7 +206,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
 // K: a multiple of 32; N: of 8.
 template <class Scale, int V, class T, class TD>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* d, const int* ends,
-            int64_t rows, int groups, int n, int k, gg::Tile tile, cudaStream_t stream) {
+            int64_t rows, int groups, int n, int k, gg::ClusterTile tile, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
              n, k);

@@ -16,7 +16,7 @@ struct Setup {  // how a chapter wants its problems
   Formats formats;
   bool host_offsets = true;   // may the launch read offsets on the host?
   bool wide_offsets = false;  // int64_t offsets
-  Tile tile;
+  ClusterTile tile;
   int tile_k = 0;
   int blocks = 0;
   BLayout b_layout = BLayout::kn;

@@ -30,7 +30,7 @@ struct Chapter {
   std::vector<const char*> sets{};       // common/problem/shapes.h; no sizes here
   const char* previous = "";             // for the table and the step plot
   std::vector<const char*> options{};    // of its own, by name, as --help lists them
-  std::vector<Tile> tiles{};             // legal values of --tile, and --cluster; the first is the default
+  std::vector<ClusterTile> tiles{};      // legal values of --tile, and --cluster; the first is the default
   bool chooses_tile = false;             // without --tile the chapter chooses, and Problem::tile() is 0x0
   std::vector<int> tile_ks{};            // legal values of --tile-k
   std::vector<Idea> ideas{};             // what --off takes

@@ -27,7 +27,7 @@ struct ProblemOptions {      // what a reader asks of the problems themselves
   std::vector<int> m, n, k;  // --m, --n, --k: one problem in place of the sets
   uint64_t seed = 0;
   bool shared_b = false;
-  Tile tile;
+  ClusterTile tile;
   int tile_k = 0;
 
   bool one_problem() const { return !m.empty(); }

@@ -149,7 +149,7 @@ class Problem {
   int k() const { return k_; }
   int64_t b_group_stride() const { return b_group_stride_; }
   BLayout b_layout() const { return b_layout_; }
-  Tile tile() const { return tile_; }
+  ClusterTile tile() const { return tile_; }
   int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
   // Did the reader switch this idea off? The chapter lists it among its ideas.
   bool is_off(const char* idea) const;
@@ -190,7 +190,7 @@ class Problem {
   int64_t b_group_stride_ = 0;
   bool wide_offsets_ = false, own_sizes_ = false;
   BLayout b_layout_ = BLayout::kn;
-  Tile tile_;
+  ClusterTile tile_;
   Formats formats_;
 };
 

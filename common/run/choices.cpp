@@ -17,12 +17,13 @@ std::vector<std::string> own_options(const Chapter& chapter) {
   return names;
 }
 
-std::string tile_name(const Tile& tile) { return format("%dx%d", tile.m, tile.n); }
-std::string cluster_name(const Tile& tile) { return format("%dx1", tile.cluster); }
+std::string tile_name(const ClusterTile& tile) { return format("%dx%d", tile.m, tile.n); }
+std::string cluster_name(const ClusterTile& tile) { return format("%dx1", tile.cluster); }
 
-static std::vector<std::string> each_once(const Chapter& chapter, std::string (*name)(const Tile& tile)) {
+static std::vector<std::string> each_once(const Chapter& chapter,
+                                          std::string (*name)(const ClusterTile& tile)) {
   std::vector<std::string> names;
-  for (const Tile& tile : chapter.tiles) {
+  for (const ClusterTile& tile : chapter.tiles) {
     if (std::find(names.begin(), names.end(), name(tile)) == names.end()) names.push_back(name(tile));
   }
   return names;
@@ -37,7 +38,8 @@ std::vector<std::string> cluster_names(const Chapter& chapter) {
 
 std::vector<std::string> tile_and_cluster_names(const Chapter& chapter) {
   std::vector<std::string> names;
-  for (const Tile& tile : chapter.tiles) names.push_back(tile_name(tile) + " with " + cluster_name(tile));
+  for (const ClusterTile& tile : chapter.tiles)
+    names.push_back(tile_name(tile) + " with " + cluster_name(tile));
   return names;
 }
 

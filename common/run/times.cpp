@@ -173,7 +173,7 @@ double Times::time(const Shape& shape) {
 
 void Times::tune(const Shape& shape) {
   std::vector<std::pair<double, Tile>> table;
-  for (const Tile& tile : session_.chapter.tiles) {
+  for (const ClusterTile& tile : session_.chapter.tiles) {
     session_.setup.tile = tile;
     if (const double us = time(shape); us > 0) table.push_back({us, tile});
   }

@@ -224,7 +224,7 @@ TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
   chapter.options = {"tile"};
   chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
   const auto chosen = [&](const std::vector<std::string>& words) {
-    const Tile tile = parsed(words, chapter).tile;
+    const ClusterTile tile = parsed(words, chapter).tile;
     return format("%dx%d %d", tile.m, tile.n, tile.cluster);
   };
   EXPECT_EQ(chosen({}), "0x0 1") << "the chapter's first";
