@@ -56,6 +56,19 @@ Runtime& Runtime::get() {
   return *runtime;
 }
 
+// A program ends, and a launch is held back for a dependent one that did not come. Where another thread
+// launches just now, nobody waits for that, as on a device.
+static void end_held_launch() {
+  Runtime& runtime = Runtime::get();
+  const std::unique_lock lock(runtime.mutex, std::try_to_lock);
+  if (!lock) return;
+  try {
+    runtime.finish_held();
+  } catch (const std::exception& fault) {
+    end_program(fault.what());
+  }
+}
+
 // What the program is to leave behind. A launch that still runs in another thread goes on meanwhile, and ends
 // with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
@@ -72,7 +85,7 @@ Runtime::Runtime() : settings(read_settings()) {
       print_report(stderr, Runtime::get().counts());
     });
   }
-  std::atexit([] { api([](Runtime&) { return cudaSuccess; }); });  // runs before those: a held launch ends
+  std::atexit(end_held_launch);  // runs before those
 }
 
 void Runtime::run(const Launch& launch, CUstream_st* stream, bool dependent) {
