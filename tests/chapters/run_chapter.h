@@ -63,6 +63,7 @@ inline std::vector<Words> formats_of(const std::string& id) {
 inline std::vector<Words> choices_of(const std::string& id) {
   std::vector<Words> all;
   for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
+                                    {"--cluster", "clusters"},
                                     {"--tile-k", "tile_ks"},
                                     {"--off", "ideas"},
                                     {"--b-layout", "b_layouts"}}) {
