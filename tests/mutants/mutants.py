@@ -210,13 +210,22 @@ def kernels_launched(program, arguments):
 
 
 def attempts_of_kernels(program, pool):
-    """The kernels that the attempts launch, each with the attempts that do, of both sorts."""
+    """The kernels that the attempts launch, each with the attempts that do, of both sorts. Problems are run in the
+    first order alone: they launch the same kernels in every order."""
+    both = attempts(program)
+    problems = [words for words in both[0] if words[-1] == both[0][0][-1]]
+    launched = dict(zip(map(problem_of, problems), pool.map(lambda words: kernels_launched(program, words), problems)))
     found = {}
-    for sort, arguments in enumerate(attempts(program)):
-        for each, names in zip(arguments, pool.map(lambda words: kernels_launched(program, words), arguments)):
-            for name in sorted(names):
+    for sort, arguments in enumerate(both):
+        for each in arguments:
+            for name in sorted(launched[problem_of(each)]):
                 found.setdefault(name, ([], []))[sort].append(each)
     return found
+
+
+def problem_of(words):
+    """An attempt without its order."""
+    return tuple(words[:-2])
 
 
 def verdict(kind, result):
