@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "common/machine/late_copy.h"
+
 namespace gg {
 
 CudaMachine::CudaMachine() { GG_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
@@ -39,6 +41,14 @@ void CudaMachine::fill_bytes(void* memory, int byte, size_t bytes) {
 void CudaMachine::copy(void* to, const void* from, size_t bytes) {
   GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   wait();
+}
+
+void CudaMachine::copy_late(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  int device = 0, major = 0;
+  GG_CHECK(cudaGetDevice(&device));
+  GG_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  if (major >= 9) return launch_late_copy(to, from, bytes, stream);
+  GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
 void CudaMachine::run(const Work& work) {

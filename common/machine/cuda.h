@@ -21,6 +21,7 @@ class CudaMachine : public Machine {
   void upload(void* to, const void* from_host, size_t bytes) override { copy(to, from_host, bytes); }
   void download(void* to_host, const void* from, size_t bytes) override { copy(to_host, from, bytes); }
   void copy(void* to, const void* from, size_t bytes) override;
+  void copy_late(void* to, const void* from, size_t bytes, cudaStream_t stream) override;
   void run(const Work& work) override;
   std::function<void()> captured(const Work& work) override;
 

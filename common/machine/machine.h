@@ -54,6 +54,10 @@ class Machine {
   // multiprocessors the small one has; 0, and nothing changes, where the machine has one size only.
   virtual int play_small(bool) { return 0; }
 
+  // As a router writes offsets that the next launch reads: in this stream, and by a kernel that lets the one
+  // behind it begin at once, where the machine has programmatic dependent launch.
+  virtual void copy_late(void* to, const void* from, size_t bytes, cudaStream_t) { copy(to, from, bytes); }
+
   // Runs the work and waits for it. `captured` records it once; what comes back replays it, and may be called
   // later.
   using Work = std::function<void(cudaStream_t)>;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "common/verify/output.h"
+#include "common/verify/trials.h"
 
 namespace gg {
 
@@ -17,20 +18,28 @@ bool can_chain(const Setup& setup, const Shape& shape) {
 std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const Launch& launch,
                                    const Shape& shape, uint64_t seed, bool from_graph) {
   Buffers first(machine, setup, shape), second(machine, setup, shape);
+  const Buffers stale(machine, setup, setup.equal_groups ? shape : other_offsets(shape, setup.m_multiple));
+  const size_t offset_bytes = size_t(shape.groups() + 1) * (setup.wide_offsets ? 8 : 4);
   for (Buffers* each : {&first, &second}) each->fill_operands({Fill::Kind::normal, 0, seed, 0});
   const Problem links[] = {first.problem(), second.reading(first), first.reading(second)};
   const auto run = [&](const std::function<void()>& launches) {
     for (const Buffers* each : {&first, &second}) machine.fill_bytes(each->d(), 0xFF, each->d_bytes());
+    machine.copy(first.offsets(), stale.offsets(), offset_bytes);
     launches();
     std::vector<char> outputs = downloaded(machine, first.d(), first.d_bytes());
     const std::vector<char> more = downloaded(machine, second.d(), second.d_bytes());
     outputs.insert(outputs.end(), more.begin(), more.end());
     return outputs;
   };
+  const auto route = [&](cudaStream_t stream) {
+    machine.copy_late(first.offsets(), second.offsets(), offset_bytes, stream);
+  };
   const std::vector<char> expected = run([&] {
+    machine.run(route);
     for (const Problem& link : links) machine.run([&](cudaStream_t stream) { launch(link, stream); });
   });
   const auto all = [&](cudaStream_t stream) {
+    route(stream);
     for (const Problem& link : links) launch(link, stream);
   };
   std::function<void()> replay = [&] { machine.run(all); };
@@ -44,9 +53,9 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
       first.layout(), int64_t(in_first ? size_t(differs) : size_t(differs) - first.d_bytes()) / bytes);
   return Failure{
       Symptom::overlapping,
-      format("%s, three launches, each of which reads what the one before wrote%s: the %s one's output "
-             "differs from what it is when each waits for the one before, first at group %d row %d column "
-             "%d: looks like a launch that reads or writes before the one before it has ended",
+      format("%s, three launches, each of which reads what the one before wrote, the first the offsets%s: the "
+             "%s one's output differs from what it is when each waits for the one before, first at group %d "
+             "row %d column %d: looks like a launch that reads or writes before the one before it has ended",
              shape.describe().c_str(), from_graph ? ", replayed from a graph" : "",
              in_first ? "last" : "second", place.group, place.row, place.col)};
 }

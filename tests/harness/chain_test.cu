@@ -13,7 +13,7 @@
 namespace gg {
 namespace {
 
-enum class Waits { first_of_all, before_it_writes, never };
+enum class Waits { first_of_all, after_the_offsets, before_it_writes, never };
 
 // One element of D to a thread, one row to a block.
 template <Waits WAITS>
@@ -23,6 +23,7 @@ __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* o
   const int row = int(blockIdx.x), col = int(threadIdx.x);
   int g = 0;
   while (row >= offsets[g + 1]) ++g;
+  if (WAITS == Waits::after_the_offsets) ptx::griddepcontrol_wait();
   float sum = 0;
   for (int i = 0; i < k; ++i) {
     sum += __bfloat162float(a[int64_t(row) * k + i]) *
@@ -65,7 +66,8 @@ TEST_P(Chain, ThatWaitsIsRight) { EXPECT_FALSE(check(multiply<Waits::first_of_al
 
 TEST_P(Chain, ThatReadsTooEarlyIsFound) {
   if (!emulator()) GTEST_SKIP() << "only the emulator makes the next launch begin early";
-  for (const auto kernel : {multiply<Waits::never>, multiply<Waits::before_it_writes>}) {
+  for (const auto kernel :
+       {multiply<Waits::never>, multiply<Waits::before_it_writes>, multiply<Waits::after_the_offsets>}) {
     const std::optional<Failure> failure = check(kernel);
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->symptom, Symptom::overlapping) << failure->sentence;

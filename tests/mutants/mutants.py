@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Removes or alters each synchronisation instruction of each chapter's kernels, one at a time, and asks whether anybody notices.
 
-  tests/mutants/mutants.py BUILD_DIR [--tenth] [--chapter ID] [--list]
+  tests/mutants/mutants.py BUILD_DIR [--sample N] [--chapter ID] [--only TEXT] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
 `--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
@@ -14,7 +14,7 @@ survives all of that must stand in survivors.txt: as harmless, because the progr
 or as blind, because it is wrong and the emulator cannot tell. An entry there that no surviving mutant matches is an
 error too.
 
---tenth tries every tenth mutant, others with each commit.
+--sample 60 tries about 60 mutants, spread evenly over all of them, others with each commit.
 """
 
 import argparse
@@ -90,7 +90,7 @@ KINDS = {
     "remove commit": (r"cp\.async\.commit_group;|wgmma\.commit_group[^;]*;|cp\.async\.bulk\.commit_group;|tcgen05\.commit[^;]*;",
                       REMOVE, ORDER | {"deadlock"}),
     "remove wait": (r"cp\.async\.wait_(?:group\s+\d+|all);|wgmma\.wait_group[^;]*;|cp\.async\.bulk\.wait_group[^;]*;"
-                    r"|tcgen05\.wait::[^;]*;", REMOVE, ORDER),
+                    r"|tcgen05\.wait::[^;]*;|griddepcontrol\.wait;", REMOVE, ORDER),
     "wait for one less": (r"((?:cp\.async\.|wgmma\.|cp\.async\.bulk\.)wait_group[.a-z]*\s+)(\d+)(;)", more, ORDER),
     "remove dealloc": (r"tcgen05\.dealloc[^;]*;", REMOVE, {"tcgen05"}),
     "remove fence": (r"(?:fence|membar|wgmma\.fence|tcgen05\.fence)[.:\w]*[^;]*;", REMOVE, ORDER),
@@ -265,10 +265,11 @@ def survivors(path=HERE / "survivors.txt"):
     return known
 
 
-def rotation():
-    """A number that changes with every commit: which tenth is tried."""
+def sampled(work, count):
+    """Every n-th piece of work, so that about `count` are left; which ones changes with every commit."""
+    step = max(1, len(work) // count)
     found = subprocess.run(["git", "-C", HERE, "rev-parse", "HEAD"], capture_output=True, text=True)
-    return int(found.stdout[:8] or "0", 16) % 10 if found.returncode == 0 else 0
+    return work[int(found.stdout[:8] or "0", 16) % step :: step]
 
 
 def work_of(program, pool, known):
@@ -285,8 +286,9 @@ def work_of(program, pool, known):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
-    parser.add_argument("--tenth", action="store_true", help="every tenth, as `check` runs it")
+    parser.add_argument("--sample", type=int, default=0, help="about so many, as `check` runs it; 0: all")
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")
+    parser.add_argument("--only", default="", help="mutants of which the kind or the instruction holds this text")
     parser.add_argument("--list", action="store_true", help="name the mutants and run none")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
     options = parser.parse_args()
@@ -296,8 +298,9 @@ def main():
     with ThreadPoolExecutor(options.jobs) as pool:
         work = [job for program in programs for job in work_of(program, pool, known)]
         stale = {entry for entry in known if any(entry[0] == p.name for p in programs)} - {job[3] for job in work}
-        if options.tenth:
-            work = work[rotation() :: 10]
+        work = [job for job in work if options.only in job[2][0] or options.only in job[2][2]]
+        if options.sample:
+            work = sampled(work, options.sample)
         outcomes = pool.map(lambda job: ("", "listed") if options.list else tried(*job[:3]), work)
         survived, was_found = set(), set()
         for (program, _, (kind, line, text, _, _), entry), (outcome, how) in zip(work, outcomes):
