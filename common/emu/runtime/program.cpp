@@ -66,6 +66,17 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The module of a program, or the one that the settings give in place of it, if that has a kernel of its own
+// in common with it: a program has modules of the harness too.
+std::string module_text(const Settings& settings, const FatbinEntry& entry) {
+  std::string own = ptx_text(entry);
+  if (settings.ptx.empty()) return own;
+  std::string other = text_of_file(settings.ptx);
+  const size_t kernel = std::min(other.find(".entry"), other.size());
+  const bool same = own.find(other.substr(kernel, other.find('(', kernel) - kernel)) != std::string::npos;
+  return same ? other : own;
+}
+
 cudaError_t invalid_ptx(const Device& device, const Program& program, const SyntaxError& error) {
   return refuse(cudaErrorInvalidPtx, "PTX line " + std::to_string(error.line) + " of the program's " +
                                          choose_ptx(program.entries, device.capability())->target() + ": " +
@@ -80,8 +91,7 @@ cudaError_t load_now(Runtime& runtime, Program& program) {
   const FatbinEntry* code = choose_machine_code(program.entries, device.capability());
   try {
     if (code) program.registers = register_counts(contents(*code));
-    program.module = parse_ptx(
-        runtime.settings.ptx.empty() ? ptx_text(*entry) : text_of_file(runtime.settings.ptx), Bodies::later);
+    program.module = parse_ptx(module_text(runtime.settings, *entry), Bodies::later);
     place_variables(runtime, program);
   } catch (const FatbinError& error) {
     return refuse(cudaErrorInvalidKernelImage, error.what());

@@ -16,9 +16,9 @@ struct Settings {
   RunOptions run;       // GG_EMU_ORDER=S[:fair|skew], GG_EMU_ALLOW=KIND[,KIND]
   bool report = false;  // GG_EMU_REPORT=1
   std::string trace;    // GG_EMU_TRACE=FILE; empty: none
-  // For tests/mutants. GG_EMU_PTX=FILE: PTX to run in place of the program's own. GG_EMU_LAUNCHES=FILE: gets
-  // the names of the kernels launched, a line each. GG_EMU_MULTIPROCESSORS=N: fewer than the device has, so
-  // that persistent kernels walk many tiles on a small problem.
+  // For tests/mutants. GG_EMU_PTX=FILE: PTX to run in place of the module that has its first kernel.
+  // GG_EMU_LAUNCHES=FILE: gets the names of the kernels launched, a line each. GG_EMU_MULTIPROCESSORS=N:
+  // fewer than the device has, so that persistent kernels walk many tiles on a small problem.
   std::string ptx, launches;
   int multiprocessors = 0;
 };
