@@ -65,7 +65,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     python = python_with_triton(folder)
     environment = os.environ | {"TRITON_CACHE_DIR": str(folder / "cache"), "TRITON_DEFAULT_FP_FUSION": "1"}
-    run([python, "-B", HERE / "triton_kernels.py", HERE / "triton"], env=environment)
+    run([python, "-B", HERE / "triton_ptx.py", HERE / "triton"], env=environment)
     clang_files(python)
 
 

@@ -1,23 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Small kernels in Triton and Gluon, and the PTX that Triton makes of them without a GPU.
-
-    python triton_kernels.py DIRECTORY [NAME...]    writes DIRECTORY/NAME.ptx
-
-The second and third line of each file say where it comes from and what a launch needs: bytes of dynamic shared
-memory, and of scratch memory for each block. triton_test.cpp runs the files.
-"""
-
-import pathlib
-import re
-import sys
+"""Small kernels in Triton and Gluon for sm_80, sm_90a and sm_100a; triton_ptx.py compiles them, triton_test.cpp and
+triton_blackwell_test.cpp run them."""
 
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon._runtime import GluonASTSource
 from triton.experimental.gluon.language.nvidia.hopper import (
     cluster,
     fence_async_shared,
@@ -27,18 +15,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-KERNELS = []  # (name of the file, kernel, arch, signature, constants, options)
-
-
-def build(name, arch, signature, options=None, **constants):
-    """Notes that the kernel is to be compiled: signature as "a:*bf16 n:i32 k:i32%16", %16 for multiples of 16."""
-
-    def note(kernel):
-        KERNELS.append((name, kernel, arch, signature, constants, options or {}))
-        return kernel
-
-    return note
-
+from triton_ptx import build
 
 # ---- matrix products ----
 
@@ -55,6 +32,10 @@ ALIGNED = MATMUL + "%16"
 @build("matmul_f16_90a", 90, "a:*fp16 b:*fp16 " + ALIGNED, {"num_warps": 8}, BM=128, BN=64, BK=32)
 @build("matmul_e4m3_90a", 90, "a:*fp8e4nv b:*fp8e4nv " + ALIGNED, BM=64, BN=32, BK=128)
 @build("matmul_tf32_90a", 90, "a:*fp32 b:*fp32 " + ALIGNED, BM=64, BN=32, BK=32)
+@build("matmul_bf16_100a", 100, "a:*bf16 b:*bf16 " + ALIGNED, BM=128, BN=64, BK=64)
+@build("matmul_f16_100a", 100, "a:*fp16 b:*fp16 " + ALIGNED, {"num_warps": 8}, BM=128, BN=64, BK=32)
+@build("matmul_e4m3_100a", 100, "a:*fp8e4nv b:*fp8e4nv " + ALIGNED, BM=64, BN=32, BK=128)
+@build("matmul_tf32_100a", 100, "a:*fp32 b:*fp32 " + ALIGNED, BM=128, BN=32, BK=32)
 @triton.jit
 def matmul(a, b, d, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """d[m,n] = a[m,k] b[n,k]^T."""
@@ -87,6 +68,8 @@ DESCRIPTORS = "a:*bf16 b:*bf16 d:*bf16 m:i32 n:i32 k:i32"
 
 @build("matmul_descriptor_90a", 90, DESCRIPTORS, BM=64, BN=64, BK=64)
 @build("matmul_cluster_90a", 90, DESCRIPTORS, {"num_ctas": 2}, BM=128, BN=64, BK=64)
+@build("matmul_descriptor_100a", 100, DESCRIPTORS, BM=128, BN=64, BK=64)
+@build("matmul_cluster_100a", 100, DESCRIPTORS, {"num_ctas": 2}, BM=256, BN=64, BK=64)
 @triton.jit
 def matmul_persistent(a, b, d, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Tiles of d[m,n] = a[m,k] b[n,k]^T, one after the other in each block, moved by tensor maps made on the device."""
@@ -407,50 +390,3 @@ def descriptors(x, y, z, m, n, BM: tl.constexpr, BN: tl.constexpr):
     to_map.store([row, col], tile * 2)
     sum_map.atomic_add([row, col], tile)
     sum_map.atomic_add([row // 2, col], tile)
-
-
-# ---- compiling ----
-
-
-def compiled(kernel, arch, signature, constants, options):
-    gluon_kernel = isinstance(signature, dict)
-    types = dict(signature) if gluon_kernel else dict(each.split(":") for each in signature.split())
-    multiples = [name for name, of in types.items() if of[0] == "*" or of.endswith("%16")]
-    types = {name: of.removesuffix("%16") for name, of in types.items()} | {name: "constexpr" for name in constants}
-    attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
-    source = (GluonASTSource if gluon_kernel else ASTSource)(kernel, types, constants, attrs)
-    return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
-
-
-def without_folder(array):
-    """The text of a failed assertion holds the path of this file: its name is left."""
-    name, text = array.group(1), bytes(int(each) for each in array.group(2).split(",")).decode()
-    codes = [*text.rsplit("/", 1)[-1].encode(), 0]
-    return f".b8 {name}[{len(codes)}] = {{{', '.join(map(str, codes))}}}"
-
-
-def without_paths(ptx):
-    """Without debug information, which names folders."""
-    ptx = re.sub(r"\n\t\.section[^{]*\{[^}]*\}", "", ptx)
-    ptx = re.sub(r"\n[ \t]*\.(loc|file)[ \t][^\n]*", "", ptx)
-    ptx = re.sub(r"[ \t]*//[^\n]*", "", ptx)
-    ptx = re.sub(r"\.b8 (assertFile_\d+)\[\d+\] = \{([\d, ]+)\}", without_folder, ptx)
-    return re.sub(r"\n\s*\n+", "\n", ptx).replace(", debug", "").strip() + "\n"
-
-
-def main():
-    folder = pathlib.Path(sys.argv[1])
-    for name, kernel, arch, signature, constants, options in KERNELS:
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        made = compiled(kernel, arch, signature, constants, options)
-        needs = made.metadata
-        head = "// SPDX-License-Identifier: MIT\n"
-        head += f"// {kernel.fn.__name__} of triton_kernels.py, compiled by Triton {triton.__version__}\n"
-        head += f"// shared {needs.shared} scratch {needs.global_scratch_size}\n"
-        (folder / f"{name}.ptx").write_text(head + without_paths(made.asm["ptx"]))
-        print(name, getattr(needs, "tensordesc_meta", None) or "")
-
-
-if __name__ == "__main__":
-    main()
