@@ -369,6 +369,8 @@ class Data:
         self.all_ideas = {results.told(row): row for row in rows if row.peer == results.ALL_IDEAS and row.timed}
         rows = [row for row in rows if row.peer != results.ALL_IDEAS]
         self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
+        self.everywhere = [row for row in results.newest_on_each(first)
+                           if not row.sustained and row.peer != results.ALL_IDEAS]
         self.sustained = [row for row in rows if row.sustained]
         self.extra = results.newest(row for rows in others for row in rows
                                     if not row.sustained and row.peer != results.ALL_IDEAS)
@@ -376,8 +378,12 @@ class Data:
         self.counts = {}
         for directory in directories:
             self.counts |= results.read_counts(directory)
-        for row in rows + self.extra:
+        for row in rows + self.everywhere + self.extra:
             row.variant = results.variant(row, chapters)
+
+    def on(self, device):
+        """The rows of a device, whichever the figures show."""
+        return [row for row in self.everywhere if row.device == device]
 
     def of(self, name):
         """The bf16 rows of a set, cold unless there are only warm ones, and which of the two they are.

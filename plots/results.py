@@ -16,6 +16,7 @@ COLUMNS = (
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of plots/ncu_counts.py
+COST_COLUMNS = "chapter,format,tile,per,counter,value".split(",")  # of plots/cost_counts.py
 # plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
@@ -36,7 +37,7 @@ def read_csv(path, columns=COLUMNS):
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS):
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, REFERENCE_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
@@ -90,6 +91,13 @@ def newest(rows):
     """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
     latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
     return sorted(latest.values(), key=lambda row: row.date)
+
+
+def newest_on_each(rows):
+    """The newest rows of each device, device after device."""
+    rows = list(rows)
+    return [row for device in sorted({row.device for row in rows})
+            for row in newest(row for row in rows if row.device == device)]
 
 
 def told(row):

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from types import SimpleNamespace
 
+import costs
 from changes import aged, lines_changed, short
 from results import (ALL_IDEAS, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level, libraries, provenance, read_csv, run_of,
                      smoke_counts, told)
@@ -34,6 +35,7 @@ def every(repo, data, history):
 
     yield repo / "README.md", "table", signed(*ladder_table(data))
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
+    predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
     if counted:
         sentences = aged([SimpleNamespace(**row) for row in counted], history)
         yield repo / "common" / "emu" / "README.md", "ncu", "\n".join([ncu_table(counted), *sentences])
@@ -43,6 +45,7 @@ def every(repo, data, history):
         yield chapter.readme, "peers", signed(*peers_table(data.rows, chapter, references))
         yield chapter.readme, "sustained", signed(*peers_table(data.sustained, chapter))
         yield chapter.readme, "counts", counts_table(data, chapter)
+        yield chapter.readme, "costs", costs_table(data, chapter, predicted)
 
 
 def digits(number, count=3):
@@ -210,6 +213,43 @@ def counts_table(data, chapter):
     lines.append(["wasted multiply-adds", *(f"{100 * part:.0f} %" for part in wasted)])
     return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair. " \
         f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
+
+
+def costs_table(data, chapter, predicted):
+    """What slices and tiles should cost on a B200, and what one measured there, if one did."""
+    slices, tiles, rates, depths = [], [], {}, {}
+    for (who, fmt, tile), counted in predicted.items():
+        if who != chapter.id:
+            continue
+        least, most = (costs.cost(fmt, tile, counted, writes) for writes in (False, True))
+        measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
+                    and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()]
+        name, kind = f"`{fmt}`, {tile}", costs.ELEMENTS[fmt][0]
+        rates[kind], depths[fmt] = costs.MULTIPLY_ADDS[kind], least.slices
+        slices.append([name, *(f"{number:,.0f}" for number in (least.tma_bytes, least.tensor, least.shared, most.shared,
+                                                               least.memory, least.l2)), least.bound])
+        tiles.append([name, *(f"{number:,.0f}" for number in (least.slices * least.tma_bytes, least.main, least.d_bytes,
+                                                              least.store, least.instructions, least.issue)),
+                      f"{least.slack:,.0f}" if least.hidden else "not hidden", f"{least.us:.0f}", f"{most.us:.0f}",
+                      value(measured[-1], "us_median") if measured else NONE])
+    if not slices:
+        return "Nothing is counted yet."
+    first = ["cycles of a slice", "bytes by TMA", "tensor core", "shared memory, read", "and written", "memory",
+             "L2, bytes a cycle", "bound by"]
+    second = ["cycles of a tile, µs of `prefill`", "bytes by TMA", "main loop", "bytes of D", "to memory",
+              "instructions beside slices", "issue slots", "slack", "µs, predicted", "if TMA's writes count",
+              "µs, measured"]
+    deep = ", ".join(f"{count}" + (f" in `{fmt}`" if len(set(depths.values())) > 1 else "")
+                     for fmt, count in depths.items() if len(set(depths.values())) > 1 or fmt == next(iter(depths)))
+    many = " and ".join(f"{rate:,} multiply-adds of {kind}" for kind, rate in rates.items())
+    return "\n".join([
+        table(first, 1, slices), "", table(second, 1, tiles), "",
+        "Predicted for one multiprocessor of a B200 from [counts](../../plots/data/costs.csv) of the emulator, "
+        "instructions in PTX, and [published rates](../../plots/costs.py)",
+        f"a cycle: {many}, {costs.SHARED_BYTES_PER_CYCLE} bytes of shared memory, {costs.INSTRUCTIONS_PER_CYCLE} "
+        f"instructions, {costs.MEMORY_BYTES_PER_CYCLE:.1f} bytes of memory; {costs.CYCLES_PER_S / 1e9:.2f} GHz.",
+        f"Main loops have {deep} slices. `memory`: if nothing of a slice is in the L2. `slack`: the main loop less the "
+        "epilogue it hides. Only the last column is measured."])
 
 
 def problems_of(rows):

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
+
+  python3 -B plots/cost_counts.py [--build DIR] [--compare]
+
+Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
+their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
+row of A and B; a tile's instructions are those that its slices do not have: the epilogue and the search for the tile.
+They are PTX of warps, of which ptxas makes machine code.
+
+Writes plots/data/costs.csv, of which `publish` makes the tables of predicted costs. --compare writes nothing
+and ends with 1 if bytes or multiply-adds differ from those that are there; instructions depend on the compiler.
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+from costs import read_costs, slice_k  # noqa: E402
+from results import COST_COLUMNS, BadData, read_counts  # noqa: E402
+
+REPO = Path(__file__).resolve().parents[1]
+LIMIT_S = 300  # for one run
+COUNTERS = "multiply_adds global_load_bytes shared_load_bytes global_store_bytes instructions".split()
+SLICES = 16, 32  # more than a ring of stages has: what fills it cancels
+CHAPTERS = {  # formats and tiles
+    "08a_tcgen05": [("bf16", "128x128"), ("bf16", "128x256")],
+    "08b_mxfp8": [("mxfp8", "128x128"), ("mxfp8", "128x256")],
+    "08c_fp4": [("nvfp4", "128x128"), ("nvfp4", "128x256"), ("mxfp4", "128x128"), ("mxfp4", "128x256")],
+    "08d_two_cta": [("nvfp4", "256x256"), ("nvfp4", "128x256"), ("mxfp4", "256x256"), ("mxfp8", "256x256")],
+}
+
+
+class Failed(Exception):
+    """A run that did not do what it should."""
+
+
+def count(program, fmt, tile, n, k):
+    """The counters of one launch: one group of 256 rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "counts.csv"
+        command = [program, "--device", "emu", "--bench", "--tile", tile, "--m", 256, "--n", n, "--k", k,
+                   "--counts-csv", table, *([] if fmt == "bf16" else ["--format", fmt])]
+        done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=LIMIT_S)
+        if done.returncode:
+            raise Failed(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
+        return next(iter(read_counts(folder).values()))
+
+
+def slice_and_tile(program, fmt, tile):
+    """What one slice and what one tile takes beyond its slices, of all blocks that share the tile."""
+    tile_m, tile_n = map(int, tile.split("x"))
+    few, many = SLICES
+    rows_of_tiles, found = 256 // tile_m, {"slice": {}, "tile": {}}
+    counted = {(columns, slices): count(program, fmt, tile, columns * tile_n, slices * slice_k(fmt))
+               for columns in (1, 2) for slices in SLICES}
+    for name in COUNTERS:
+        # All is (rest + tiles (tile + slices slice)), so that columns and slices each differ by what one more takes.
+        added = {slices: counted[2, slices].get(name, 0) - counted[1, slices].get(name, 0) for slices in SLICES}
+        each = (added[many] - added[few]) / (many - few) / rows_of_tiles
+        found["slice"][name] = round(each)
+        found["tile"][name] = round(added[many] / rows_of_tiles - many * each)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
+    parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
+    parser.add_argument("--out", type=Path, default=REPO / "plots" / "data" / "costs.csv",
+                        help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    rows, differ = [], 0
+    try:
+        before = read_costs(args.out)
+        for chapter, variants in CHAPTERS.items():
+            for fmt, tile in variants:
+                found = slice_and_tile(args.build.resolve() / "bin" / chapter, fmt, tile)
+                for per, counters in found.items():
+                    rows += [dict(zip(COST_COLUMNS, (chapter, fmt, tile, per, name, value)))
+                             for name, value in counters.items()]
+                    for name, value in counters.items():
+                        old = before.get((chapter, fmt, tile), {}).get(per, {}).get(name)
+                        if args.compare and name != "instructions" and old != value:
+                            print(f"cost_counts: {chapter} {fmt} {tile}: {name} of a {per} is {value}, not {old}")
+                            differ = 1
+        if not args.compare:
+            beside = args.out.with_name(f".{args.out.name}.new")
+            with open(beside, "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, COST_COLUMNS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+            os.replace(beside, args.out)
+            print(f"cost_counts: {args.out}")
+    except (Failed, BadData, OSError, subprocess.TimeoutExpired) as error:
+        print(f"cost_counts: {error}", file=sys.stderr)
+        return 1
+    return differ
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""What the tiles of the chapters for Blackwell should cost on a B200: the emulator's counts over published rates.
+Nothing here is measured. cost_counts.py counts, publish.py puts the table into the READMEs."""
+
+from math import ceil
+from types import SimpleNamespace
+
+from results import COST_COLUMNS, BadData, read_csv
+
+DEVICE = "NVIDIA B200"
+# Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table of HGX B200.
+TFLOPS = {"bf16": 2250, "fp8": 4500, "fp4": 9000}
+MEMORY_BYTES_PER_S = 8e12
+MULTIPROCESSORS = 148  # cudaDevAttrMultiProcessorCount of a B200
+# Multiply-adds of one multiprocessor in a cycle. Hopper makes 2048 of bf16 and 4096 of FP8 (NVIDIA H100 Tensor Core GPU
+# Architecture, 1024 FP16 FMA for each of 4 tensor cores with sparsity); tcgen05.mma makes twice these, and four times
+# those of FP8 with FP4 (CUTLASS, media/docs/cpp/blackwell_functionality.md, "Throughput").
+MULTIPLY_ADDS = {"bf16": 4096, "fp8": 8192, "fp4": 16384}
+# The frequency at which so many multiply-adds make those TFLOP/s.
+CYCLES_PER_S = TFLOPS["bf16"] * 1e12 / (2 * MULTIPLY_ADDS["bf16"] * MULTIPROCESSORS)
+# CUDA C++ Programming Guide, "Compute Capabilities": 4 schedulers start one instruction of a warp each in a cycle;
+# shared memory has 32 banks of 32 bits a cycle.
+INSTRUCTIONS_PER_CYCLE = 4
+SHARED_BYTES_PER_CYCLE = 32 * 4
+MEMORY_BYTES_PER_CYCLE = MEMORY_BYTES_PER_S / CYCLES_PER_S / MULTIPROCESSORS
+TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
+
+SLICE_BYTES = 128  # of a row of A or B in a slice: the chapters' ROW_BYTES
+ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("fp8", 128, 32),
+            "mxfp4": ("fp4", 256, 32), "nvfp4": ("fp4", 256, 16), "fp4_ue8m0_16": ("fp4", 256, 16)}
+PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/problem/shapes.h
+
+
+def read_costs(path):
+    """The counts of each chapter, format and tile: per slice and per tile a dictionary of counters."""
+    found = {}
+    for row in read_csv(path, COST_COLUMNS) if path.exists() else []:
+        if not row["value"].lstrip("-").isdigit():
+            raise BadData(f"{path}: {row['counter']} is {row['value']!r}, a count is a whole number")
+        if row["format"] not in ELEMENTS:
+            raise BadData(f"{path}: nothing is known of the format {row['format']!r}")
+        key = row["chapter"], row["format"], row["tile"]
+        found.setdefault(key, {"slice": {}, "tile": {}})[row["per"]][row["counter"]] = int(row["value"])
+    return found
+
+
+def slice_k(fmt):
+    """Columns of A and B in a slice."""
+    return ELEMENTS[fmt][1]
+
+
+def accumulators(fmt, tile_n):
+    """How many tiles of sums fit into tensor memory beside the scales of a slice: two, or one. A column holds four
+    scales of 32 rows (PTX ISA, "Scale Factor A/B layout"); A has 128 rows and B tile_n in each block."""
+    _, k, block = ELEMENTS[fmt]
+    columns = ceil(k / block / 4) * (128 + tile_n) // 32 if block else 0
+    return 2 if 2 * tile_n + columns <= TMEM_COLUMNS else 1
+
+
+def cost(fmt, tile, counted, writes=False, problem=None):
+    """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
+    two multiprocessors'. The counts are of whole tiles, of all blocks that share one. writes: what TMA writes to shared
+    memory takes cycles there as what the tensor core reads does; nothing published says whether."""
+    problem = problem or PREFILL
+    tile_m, tile_n = map(int, tile.split("x"))
+    blocks = tile_m // 128
+    slices = ceil(problem["k"] / slice_k(fmt))
+    per_slice, per_tile = ({name: value / blocks for name, value in counted[each].items()} for each in ("slice", "tile"))
+    tma_bytes, d_bytes = per_slice["global_load_bytes"], per_tile["global_store_bytes"]
+    tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
+    shared = (per_slice["shared_load_bytes"] + writes * tma_bytes) / SHARED_BYTES_PER_CYCLE
+    store, issue = d_bytes / MEMORY_BYTES_PER_CYCLE, per_tile["instructions"] / INSTRUCTIONS_PER_CYCLE
+    main, epilogue = slices * max(tensor, shared), max(store, issue)
+    hidden = accumulators(fmt, tile_n) == 2
+    cycles = max(main, epilogue) if hidden else main + epilogue
+    tiles = problem["groups"] * ceil(problem["m"] / tile_m) * ceil(problem["n"] / tile_n)
+    us = ceil(tiles / (MULTIPROCESSORS // blocks)) * cycles / CYCLES_PER_S * 1e6
+    bound = "epilogue" if hidden and epilogue > main else "tensor core, shared memory" if tensor == shared else \
+        "tensor core" if tensor > shared else "shared memory"
+    return SimpleNamespace(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared,
+                           memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
+                           d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], issue=issue,
+                           hidden=hidden, slack=main - epilogue, us=us, bound=bound)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Predicted costs: counts of made-up programs, hand-made sums, the committed counts against the shape of tiles."""
+
+import contextlib
+import csv
+import io
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "plots"))
+
+import cost_counts  # noqa: E402
+import costs  # noqa: E402
+import tables  # noqa: E402
+from results import COST_COLUMNS, BadData  # noqa: E402
+
+COMMITTED = ROOT / "plots" / "data" / "costs.csv"
+
+# A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what it takes anyhow.
+PROGRAM = """
+import sys
+words = sys.argv
+def of(name): return words[words.index("--" + name) + 1]
+tile_m, tile_n = map(int, of("tile").split("x"))
+rows, columns, slices = int(of("m")) // tile_m, int(of("n")) // tile_n, int(of("k")) // 128
+assert of("format") == "mxfp8" and of("device") == "emu" and int(of("n")) % tile_n == 0
+if RESULT:
+    print("what went wrong")
+    sys.exit(RESULT)
+with open(of("counts-csv"), "w") as table:
+    table.write("chapter,set,order,counter,value\\n")
+    for name, tile, each in [("multiply_adds", 0, 1000), ("global_load_bytes", 70, 500), ("shared_load_bytes", 0, 400),
+                             ("global_store_bytes", 900, 0), ("instructions", 600, 11)]:
+        value = 12345 + 3 * slices + rows * columns * (tile + slices * each)
+        table.write(f"x,own,0:fair,{name},{value}\\n")
+"""
+
+
+def counted(slice_load, macs, d_bytes, instructions):
+    """What cost_counts finds of a tile."""
+    return {"slice": dict(multiply_adds=macs, global_load_bytes=slice_load, shared_load_bytes=slice_load,
+                          global_store_bytes=0, instructions=99),
+            "tile": dict(multiply_adds=0, global_load_bytes=7, shared_load_bytes=0, global_store_bytes=d_bytes,
+                         instructions=instructions)}
+
+
+class CostsTest(unittest.TestCase):
+    def test_rates_agree(self):
+        for kind, rate in costs.MULTIPLY_ADDS.items():
+            self.assertAlmostEqual(2 * rate * costs.MULTIPROCESSORS * costs.CYCLES_PER_S, 1e12 * costs.TFLOPS[kind])
+        self.assertAlmostEqual(costs.MEMORY_BYTES_PER_CYCLE, 29.1, delta=0.05)
+
+    def test_a_tile_by_hand(self):
+        # 128x128 of FP8: 256 cycles of products, 264 of shared memory for 33 KB; 56 slices, and D in 1,125 cycles.
+        tile = costs.cost("mxfp8", "128x128", counted(33792, 128 * 128 * 128, 32768, 2000))
+        self.assertEqual((tile.slices, tile.tensor, tile.shared, tile.main), (56, 256, 264, 56 * 264))
+        self.assertEqual((tile.bound, tile.hidden, tile.issue), ("shared memory", True, 500))
+        self.assertAlmostEqual(tile.store, 32768 / 29.126, delta=1)
+        self.assertAlmostEqual(tile.slack, 56 * 264 - tile.store)
+        # 8 groups of 16 by 32 tiles are 28 rounds of 148.
+        self.assertAlmostEqual(tile.us, 28 * 56 * 264 / costs.CYCLES_PER_S * 1e6)
+        twice = costs.cost("mxfp8", "128x128", counted(33792, 128 * 128 * 128, 32768, 2000), writes=True)
+        self.assertAlmostEqual(twice.us, 2 * tile.us)
+
+    def test_a_pair_has_half_each_and_one_tile_of_sums_waits(self):
+        pair = costs.cost("nvfp4", "256x256", counted(2 * 38912, 256 * 256 * 256, 2 * 65536, 6000))
+        self.assertEqual((pair.tensor, pair.shared, pair.tma_bytes, pair.instructions), (512, 304, 38912, 3000))
+        self.assertFalse(pair.hidden)
+        # 1024 tiles by 74 pairs are 14 rounds, each of a main loop and an epilogue.
+        self.assertAlmostEqual(pair.us, 14 * (28 * 512 + pair.store) / costs.CYCLES_PER_S * 1e6)
+
+    def test_an_epilogue_that_outlasts_the_main_loop_bounds(self):
+        tile = costs.cost("bf16", "128x128", counted(32768, 128 * 128 * 64, 10 ** 7, 1))
+        self.assertEqual(tile.bound, "epilogue")
+        self.assertLess(tile.slack, 0)
+        self.assertAlmostEqual(tile.us, 28 * tile.store / costs.CYCLES_PER_S * 1e6)
+
+    def test_tensor_memory_holds_what_the_chapters_say(self):
+        self.assertEqual([costs.accumulators("bf16", n) for n in (64, 128, 256)], [2, 2, 2])
+        for fmt in ("mxfp8", "mxfp4", "nvfp4"):
+            self.assertEqual([costs.accumulators(fmt, n) for n in (128, 256)], [2, 1], fmt)
+        for chapter in ("08b_mxfp8", "08c_fp4"):
+            text = (ROOT / "chapters" / chapter / "kernel.cuh").read_text(encoding="utf-8")
+            self.assertRegex(text, r"HALVES = BN == 256 \? 1 : 2;")
+        self.assertIn("HALVES = 1;", (ROOT / "chapters/08d_two_cta/kernel.cuh").read_text(encoding="utf-8"))
+
+    def test_prefill_is_the_harness_s(self):
+        text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
+        groups, m, n, k = (costs.PREFILL[each] for each in ("groups", "m", "n", "k"))
+        self.assertIn(f'{{"prefill", "{groups} groups of {m} rows, N={n}, K={k}"}}', text)
+
+    def test_committed_counts_are_those_of_the_tiles_shape(self):
+        found = costs.read_costs(COMMITTED)
+        self.assertEqual(set(found), {(chapter, *each) for chapter, some in cost_counts.CHAPTERS.items() for each in some})
+        for (chapter, fmt, tile), per in found.items():
+            m, n = map(int, tile.split("x"))
+            _, k, block = costs.ELEMENTS[fmt]
+            a_and_b = 128 * (m + n)
+            scales = (m + n * m // 128) * k // block if block else 0  # each block has all of B's scales
+            self.assertEqual(per["slice"]["global_load_bytes"], a_and_b + scales, (chapter, fmt, tile))
+            self.assertEqual(per["slice"]["shared_load_bytes"], a_and_b + scales, (chapter, fmt, tile))
+            self.assertEqual(per["slice"]["multiply_adds"], m * n * k)
+            self.assertEqual(per["tile"]["global_store_bytes"], 2 * m * n)
+            self.assertGreater(per["tile"]["instructions"], m * n // 64)  # each stores 16 bytes of 32 rows
+
+
+class TableTest(unittest.TestCase):
+    def table(self, *rows):
+        data = SimpleNamespace(on=lambda device: [row for row in rows if row.device == device])
+        predicted = {("08b_mxfp8", "mxfp8", "128x128"): counted(33792, 128 ** 3, 32768, 1539),
+                     ("08b_mxfp8", "mxfp8", "128x256"): counted(50688, 128 * 256 * 128, 65536, 2842),
+                     ("08a_tcgen05", "bf16", "128x128"): counted(32768, 128 * 128 * 64, 32768, 1519)}
+        return tables.costs_table(data, SimpleNamespace(id="08b_mxfp8"), predicted)
+
+    def row(self, us, **changed):
+        some = dict(device="NVIDIA B200", chapter="08b_mxfp8", set="prefill", format="mxfp8", peer="", warm=False, ok=True,
+                    us_median=us, kernel="grouped_gemm 128x128")
+        return SimpleNamespace(**some | changed)
+
+    def cells(self, text, start):
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
+                if line.startswith(f"| {start}")]
+
+    def test_predicted_and_nothing_measured(self):
+        text = self.table()
+        first, second = self.cells(text, "`mxfp8`, 128x128")
+        self.assertEqual(first[1:4] + first[-1:], ["33,792", "256", "264", "shared memory"])
+        self.assertEqual(second[1:3] + second[-4:], ["1,892,352", "14,784", "13,659", "223", "446", "–"])
+        self.assertEqual(self.cells(text, "`mxfp8`, 128x256")[1][-4], "not hidden")
+        self.assertEqual(self.cells(text, "`bf16`"), [], "another chapter's")
+        self.assertIn("Only the last column is measured.", text)
+        self.assertIn("8,192 multiply-adds of fp8", text)
+
+    def test_only_a_b200_fills_the_column(self):
+        text = self.table(self.row(240.4), self.row(300, kernel="grouped_gemm 128x256", warm=True),
+                          self.row(250, device="NVIDIA H200"), self.row(9, peer="cublas_loop"), self.row(9, set="decode"))
+        self.assertEqual(self.cells(text, "`mxfp8`, 128x128")[1][-1], "240")
+        self.assertEqual(self.cells(text, "`mxfp8`, 128x256")[1][-1], "–")
+
+    def test_nothing_counted(self):
+        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4"), {}),
+                         "Nothing is counted yet.")
+
+
+class CountTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "bin").mkdir()
+        self.out = self.folder / "costs.csv"
+
+    def count(self, *options, result=0):
+        program = self.folder / "bin" / "08x"
+        program.with_suffix(".py").write_text(f"RESULT = {result}\n{PROGRAM}")
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
+        program.chmod(0o755)
+        out, err = io.StringIO(), io.StringIO()
+        command = ["cost_counts", "--build", str(self.folder), "--out", str(self.out), *options]
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
+                mock.patch.object(cost_counts, "CHAPTERS", {"08x": [("mxfp8", "128x128"), ("mxfp8", "256x256")]}):
+            return cost_counts.main(), out.getvalue(), err.getvalue()
+
+    def test_what_a_launch_takes_besides_cancels(self):
+        self.assertEqual(self.count()[0], 0)
+        for tile in ("128x128", "256x256"):
+            self.assertEqual(costs.read_costs(self.out)["08x", "mxfp8", tile], {
+                "slice": dict(multiply_adds=1000, global_load_bytes=500, shared_load_bytes=400, global_store_bytes=0,
+                              instructions=11),
+                "tile": dict(multiply_adds=0, global_load_bytes=70, shared_load_bytes=0, global_store_bytes=900,
+                             instructions=600)})
+
+    def test_compares_all_but_instructions(self):
+        self.count()
+        text = self.out.read_text()
+        self.out.write_text(text.replace("instructions,11", "instructions,12"))
+        self.assertEqual(self.count("--compare")[0], 0)
+        self.out.write_text(text.replace("global_store_bytes,900", "global_store_bytes,901"))
+        status, out, _ = self.count("--compare")
+        self.assertEqual(status, 1)
+        self.assertIn("08x mxfp8 128x128: global_store_bytes of a tile is 900, not 901", out)
+        self.assertIn("901", self.out.read_text(), "nothing is written")
+
+    def test_a_failed_run_writes_nothing(self):
+        status, _, err = self.count(result=3)
+        self.assertEqual((status, self.out.exists()), (1, False))
+        self.assertIn("ended with 3:\nwhat went wrong", err)
+
+    def test_bad_files_are_refused_in_one_sentence(self):
+        for changed, why in [(dict(value="x"), "a count is a whole number"), (dict(format="fp3"), "nothing is known of")]:
+            with open(self.out, "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, COST_COLUMNS)
+                writer.writeheader()
+                writer.writerow(dict(zip(COST_COLUMNS, ("08x", "mxfp8", "128x128", "slice", "instructions", "1"))) | changed)
+            with self.assertRaisesRegex(BadData, why):
+                costs.read_costs(self.out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
