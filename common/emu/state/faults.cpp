@@ -38,7 +38,7 @@ constexpr Kind kKinds[kFaultKinds] = {
     {"barrier-count", "a bar with a count or form that hardware refuses, a second barrier.cluster.arrive"},
     {"mbarrier", "misuse of an mbarrier: initialised twice, its bytes used as memory, a foreign token"},
     {"mbarrier-state", "an mbarrier not initialised, or with more arrivals or bytes than it can count"},
-    {"descriptor", "a matrix descriptor of wgmma that does not fit its use"},
+    {"descriptor", "a matrix descriptor of wgmma or tcgen05 that does not fit its use"},
     {"tensor-map", "128 bytes that are no tensor map, or one that does not fit its use"},
     {"exit", "a block that ends while a copy still reads or writes its shared memory"},
     {"race", "two warps touch the same shared bytes, one of them writes, and nothing orders them"},

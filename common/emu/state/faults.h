@@ -26,7 +26,7 @@ enum class FaultKind : uint8_t {
   barrier_count,    // a bar with a count or a form that hardware refuses, a second barrier.cluster.arrive
   mbarrier,         // misuse of an mbarrier: initialised twice, its bytes used as memory, a foreign token
   mbarrier_state,   // an mbarrier not initialised, or with more arrivals or bytes than it can count
-  descriptor,       // a matrix descriptor of wgmma that does not fit its use
+  descriptor,       // a matrix descriptor of wgmma or tcgen05 that does not fit its use
   tensor_map,       // 128 bytes that are no tensor map, or one that does not fit its use
   exit,             // a block ends while a copy still reads or writes its shared memory
   race,             // two warps touch the same shared bytes, one writes, nothing orders them
