@@ -108,6 +108,7 @@ class ScaleExplainer {
          [](const Group& g, const Place& p, int64_t b) { return g.sfa.at(p.row, b / 4 * 4); });
     of_b("B scaled by the first of each four blocks: the scale of the next block is never taken",
          [](const Group& g, const Place& p, int64_t b) { return g.sfb.at(p.col, b / 4 * 4); });
+    add_stuck_ids(all);
     of_a("A not scaled at all", [](const Group&, const Place&, int64_t) { return kOne; });
     of_b("B not scaled at all", [](const Group&, const Place&, int64_t) { return kOne; });
     of_a("A scaled by rows counted from the start of the group instead of from the first row of A",
@@ -131,6 +132,29 @@ class ScaleExplainer {
       all.back().flip_b = 1;
     }
     return all;
+  }
+
+  // tcgen05.mma takes the scales of one step from one byte of a column or from two, which the scale id names;
+  // stuck at 0 it names the first of the column's four blocks, or the first two. Four bytes leave no choice.
+  void add_stuck_ids(std::vector<Mistake>& all) const {
+    const bool fp4 = scaling_.element == Format::e2m1;
+    if (fp4 && scaling_.block != 32) return;
+    const int64_t taken = fp4 ? 2 : 1;
+    const ScaleAt a = [taken](const Group& g, const Place& p, int64_t b) {
+      return g.sfa.at(p.row, b / 4 * 4 + b % taken);
+    };
+    const ScaleAt b = [taken](const Group& g, const Place& p, int64_t b) {
+      return g.sfb.at(p.col, b / 4 * 4 + b % taken);
+    };
+    const char* blocks = fp4 ? "the first two of each four blocks" : "the first of each four blocks";
+    const auto stuck = [&](const char* who, const char* ids, const ScaleAt& of_a, const ScaleAt& of_b) {
+      all.push_back(
+          {Symptom::wrong_scale, format("%s scaled by %s: %s stuck at 0", who, blocks, ids), of_a, of_b});
+    };
+    stuck("A and B", "both scale ids are", a, b);
+    if (!fp4) return;  // of one operand: above
+    stuck("A", "its scale id is", a, right_b);
+    stuck("B", "its scale id is", right_a, b);
   }
 
   // B scaled with the scales of another group.

@@ -23,7 +23,7 @@ struct Planted {
   bool only_4_bits;
   Product product;
   const char* trial = "";  // that finds it; empty: any
-  bool only_ue4m3 = false;
+  bool only_ue4m3 = false, only_block_32 = false;
 };
 void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.name; }
 
@@ -74,6 +74,23 @@ std::vector<Planted> bugs() {
           "RowsOfScalesOneAfterTheOther",
           [](const View& v, int row, int, int64_t block) { return v.p.sfa() + row * v.of_a.blocks + block; }),
   };
+  // tcgen05.mma with a scale id that stays 0: the first of a column's four blocks, of E2M1 the first two.
+  const auto stuck = [](const View& v, int64_t block) {
+    return block / 4 * 4 + block % (v.scaling.element == Format::e2m1 ? 2 : 1);
+  };
+  const SfaBug stuck_a = [=](const View& v, int row, int, int64_t block) {
+    return sfa_at(v, row, stuck(v, block));
+  };
+  const SfbBug stuck_b = [=](const View& v, int group, int col, int64_t block) {
+    return sfb_at(v, group, col, stuck(v, block));
+  };
+  Planted both{"BothScaleIdsStuckAtZero", Symptom::wrong_scale, false, {}, "both scale ids are stuck at 0"};
+  both.product.sfa = stuck_a;
+  both.product.sfb = stuck_b;
+  all.push_back(both);
+  all.push_back(of_a("ScaleIdOfAStuckAtZero", stuck_a));
+  all.push_back(of_b("ScaleIdOfBStuckAtZero", stuck_b));
+  for (size_t i = all.size() - 3; i < all.size(); ++i) all[i].only_block_32 = true;
   Planted swapped{"SwappedScales", Symptom::wrong_scale, false, {}};
   swapped.product.sfa = [](const View& v, int row, int, int64_t block) {
     return v.p.sfb() + v.of_b.offset(row % v.p.n(), block);
@@ -142,6 +159,7 @@ void for_each_problem(const Planted& planted, const std::vector<Format>& outputs
   for (const BlockFormat format : kBlockFormats) {
     const BlockScaling scaling = block_scaling(format);
     if (planted.only_4_bits && scaling.element != Format::e2m1) continue;
+    if (planted.only_block_32 && scaling.block != 32) continue;
     if (planted.only_ue4m3 && scaling.scale != Format::ue4m3) continue;
     for (const Format d : outputs) {
       Setup setup;
