@@ -107,8 +107,11 @@ def told(row):
 
 def variant(row, chapters):
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
-    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "")
-    return "" if row.peer else " ".join(w for w in row.kernel.split()[1:] if w not in (default, "sustained"))
+    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "").split()
+    words = row.kernel.split()[1:]
+    if default and words[:len(default)] == default:
+        words = words[len(default):]
+    return "" if row.peer else " ".join(word for word in words if word != "sustained")
 
 
 def cold_if_any(rows):
@@ -172,7 +175,16 @@ def read_chapters(repo):
             previous=field("previous"), folder=main.parent, readme=main.parent / "README.md",
             # The first format is the default; its D has the inputs' type, or this one.
             d="f32" if re.search(r"gg::run<\s*gg::Operands<\w+,\s*\w+,\s*float>", text) else "",
-            # The first is the default, unless the chapter chooses for each problem.
-            tile="" if field("chooses_tile", "(true)") else
-            re.sub(r",\s*", "x", field("tiles", r"\{\s*\{\s*(\d+,\s*\d+)"))))
+            # The first is the default, unless the chapter chooses for each problem; as in column `kernel`.
+            tile="" if field("chooses_tile", "(true)") else first_tile(field("tiles", r"(\{\s*\{[\d,{}\s]*\}\s*\})"))))
     return chapters
+
+
+def first_tile(tiles):
+    """128x64 of {{128, 64}, {64, 64}}; 256x256 2x1 of {{256, 256, 2}, {128, 256, 1}}: with the cluster where any tile
+    names one of several blocks."""
+    found = [(*map(int, re.findall(r"\d+", tile)), 1)[:3] for tile in re.findall(r"\{\s*(\d[\d,\s]*)\}", tiles)]
+    if not found:
+        return ""
+    m, n, cluster = found[0]
+    return f"{m}x{n}" + (f" {cluster}x1" if any(blocks > 1 for _, _, blocks in found) else "")

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "common/base/text.h"
+#include "common/run/choices.h"
 
 #ifndef GG_COMMIT
 #define GG_COMMIT "unknown"
@@ -25,11 +26,13 @@ const std::vector<std::string> kResultColumns = {
     "ok",           "clock_after_mhz", "power_w",   "version"};
 const std::vector<std::string> kCountColumns = {"chapter", "set", "order", "counter", "value"};
 
-std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer) {
+std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
+                        const std::string& peer) {
   std::string name = peer.empty() ? "grouped_gemm" : peer;
   bool other_d = options.other_d;
   if (peer.empty() || peer == kAllIdeas) {  // how the chapter solves the problem: a library does not know
-    if (tile.m) name += format(" %dx%d", tile.m, tile.n);
+    if (tile.m) name += " " + tile_name(tile);
+    if (tile.m && !cluster_names(chapter).empty()) name += " " + cluster_name(tile);
     if (options.tile_k) name += format(" tile-k=%d", options.tile_k);
     if (!options.off.empty()) name += " off=" + join(options.off, "+");
   } else {

@@ -22,9 +22,11 @@ extern const std::vector<std::string> kCountColumns;
 // What stands for a peer's name where --off has the chapter with all ideas timed beside the one without some.
 constexpr const char* kAllIdeas = "all_ideas";
 
-// The kernel column of results: a chapter's grouped_gemm with its tile, or a library's call, and what the
-// reader asked for beyond the defaults, by which figures and tables tell rows apart.
-std::string kernel_name(const Chapter& chapter, const Options& options, Tile tile, const std::string& peer);
+// The kernel column of results: a chapter's grouped_gemm with its tile, and its cluster where there is a
+// choice, or a library's call, and what the reader asked for beyond the defaults, by which figures and tables
+// tell rows apart.
+std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
+                        const std::string& peer);
 
 // Bytes that no launch can avoid moving: A, B and D once.
 double unavoidable_bytes(const Shape& shape, const Formats& formats);

@@ -258,7 +258,7 @@ TEST(OwnOptions, ALayoutWithoutAChoiceIsNone) {
 }
 
 TEST(KernelName, SaysWhatWasAskedForBeyondTheDefaults) {
-  const auto name = [](const std::vector<std::string>& words, const char* peer = "", Tile tile = {}) {
+  const auto name = [](const std::vector<std::string>& words, const char* peer = "", ClusterTile tile = {}) {
     return kernel_name(uniform(), parsed(words), tile, peer);
   };
   const std::vector<std::string> all = {"--off", "overlap,multicast", "--tile-k", "16", "--d-dtype",
@@ -272,6 +272,22 @@ TEST(KernelName, SaysWhatWasAskedForBeyondTheDefaults) {
   EXPECT_EQ(name({"--off", "overlap"}, kAllIdeas, {128, 64}), "all_ideas 128x64 off=overlap");
   EXPECT_EQ(name({"--sustained"}), "grouped_gemm sustained");
   EXPECT_EQ(name({"--sustained"}, "cublas_loop"), "cublas_loop d=f32 sustained");
+}
+
+TEST(KernelName, SaysTheClusterWhereThereIsAChoice) {
+  Chapter chapter = jagged();
+  chapter.options = {"tile"};
+  chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
+  const auto name = [&](const ClusterTile& tile, const char* peer = "") {
+    return kernel_name(chapter, parsed({}, chapter), tile, peer);
+  };
+  EXPECT_EQ(name(chapter.tiles[0]), "grouped_gemm 256x256 2x1");
+  EXPECT_EQ(name(chapter.tiles[1]), "grouped_gemm 128x256 1x1");
+  EXPECT_EQ(name(chapter.tiles[2]), "grouped_gemm 128x256 2x1");
+  EXPECT_EQ(name({}), "grouped_gemm");
+  EXPECT_EQ(name(chapter.tiles[0], "cublas_loop").find("2x1"), std::string::npos);
+  chapter.tiles = {{128, 128}};
+  EXPECT_EQ(name(chapter.tiles[0]), "grouped_gemm 128x128");
 }
 
 TEST(OwnOptions, AreInHelpAndDescription) {
