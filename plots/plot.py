@@ -29,7 +29,11 @@ PAPER = dict(facecolor="white", edgecolor="none", pad=0.8)
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
 DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
-             "NVIDIA A100-SXM4-80GB": (312, 2.04)}
+             "NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA B200": (2250, 8.0)}
+
+
+# How much faster the tensor cores of a B200 are than with bf16 (costs.py has the source).
+TIMES_BF16 = {"bf16": 1, "mxfp8": 2, "mxfp8_e5m2": 2, "mxfp4": 4, "nvfp4": 4, "fp4_ue8m0_16": 4}
 
 
 class NoData(Exception):
@@ -50,19 +54,24 @@ def figures(chapters):
 
 def ladder(plt, data):
     rows, inputs = data.of("prefill")
+    guests = data.visiting("prefill", inputs)
     extra = data.added("prefill", inputs)
-    own = {row.chapter: row for row in rows if not row.peer}
+    own = {row.chapter: row for row in [*rows, *guests] if not row.peer}
     timed = [row.tflops for row in [*own.values(), *extra] if row.timed]
-    if not timed:
+    if not timed and not data.like:
         raise NoData("no chapter was timed on set prefill in bf16")
     names = [chapter.id for chapter in data.chapters]
-    best, roofs = results.best_peer(rows), [row.roof_tflops for row in rows if row.roof_tflops]
+    best = results.best_peer(rows)
+    roofs = [row.roof_tflops for row in rows if row.roof_tflops and row.format == "bf16"]
     lines = [(f"measured roof {roofs[-1]:.3g}", roofs[-1], "-")] if roofs else []
     lines += [(f"{best.peer} {best.tflops:.3g}", best.tflops, "--")] if best else []
-    floor = 10 ** math.floor(math.log10(min(timed) / 1.5))
+    if data.like:
+        lines.append((f"data sheet {DATASHEET[data.device][0]}", DATASHEET[data.device][0], ":"))
+    floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
 
     fig, ax = canvas(plt, "What each chapter gains",
-                     f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, bf16",
+                     f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
+                     + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
                      width=max(8, 3 + 0.72 * len(names)), bottom=76)
     ax.set(xlim=(-0.5, len(names) - 0.5), yscale="log", ylabel="TFLOP/s, log scale",
            ylim=(floor, 1.8 * max(timed + [y for _, y, _ in lines])))
@@ -72,8 +81,14 @@ def ladder(plt, data):
     for x, chapter in enumerate(data.chapters):
         row, before = own.get(chapter.id), own.get(chapter.previous)
         if not row or not row.timed:
-            ax.text(x, floor * 1.15, "failed" if row else "not\ntimed", ha="center", va="bottom", color=GREY)
+            ax.text(x, floor * 1.15, "failed" if row and not row.ok else "?" if row else "not\ntimed", ha="center",
+                    va="bottom", color=GREY)
             continue
+        if before and before.device != row.device:  # a gain between two devices is none of the chapter
+            before = None
+        about = [row.format] * (row.format != "bf16") + [row.device.split()[-1]] * (row in guests)
+        if about:
+            ax.text(x, floor * 1.15, "\n".join(about), ha="center", va="bottom", color="white")
         ax.bar(x, row.tflops - floor, bottom=floor, width=0.76, color=colour(chapter.id))
         ax.text(x, row.tflops * 1.05, f"{row.tflops:.3g}", ha="center", va="bottom", bbox=PAPER)
         if before and before.timed:
@@ -87,33 +102,37 @@ def ladder(plt, data):
     for _, y, dashes in lines:
         ax.axhline(y, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
     name_ends(ax, [(len(names) - 0.5, y, text, DARK) for text, y, _ in lines])
-    return fig, rows + extra
+    return fig, rows + guests + extra
 
 
 def step(plt, data, chapter):
-    rows, inputs = data.of("step")
+    rows, inputs = data.of("step", chapter)
     extra = [row for row in data.added("step", inputs) if row.chapter == chapter.id]
     mine = [row for row in rows if not row.peer and row.chapter == chapter.id]
     before = [row for row in rows if not row.peer and row.chapter == chapter.previous]
-    if not any(row.timed for row in mine + extra):
-        raise NoData("the chapter was not timed on set step in bf16")
+    if not any(row.timed for row in mine + extra) and not (data.like and mine):
+        raise NoData(f"the chapter was not timed on set step in {chapter.format}")
     library = rival(rows, chapter.id)
     curves = [(library, library and library[0].peer, dict(color=DARK, ls="--", lw=1.4)),
               (before, chapter.previous, dict(color=GREY, marker="o", ms=4)),
               (mine, chapter.id, dict(color=colour(chapter.id), marker="o"))]
     shown = library + before + mine + extra
     roof = sorted({row.m_max: row.roof_tflops for row in rows if row.roof_tflops}.items())
-    top = 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
+    sheet = [TIMES_BF16[chapter.format] * DATASHEET[data.device][0]] if data.like else []
+    top = 1.09 * max(sheet) if data.like else 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
 
     groups, _, _, n, k = shown[-1].shape
     fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
-                     f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, bf16")
+                     f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, {chapter.format}")
     ticks = log2(ax, sorted({row.m_max for row in shown}))
     ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), ylim=(0, top), xlabel="rows per group, log scale",
            ylabel="TFLOP/s")
     if roof:
         ax.fill_between(*zip(*roof), top, color=SHADE, lw=0, zorder=0)
         ax.text(roof[0][0], top * 0.98, " above the measured roof", va="top", color=GREY)
+    for rate in sheet:
+        ax.axhline(rate, color=DARK, lw=1.2, ls=":", zorder=0.9)
+        ax.text(ticks[0], rate, f" data sheet {rate}", va="bottom", color=GREY)
     ends = []
     for some, name, look in curves:
         some = curve(ax, some, lambda row: row.m_max, lambda row: row.tflops, look)
@@ -350,6 +369,8 @@ def sign(fig, source, data):
     """The footer: where the numbers come from, in words or as rows."""
     if isinstance(source, str):
         text = source
+    elif data.like:
+        text = f"as a run on an {data.device} would fill it; nothing is measured"
     else:
         run = [row for row in source if row in data.extra]
         text = results.provenance([row for row in source if row not in run])
@@ -374,7 +395,13 @@ class Data:
         self.sustained = [row for row in rows if row.sustained]
         self.extra = results.newest(row for rows in others for row in rows
                                     if not row.sustained and row.peer != results.ALL_IDEAS)
-        self.chapters = chapters
+        self.chapters, self.like = chapters, ""
+        self.format = {chapter.id: chapter.format for chapter in chapters}
+        # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.
+        self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
+        elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
+        for (chapter, device), _ in elsewhere.most_common():
+            self.home.setdefault(chapter, device)
         self.counts = {}
         for directory in directories:
             self.counts |= results.read_counts(directory)
@@ -385,13 +412,27 @@ class Data:
         """The rows of a device, whichever the figures show."""
         return [row for row in self.everywhere if row.device == device]
 
-    def of(self, name):
-        """The bf16 rows of a set, cold unless there are only warm ones, and which of the two they are.
+    def rows_of(self, chapter):
+        """The rows of the device that measured a chapter."""
+        return self.rows if self.home.get(chapter.id, self.device) == self.device else self.on(self.home[chapter.id])
+
+    def of(self, name, chapter=None):
+        """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
+        and which of the two they are.
 
         Without cublas_plain, which computes another problem: one B for all groups.
         """
-        rows = [row for row in self.rows if row.set == name and row.format == "bf16" and not row.variant]
-        return results.cold_if_any([row for row in rows if row.peer != "cublas_plain"])
+        some = self.rows_of(chapter) if chapter else self.rows
+        rows = [row for row in some if row.set == name and not row.variant and row.peer != "cublas_plain"
+                and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
+        return results.cold_if_any(rows)
+
+    def visiting(self, name, inputs):
+        """The rows of a set that another device measured, of chapters that this one did not: Blackwell's beside
+        Hopper's."""
+        return [row for row in self.everywhere if row.set == name and row.device == self.home.get(row.chapter) != self.device
+                and not row.peer and not row.variant and row.warm == (inputs == "warm")
+                and row.format == self.format.get(row.chapter)]
 
     def added(self, name, inputs):
         known = {chapter.id for chapter in self.chapters}
@@ -419,9 +460,9 @@ def draw_each(data, out):
         return False
     matplotlib.rcdefaults()  # not the reader's own settings
     plt.style.use(HERE / "style.mplstyle")
-    if data.rows and not any(row.roof_tflops for row in data.rows):
+    if data.rows and not data.like and not any(row.roof_tflops for row in data.rows):
         print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
-    if data.rows and not any(row.peer for row in data.rows):
+    if data.rows and not data.like and not any(row.peer for row in data.rows):
         print("plots: no libraries: no row has a peer; --peer times them")
     for device in data.others:
         print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")

@@ -19,6 +19,10 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
 COST_COLUMNS = "chapter,format,tile,per,counter,value".split(",")  # of plots/cost_counts.py
 # plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
+# Type, elements that share a scale, type of the scale: common/base/block_scales.h.
+BLOCK_FORMATS = {("e4m3", "32", "ue8m0"): "mxfp8", ("e5m2", "32", "ue8m0"): "mxfp8_e5m2",
+                 ("e2m1", "32", "ue8m0"): "mxfp4", ("e2m1", "16", "ue4m3"): "nvfp4",
+                 ("e2m1", "16", "ue8m0"): "fp4_ue8m0_16"}
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
@@ -175,9 +179,28 @@ def read_chapters(repo):
             previous=field("previous"), folder=main.parent, readme=main.parent / "README.md",
             # The first format is the default; its D has the inputs' type, or this one.
             d="f32" if re.search(r"gg::run<\s*gg::Operands<\w+,\s*\w+,\s*float>", text) else "",
+            format=first_format(text), pads="true" == field("pads_groups", r"(\w+)"),
+            sets=re.findall(r'"(\w+)"', field("sets", r"\{([^}]*)\}")),
             # The first is the default, unless the chapter chooses for each problem; as in column `kernel`.
             tile="" if field("chooses_tile", "(true)") else first_tile(field("tiles", r"(\{\s*\{[\d,{}\s]*\}\s*\})"))))
     return chapters
+
+
+def first_format(text):
+    """What a chapter computes unless it is told otherwise, as column `format` has it: the first that main.cu lists, of
+    common/base/block_scales.h; bf16 unless that one has block scales."""
+    text = text.replace("gg::", "")
+    alias = re.search(r"template\s*<([^>]*)>\s*using\s+(\w+)\s*=\s*BlockScaled<([^>]*)>", text)
+    if alias:  # as a function of its parameters
+        names, words = [each.split()[-1] for each in alias[1].split(",")], alias[3]
+
+        def expanded(found):
+            values = dict(zip(names, (each.strip() for each in found[1].split(","))))
+            return "BlockScaled<" + re.sub(r"\w+", lambda word: values.get(word[0], word[0]), words) + ">"
+
+        text = re.sub(rf"\b{alias[2]}<([^>]*)>", expanded, text)
+    scaled = re.search(r"\brun<\s*BlockScaled<\s*(\w+),\s*(\d+),\s*(\w+)", text)
+    return BLOCK_FORMATS[scaled.groups()] if scaled else "bf16"
 
 
 def first_tile(tiles):

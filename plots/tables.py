@@ -85,8 +85,9 @@ def lines_of(chapter, chapters):
 
 def ladder_table(data):
     (prefill, inputs), (decode, also) = data.of("prefill"), data.of("decode")
-    fast = {row.chapter: row for row in prefill if not row.peer}
-    small = {row.chapter: row for row in decode if not row.peer}
+    guests = data.visiting("prefill", inputs), data.visiting("decode", also)
+    fast, small = ({row.chapter: row for row in some if not row.peer}
+                   for some in (prefill + guests[0], decode + guests[1]))
     lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
               value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
               value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
@@ -94,22 +95,29 @@ def ladder_table(data):
     head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
             "lines changed"]
     text = table(head, 3, lines)
-    if not prefill + decode:
+    if not fast and not small:
         return text + "\n\nNothing is measured yet.", []
     untimed = [chapter.id for chapter in data.chapters if chapter.arch == "sm_100a" and chapter.id not in fast | small]
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
-    roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops], best_peer(prefill)
+    roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops and row.format == "bf16"], best_peer(prefill)
     roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
     wide = [f"{chapter.id}: {chapter.d}" for chapter in data.chapters if chapter.d and chapter.id in fast]
-    text += f"\n\nbf16{', D of ' + ', '.join(wide) if wide else ''}; {how}{roof}.\n" \
+    narrow = [f"{chapter.id}: {chapter.format}" for chapter in data.chapters
+              if chapter.format != "bf16" and chapter.id in fast | small]
+    text += f"\n\nbf16{', but ' + ', '.join(narrow) if narrow else ''}{', D of ' + ', '.join(wide) if wide else ''}; " \
+        f"{how}{roof}.\n" \
         "Each chapter is timed by its own program, at the clock that its rounds have."
+    visitors = {row.chapter: row.device for some in guests for row in some}
+    for device in sorted(set(visitors.values())):
+        text += f"\nTimed on {device}, the others on {data.device}: " \
+            f"{', '.join(sorted(chapter for chapter, where in visitors.items() if where == device))}."
     if untimed:
         text += f"\nChecked on the emulator, not timed: {', '.join(untimed)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
             f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \
             f"The fastest of these: {best.peer}, {best.tflops:.3g} TFLOP/s."
-    return text, prefill + decode
+    return text, prefill + decode + guests[0] + guests[1]
 
 
 def type_of_d(row, default_d):
@@ -127,8 +135,8 @@ def place_of(problem):
 def chapter_table(data, chapter):
     """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side
     by side only if they are of one kind and one run: a label says where the type of D or the run is another."""
-    default_d = {each.id: each.d for each in data.chapters}
-    mine = [row for row in data.rows if row.chapter == chapter.id and row.set not in DRAWN]
+    default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
+    mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
     if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
         mine = [row for row in mine if row.set != "peers"]
     if not mine:
@@ -145,7 +153,7 @@ def chapter_table(data, chapter):
         groups, m_total, m_max, n, k = shape
         first = f"`{name}`{'' if fmt == 'bf16' else ' ' + fmt}: " \
                 f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
-        rows = [row for row in data.rows if (row.set, row.format, row.shape) == (name, fmt, shape)]
+        rows = [row for row in here if (row.set, row.format, row.shape) == (name, fmt, shape)]
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         for who, peer, variant in contestants(chapter, rows, found, fmt, default_d):
             cold, warm = (found.get((who, peer, variant, warm)) for warm in (False, True))
@@ -160,7 +168,7 @@ def chapter_table(data, chapter):
     head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
             "% of roof cold"]
     text = table(head, 2, lines) + "\n"
-    if any(row.chapter == chapter.previous for row in shown):
+    if any(row.chapter == chapter.previous for row in shown) and not data.like:
         text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
             (f"libraries beside it took {span_of(there)} of their time here." if there
              else "no library was timed beside both.")
@@ -248,7 +256,7 @@ def costs_table(data, chapter, predicted):
         "instructions in PTX, and [published rates](../../plots/costs.py)",
         f"a cycle: {many}, {costs.SHARED_BYTES_PER_CYCLE} bytes of shared memory, {costs.INSTRUCTIONS_PER_CYCLE} "
         f"instructions, {costs.MEMORY_BYTES_PER_CYCLE:.1f} bytes of memory; {costs.CYCLES_PER_S / 1e9:.2f} GHz.",
-        f"Main loops have {deep} slices. `memory`: if nothing of a slice is in the L2. `slack`: the main loop less the "
+        f"Slices of a main loop: {deep}. `memory`: if nothing of a slice is in the L2. `slack`: the main loop less the "
         "epilogue it hides. Only the last column is measured."])
 
 

@@ -3,7 +3,8 @@
 """Runs every chapter that was built, one after the other, and ends with the ladder table and the figures.
 
 The target `tour` calls it. A chapter without a GPU of its kind runs on the emulator, which counts where a GPU
-is timed. A chapter that passed is not run again while its program, options and device stay the same: its
+is timed. --like b200 runs nothing: it shows which tables and figures the tour would fill on a GPU that is not here.
+A chapter that passed is not run again while its program, options and device stay the same: its
 results in build/tour are kept.
 """
 
@@ -234,14 +235,33 @@ def print_table(lines):
         print("  ".join(words + numbers))
 
 
+def like(args):
+    """The tables and figures of a tour on another GPU, with dashes for its numbers."""
+    out = args.build / "tour" / f"like-{args.like}"
+    os.environ["MPLCONFIGDIR"] = str(args.build / "matplotlib")
+    code = run(args.plot_python or sys.executable, "-B", REPO / "plots" / "like.py", args.like, "--out", out)
+    ladder = out / "tables.md"
+    if ladder.exists():
+        print("\n" + ladder.read_text(encoding="utf-8").split("\n## ")[1].strip())
+        print(f"\nThe chapters' tables: {show(ladder)}")
+    return code
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("chapters", nargs="+", help="names of programs in BUILD/bin")
+    parser.add_argument("chapters", nargs="*", help="names of programs in BUILD/bin")
+    parser.add_argument("--like", metavar="GPU", choices=["a100", "h100", "h200", "b200"],
+                        help="a100, h100, h200 or b200: run nothing, show the tables and figures of a tour on that GPU, "
+                        "without numbers")
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--sets", default="prefill,decode", help="what to time (default: %(default)s)")
     parser.add_argument("--plot-python", default="", help="a Python that has matplotlib, for the figures")
     args = parser.parse_args()
     args.build = args.build.resolve()
+    if args.like:
+        return like(args)
+    if not args.chapters:
+        parser.error("no chapters: names of programs in BUILD/bin, or --like GPU")
 
     tour = Tour(args)
     where = tour.device or "the emulator, as no GPU was found"

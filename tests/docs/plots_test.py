@@ -20,13 +20,14 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
+import like  # noqa: E402
 import ncu_counts  # noqa: E402
 import plot  # noqa: E402
 import publish  # noqa: E402
 import tables  # noqa: E402
 from changes import History, aged, lines_changed  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, newest, read_chapters,  # noqa: E402
-                     read_counts, read_csv, read_rows)
+from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, first_format,  # noqa: E402
+                     first_tile, newest, read_chapters, read_counts, read_csv, read_rows)
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
@@ -355,6 +356,100 @@ class PlotsTest(unittest.TestCase):
         main = self.repo / "chapters/02_tiled/main.cu"
         main.write_text(main.read_text().replace(".previous", ".chooses_tile = true,\n  .previous"))
         self.assertEqual([c.tile for c in read_chapters(self.repo)], ["128x64", "", "128x64"])
+
+    def blackwell(self, name, previous, formats):
+        """A chapter for Blackwell, with the first of some formats."""
+        chapter = self.repo / "chapters" / name
+        chapter.mkdir(parents=True)
+        (chapter / "main.cu").write_text(
+            f'gg::Chapter info = {{.id = "{name}", .arch = gg::Arch::sm_100a, .title = "Idea of {name}",\n'
+            '  .sets = {"prefill", "decode", "step"}, .tiles = {{256, 256, 2}, {128, 256, 1}},\n'
+            f'  .previous = "{previous}"}};\nreturn gg::run<{formats}>(argc, argv, info, launch);\n')
+        (chapter / "kernel.cuh").write_text("same\n" + name + "\n")
+        (chapter / "README.md").write_text("<!-- table -->\nold\n<!-- /table -->\n")
+
+    def test_a_tour_on_a_b200_fills_its_chapters(self):
+        self.measure()
+        self.blackwell("08a_bf16", "03_tensor_cores", "gg::Same<bf16>")
+        self.blackwell("08b_fp4", "08a_bf16", "gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>")
+        tour = self.repo / "tour"
+        here = dict(device="NVIDIA B200", kernel="grouped_gemm 256x256 2x1", date="2026-02-02", roof_tflops=2000)
+        shapes = [("prefill", [2048] * 8), ("decode", [16] * 32), ("step", [64] * 8), ("step", [8192] * 8)]
+        rows = [row(chapter, name, m, tflops, **here | dict(format=fmt)) for name, m in shapes
+                for chapter, fmt, tflops in (("08a_bf16", "bf16", 1500), ("08b_fp4", "nvfp4", 6000))]
+        rows += [row("08b_fp4", "prefill", [2048] * 8, 7777, **here | dict(format="mxfp4")),
+                 row("08b_fp4", "prefill", [2048] * 8, 5000, **here | dict(format="nvfp4", kernel="grouped_gemm 128x256 1x1")),
+                 row("03_tensor_cores", "prefill", [2048] * 8, 60, **here | dict(kernel="grouped_gemm 128x64"))]
+        save(tour / "a.csv", rows)
+        status, out, _ = self.run_tool(publish, "--run", tour)
+        self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
+        written = self.repo / "plots" / "data" / "b200"
+        self.assertEqual(sorted(path.name for path in written.iterdir()),
+                         ["03_tensor_cores.csv", "08a_bf16.csv", "08b_fp4.csv"])
+        self.assertEqual(self.cells("README.md", "[08a_bf16]")[3:5], ["1500", "75 %"])
+        self.assertEqual(self.cells("README.md", "[08b_fp4]")[3], "6000", "of its own format and its first tile")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[3], "30.0", "where the others are from")
+        text = (self.repo / "README.md").read_text()
+        self.assertIn("bf16, but 08b_fp4: nvfp4; cold inputs; measured roof 100 TFLOP/s", text)
+        self.assertIn("Timed on NVIDIA B200, the others on NVIDIA H200: 08a_bf16, 08b_fp4.\n", text)
+        self.assertNotIn("not timed", text)
+        table = (self.repo / "chapters/08a_bf16/README.md").read_text()
+        self.assertIn("| 03_tensor_cores |", table)
+        self.assertIn("60.0", table, "its predecessor on that device")
+        self.assertNotIn("30.0", table, "not on another")
+        self.assertIn("NVIDIA B200 · ", table)
+        self.assertIn("7777", (self.repo / "chapters/08b_fp4/README.md").read_text())
+        if HAVE_MATPLOTLIB:
+            self.assertIn("step_08a_bf16.svg", out)
+            self.assertTrue((self.repo / "plots/figures/step_08b_fp4.svg").exists())
+
+    def test_like_a_gpu_that_is_not_here(self):
+        self.measure()
+        self.blackwell("08a_bf16", "03_tensor_cores", "gg::Same<bf16>")
+        self.blackwell("08b_fp4", "08a_bf16", "gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>")
+        text = (self.repo / "chapters/08b_fp4/main.cu").read_text()
+        (self.repo / "chapters/08b_fp4/main.cu").write_text(text.replace(".tiles", ".pads_groups = true, .tiles"))
+        before = sorted(self.repo.rglob("*"))
+        out, err, folder = io.StringIO(), io.StringIO(), self.repo.parent / (self.repo.name + "-like")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        with mock.patch.object(sys, "argv", ["like", "b200", "--repo", str(self.repo), "--out", str(folder)]), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = like.main()
+        self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1, err.getvalue())
+        self.assertEqual(sorted(self.repo.rglob("*")), before, "nothing is published")
+        text = (folder / "tables.md").read_text()
+        for line in text.splitlines():
+            if line.startswith("| [") or line.startswith("| `") or line.startswith("|  |"):
+                numbers = line.strip("| ").split(" | ")[3:6] if line.startswith("| [") else line.strip("| ").split(" | ")[-6:]
+                self.assertEqual(set(numbers), {"–"}, line)
+        self.assertIn("| `prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168 | 08a_bf16 |", text)
+        self.assertIn("| `decode` mxfp4: G=32, M=6656 (≤ 256), N=4096, K=7168 | 08b_fp4 |", text)
+        self.assertIn("Nothing here is measured", text)
+        for number in ("40.0", "30.0", "1980 MHz"):
+            self.assertNotIn(number, text, "of another device")
+        if HAVE_MATPLOTLIB:
+            for name in ("ladder", "step_08a_bf16", "step_08b_fp4"):
+                self.assertIn("as a run on an NVIDIA B200 would fill it; nothing is measured",
+                              re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
+
+    def test_the_sets_that_like_shows_are_the_harness_s(self):
+        text = (ROOT / "common/problem/shapes.cpp").read_text(encoding="utf-8")
+        for name, (shapes, _) in like.SETS.items():
+            self.assertIn(f"N={shapes[0][3]}, K={shapes[0][4]}\"", re.search(rf'{{"{name}", "[^"]*"', text)[0])
+        known = {(row.set, row.shape) for row in read_rows(ROOT / "plots/data/h200") if row.chapter == "07a_warp_specialized"}
+        for name, (shapes, _) in like.SETS.items():
+            for shape in shapes:
+                self.assertIn((name, shape), known)
+
+    def test_what_a_chapter_computes_unless_told_otherwise(self):
+        self.assertEqual(first_format("gg::run<gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,"), "mxfp8")
+        self.assertEqual(first_format("template <int V, class S>\nusing F = gg::BlockScaled<gg::e2m1, V, S, bf16>;\n"
+                                      "return gg::run<F<16, gg::ue4m3>, F<32, gg::ue8m0>>("), "nvfp4")
+        self.assertEqual(first_format("gg::run<gg::Same<bf16>>(argc, argv)"), "bf16")
+        self.assertEqual(first_tile("{{128, 64}, {64, 64}}"), "128x64")
+        self.assertEqual(first_tile("{{256, 256, 2}, {128, 256}}"), "256x256 2x1")
+        self.assertEqual(first_tile("{{128, 256, 1}, {256, 256, 2}}"), "128x256 1x1")
+        self.assertEqual(first_tile(""), "")
 
     def test_bad_files_are_refused_in_one_sentence(self):
         self.data.mkdir(parents=True)

@@ -55,6 +55,23 @@ class TourTest(unittest.TestCase):
             code = tour.main()
         return code, out.getvalue()
 
+    def test_like_another_gpu_runs_no_chapter(self):
+        ran = []
+
+        def run(*command):
+            ran.append([str(word) for word in command])
+            (self.build / "tour" / "like-b200").mkdir(parents=True)
+            (self.build / "tour" / "like-b200" / "tables.md").write_text("# T\n\n## The ladder\n\n| – |\n\n## 01_one\n\nmore\n")
+            return 0
+
+        out = io.StringIO()
+        with mock.patch.object(tour, "run", run), contextlib.redirect_stdout(out), mock.patch.dict("os.environ"), \
+                mock.patch.object(sys, "argv", ["tour.py", "--build", str(self.build), "--like", "b200", "01_one"]):
+            self.assertEqual(tour.main(), 0)
+        self.assertEqual([words[2:4] for words in ran], [[str(tour.REPO / "plots" / "like.py"), "b200"]])
+        self.assertIn("The ladder\n\n| – |", out.getvalue())
+        self.assertNotIn("more", out.getvalue())
+
     def test_what_passed_is_counted_and_kept(self):
         self.chapter("01_one", 0)
         code, out = self.run_tour("01_one")

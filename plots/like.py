@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Shows what a tour on a GPU that is not here would fill: its tables and figures without numbers.
+
+  python3 -B plots/like.py b200 --out DIR      # the tour's --like b200
+
+Writes DIR/tables.md, with the ladder and each chapter's table that a run there would write into the READMEs, and
+DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is measured, and `publish` never reads it.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+import plot  # noqa: E402
+import tables  # noqa: E402
+from costs import read_costs  # noqa: E402
+from results import COLUMNS, TEXT, BadData, read_chapters, variant  # noqa: E402
+
+REPO = Path(__file__).resolve().parents[1]
+# What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
+DEVICES = {"a100": ("NVIDIA A100-SXM4-80GB", {"sm_80"}), "h100": ("NVIDIA H100 80GB HBM3", {"sm_80", "sm_90a"}),
+           "h200": ("NVIDIA H200", {"sm_80", "sm_90a"}), "b200": ("NVIDIA B200", {"sm_80", "sm_100a"})}
+# Groups, rows, rows of the largest group, N and K of the sets that the tour times and those that figures show beside
+# (common/problem/shapes.cpp); the library that it times beside bf16 on each (common/tools/tour.py).
+SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
+        "decode": ([(32, 512, 143, 4096, 7168)], "cublas_grouped"),
+        "step": ([(8, 8 * m, m, 4096, 4096) for m in (2**e for e in range(14))], "")}
+DECODE_PADDED = (32, 26 * 256, 256, 4096, 7168)  # 26 of the groups have rows, none more than 256
+
+
+def padded(shape):
+    """With the rows of each group rounded up to 256, as chapters with block scales want them."""
+    groups, m_total, m_max, n, k = shape
+    equal = groups * m_max == m_total
+    rows = -(-m_max // 256) * 256
+    return (groups, groups * rows, rows, n, k) if equal else DECODE_PADDED
+
+
+def rows_of(chapters, device, archs):
+    """One row for each measurement that a tour there would make, all without a time."""
+    rows = []
+    for chapter in (chapter for chapter in chapters if chapter.arch in archs):
+        for name, (shapes, peer) in SETS.items():
+            if name not in chapter.sets:
+                continue
+            shapes = dict.fromkeys(map(padded, shapes) if chapter.pads else shapes)
+            for shape, who, warm in ((shape, who, warm) for shape in shapes for warm in (False, True)
+                                     for who in ("", peer)[:2 if peer and chapter.format == "bf16" else 1]):
+                row = SimpleNamespace(**{column: "" if column in TEXT else None for column in COLUMNS})
+                row.chapter, row.kernel, row.device, row.set = chapter.id, "grouped_gemm", device, name
+                row.groups, row.m_total, row.m_max, row.n, row.k = row.shape = shape
+                row.format, row.warm, row.peer, row.ok, row.timed = chapter.format, warm, who, True, False
+                row.sustained, row.intensity = False, None
+                row.variant = variant(row, chapters)
+                rows.append(row)
+    return rows
+
+
+def data_like(name, chapters, directory):
+    """Data of a device of which nothing is known but its name."""
+    device, archs = DEVICES[name]
+    data = plot.Data([directory], "no such device", chapters)  # the emulator's counts alone
+    data.device, data.like, data.everywhere, data.extra, data.others = device, name, [], [], []
+    data.rows = rows_of(chapters, device, archs)
+    data.home = dict.fromkeys((row.chapter for row in data.rows), device)
+    return data
+
+
+def sheet(data, predicted):
+    """The tables, a heading above each."""
+    parts = [f"# What a tour on an {data.device} fills\n\nNothing here is measured: a dash stands where its number would.",
+             "## The ladder\n\n" + tables.ladder_table(data)[0]]
+    for chapter in data.chapters:
+        if chapter.id in data.home:
+            parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter)[0].rstrip())
+            if any(who == chapter.id for who, _, _ in predicted):
+                parts.append(tables.costs_table(data, chapter, predicted))
+    return "\n\n".join(parts) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=sorted(DEVICES))
+    parser.add_argument("--out", type=Path, required=True, help="where tables.md and figures/ go")
+    parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    try:
+        directory = args.repo / "plots" / "data"
+        data = data_like(args.device, read_chapters(args.repo), directory)
+        args.out.mkdir(parents=True, exist_ok=True)
+        (args.out / "tables.md").write_text(sheet(data, read_costs(directory / "costs.csv")), encoding="utf-8")
+        print(f"like: {args.out / 'tables.md'}")
+        return 0 if plot.draw(data, args.out / "figures") else 1
+    except BadData as error:
+        print(f"like: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"like: cannot write: {error}", file=sys.stderr)
+        return 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())
