@@ -13,13 +13,13 @@ import math
 import os
 import sys
 import tempfile
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import results  # noqa: E402
+from results import Data  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 GREY, DARK, SHADE = "#6e7681", "#24292f", "#f3f4f6"
@@ -376,69 +376,6 @@ def sign(fig, source, data):
         text = results.provenance([row for row in source if row not in run])
         text += "\ndiamonds, this run: " + results.provenance(run) if run else ""
     fig.text(6 / fig.bbox.width, 6 / fig.bbox.height, text, size=7, color=GREY, va="bottom")
-
-
-class Data:
-    """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
-
-    def __init__(self, directories, gpu, chapters):
-        first, *others = [rows for rows in map(results.read_rows, directories) if rows] or [[]]
-        devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
-        self.device = devices.most_common(1)[0][0] if devices else ""
-        self.others = sorted(set(devices) - {self.device})
-        rows = results.newest(row for row in first if row.device == self.device)
-        self.all_ideas = {results.told(row): row for row in rows if row.peer == results.ALL_IDEAS and row.timed}
-        rows = [row for row in rows if row.peer != results.ALL_IDEAS]
-        self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
-        self.everywhere = [row for row in results.newest_on_each(first)
-                           if not row.sustained and row.peer != results.ALL_IDEAS]
-        self.sustained = [row for row in rows if row.sustained]
-        self.extra = results.newest(row for rows in others for row in rows
-                                    if not row.sustained and row.peer != results.ALL_IDEAS)
-        self.chapters, self.like = chapters, ""
-        self.format = {chapter.id: chapter.format for chapter in chapters}
-        # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.
-        self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
-        elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
-        for (chapter, device), _ in elsewhere.most_common():
-            self.home.setdefault(chapter, device)
-        self.counts = {}
-        for directory in directories:
-            self.counts |= results.read_counts(directory)
-        for row in rows + self.everywhere + self.extra:
-            row.variant = results.variant(row, chapters)
-
-    def on(self, device):
-        """The rows of a device, whichever the figures show."""
-        return [row for row in self.everywhere if row.device == device]
-
-    def rows_of(self, chapter):
-        """The rows of the device that measured a chapter."""
-        return self.rows if self.home.get(chapter.id, self.device) == self.device else self.on(self.home[chapter.id])
-
-    def of(self, name, chapter=None):
-        """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
-        and which of the two they are.
-
-        Without cublas_plain, which computes another problem: one B for all groups.
-        """
-        some = self.rows_of(chapter) if chapter else self.rows
-        rows = [row for row in some if row.set == name and not row.variant and row.peer != "cublas_plain"
-                and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
-        return results.cold_if_any(rows)
-
-    def visiting(self, name, inputs):
-        """The rows of a set that another device measured, of chapters that this one did not: Blackwell's beside
-        Hopper's."""
-        return [row for row in self.everywhere if row.set == name and row.device == self.home.get(row.chapter) != self.device
-                and not row.peer and not row.variant and row.warm == (inputs == "warm")
-                and row.format == self.format.get(row.chapter)]
-
-    def added(self, name, inputs):
-        known = {chapter.id for chapter in self.chapters}
-        ours = [row for row in self.extra if row.timed and row.chapter in known]
-        ours = [row for row in ours if not row.peer and not row.variant]
-        return [row for row in ours if (row.set, row.format, row.warm) == (name, "bf16", inputs == "warm")]
 
 
 def draw(data, out):
