@@ -9,6 +9,7 @@ DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is meas
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,7 +93,9 @@ def main():
         directory = args.repo / "plots" / "data"
         data = data_like(args.device, read_chapters(args.repo), directory)
         args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "tables.md").write_text(sheet(data, read_costs(directory / "costs.csv")), encoding="utf-8")
+        text, here = sheet(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
+        text = text.replace("](../../", "](").replace("](", f"]({here}/")  # links of READMEs, as seen from there
+        (args.out / "tables.md").write_text(text, encoding="utf-8")
         print(f"like: {args.out / 'tables.md'}")
         return 0 if plot.draw(data, args.out / "figures") else 1
     except BadData as error:

@@ -425,6 +425,8 @@ class PlotsTest(unittest.TestCase):
         self.assertIn("| `prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168 | 08a_bf16 |", text)
         self.assertIn("| `decode` mxfp4: G=32, M=6656 (≤ 256), N=4096, K=7168 | 08b_fp4 |", text)
         self.assertIn("Nothing here is measured", text)
+        for link in re.findall(r"\]\(([^)]+)\)", text):
+            self.assertTrue((folder / link).exists(), link)
         for number in ("40.0", "30.0", "1980 MHz"):
             self.assertNotIn(number, text, "of another device")
         if HAVE_MATPLOTLIB:
