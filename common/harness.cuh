@@ -54,6 +54,11 @@ constexpr Format format_of<ue4m3>() {
   return Format::ue4m3;
 }
 
+template <>
+constexpr Format format_of<void>() {  // where a launch knows its type only when run
+  return Format::bf16;
+}
+
 template <class A, class B, class D>
 constexpr Formats formats_of(Operands<A, B, D>) {
   return {format_of<A>(), format_of<B>(), format_of<D>()};
@@ -61,7 +66,8 @@ constexpr Formats formats_of(Operands<A, B, D>) {
 
 // A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::sfa, Problem::sfb), D of `D`.
 // Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads padded_offsets().
-template <class Element, int BLOCK, class Scale, class D>
+// Chapters with an epilogue leave D out: its type is a value there, Problem::formats().d.
+template <class Element, int BLOCK, class Scale, class D = void>
 struct BlockScaled {};
 
 template <class Element, int BLOCK, class Scale, class D>
@@ -69,6 +75,18 @@ constexpr Formats formats_of(BlockScaled<Element, BLOCK, Scale, D>) {
   constexpr BlockFormat kFormat = block_format(format_of<Element>(), BLOCK, format_of<Scale>());
   static_assert(kFormat != BlockFormat::none, "no such block-scaled format: common/base/block_scales.h");
   return {format_of<Element>(), format_of<Element>(), format_of<D>(), kFormat};
+}
+
+// Does a launch on these formats get this tag? Types that the tag leaves open do not decide.
+template <class Tag>
+constexpr bool is_for(Tag tag, const Formats& formats) {
+  Formats wanted = formats_of(tag);
+  wanted.c = formats.c;
+  return wanted == formats;
+}
+template <class Element, int BLOCK, class Scale>
+constexpr bool is_for(BlockScaled<Element, BLOCK, Scale, void> tag, const Formats& formats) {
+  return formats_of(tag).scaled == formats.scaled;
 }
 
 int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,
@@ -79,7 +97,7 @@ int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector
 template <class... Tags, class Lambda>
 int run(int argc, char** argv, const Chapter& chapter, Lambda lambda) {
   const Launch launch = [lambda](const Problem& problem, cudaStream_t stream) {
-    ((problem.formats() == formats_of(Tags{}) ? lambda(Tags{}, problem, stream) : void()), ...);
+    ((is_for(Tags{}, problem.formats()) ? lambda(Tags{}, problem, stream) : void()), ...);
   };
   return run_chapter(argc, argv, chapter, {formats_of(Tags{})...}, launch);
 }

@@ -9,7 +9,9 @@
 namespace gg {
 
 Layout layout_for(const Setup& setup, const Shape& shape) {
-  if (!shape.own_sizes) return packed_layout(shape, setup.b_layout, setup.formats.scaled);
+  if (!shape.own_sizes) {
+    return packed_layout(shape, setup.b_layout, setup.formats.scaled, setup.epilogue.columns_of_b_per_d());
+  }
   GG_REQUIRE(!setup.formats.has_scales(), "%s: groups of their own sizes have no block scales here",
              setup.formats.name().c_str());
   return scattered_layout(shape, setup.b_layout);
@@ -67,6 +69,7 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
   offsets_ = allocate((groups + 1) * (setup.wide_offsets ? 8 : 4), "the offsets");
   pointers_ = allocate(3 * groups * sizeof(void*), "the pointer arrays");
   sizes_ = allocate(6 * groups * sizeof(int), "the size arrays");
+  epilogue_ = std::make_unique<EpilogueBuffers>(machine_, setup_, shape);
   set_shape(shape);
 }
 
@@ -120,6 +123,7 @@ void Buffers::set_shape(const Shape& shape) {
   p.b_group_stride_ = layout_.b_group_stride;
   p.wide_offsets_ = setup_.wide_offsets;
   p.formats_ = setup_.formats;
+  epilogue_->set_layout(shape_, layout_, p);
 }
 
 Problem Buffers::reading(const Buffers& from) const {
@@ -147,6 +151,16 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   machine_.fill(a(), setup_.formats.a, keep(layout_.a_regions()), a_fill);
   machine_.fill(b(), setup_.formats.b, keep(layout_.b_regions()), b_fill);
   if (setup_.formats.has_scales()) fill_scales(a_fill, b_fill, nan_groups, unowned);
+  fill_epilogue(random_operands(setup_, shape_, fill), unowned);
+}
+
+void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) const {
+  epilogue_->fill(operands, b(), sfb(), unowned);
+}
+
+void Buffers::poison(int byte) const {
+  machine_.fill_bytes(d(), byte, d_bytes_);
+  epilogue_->poison(byte);
 }
 
 // On the host: there is one scale to 16 or 32 elements.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/machine/epilogue_buffers.h"
 #include "common/machine/machine.h"
 
 namespace gg {
@@ -20,6 +21,7 @@ struct Setup {  // how a chapter wants its problems
   int tile_k = 0;
   int blocks = 0;
   BLayout b_layout = BLayout::kn;
+  Epilogue epilogue{};                      // whose shapes say how many rows are in memory
   std::map<std::string, bool> ideas_off{};  // every idea that can be switched off: is it?
   int m_multiple = 1;                       // what other row counts a check may try must keep to:
   bool equal_groups = false;                // multiples, or none but those given
@@ -39,6 +41,10 @@ class Buffers {
   // `unowned` (0xFF is NaN in every float format but E2M1, whose scales are NaN instead) everywhere else. The
   // padding of the scales of owned rows and columns is 0: the products that it scales are 0 too.
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
+  // The epilogue's operands alone, once B and its scales are there.
+  void fill_epilogue(const EpilogueOperands& operands, int unowned = 0xFF) const;
+  // Every output filled with a byte, but amax, which starts as -inf.
+  void poison(int byte) const;
 
   const Problem& problem() const { return problem_; }
   // The same with the packed D of other buffers in place of A: of the same shape and type, and N = K.
@@ -58,7 +64,10 @@ class Buffers {
   size_t d_bytes() const { return d_bytes_; }
   size_t sfa_bytes() const { return sfa_bytes_; }
   size_t sfb_bytes() const { return sfb_bytes_; }
-  size_t bytes() const { return a_bytes_ + b_bytes_ + d_bytes_ + sfa_bytes_ + sfb_bytes_; }
+  size_t bytes() const {
+    return a_bytes_ + b_bytes_ + d_bytes_ + sfa_bytes_ + sfb_bytes_ + (epilogue_ ? epilogue_->bytes() : 0);
+  }
+  EpilogueBuffers& epilogue() const { return *epilogue_; }
 
  private:
   using Memory = std::shared_ptr<void>;
@@ -71,6 +80,7 @@ class Buffers {
   Layout layout_;
   size_t a_bytes_ = 0, b_bytes_ = 0, d_bytes_ = 0, sfa_bytes_ = 0, sfb_bytes_ = 0;
   Memory a_, b_, d_, sfa_, sfb_, offsets_, pointers_, sizes_;
+  std::unique_ptr<EpilogueBuffers> epilogue_;
   std::vector<int32_t> host_offsets_;
   Problem problem_;
 };

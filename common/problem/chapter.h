@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "common/problem/epilogue.h"
 #include "common/problem/problem.h"
 
 namespace gg {
@@ -35,6 +36,7 @@ struct Chapter {
   std::vector<int> tile_ks{};            // legal values of --tile-k
   std::vector<Idea> ideas{};             // what --off takes
   std::vector<BLayout> b_layouts{};      // legal values of --b-layout; the first is the default, none: kn
+  EpilogueChoices epilogue{};            // what it computes behind the product
   OwnSizes own_sizes = OwnSizes::never;  // pointer and size arrays: groups have their own M, N and K
   bool reads_offsets_on_host = false;  // from 05a on no chapter does, and launches are replayed from a graph
   void (*print_schedule)(const Shape& shape, Tile tile, int blocks) = nullptr;

@@ -12,6 +12,8 @@
 
 namespace gg {
 
+constexpr int kSpareRows = 136;
+
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) {
   GG_REQUIRE(shape.groups() >= 1, "no groups: at least one is wanted");
   GG_REQUIRE(shape.groups() <= kMostGroups, "%d groups: at most %d are accepted", shape.groups(),
@@ -73,8 +75,14 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     }
   }
   std::vector<Shape> supported;
+  int shapes_seen = 0;
   for (Shape& shape : shapes) {
     shape.shared_b = shape.shared_b || options.shared_b;
+    if (chapter.epilogue.op != Operator::gemm) {
+      // Every other problem of a set has rows behind the last group, and not whole atoms of them.
+      const bool spare = !options.one_problem() && shapes_seen++ % 2 == 0;
+      shape.rows = shape.m_total() + (spare ? kSpareRows : 0);
+    }
     const bool listed = shape.n.size() > 1 || shape.k.size() > 1;
     shape.own_sizes =
         chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);

@@ -68,9 +68,10 @@ static Region region_of_b(int64_t offset, int n, int k, BLayout layout, int pad 
 static void add_scales(Layout& layout, const Shape& shape, int block) {
   const int64_t blocks = scale_blocks(shape.k_of(0), block);
   const ScaleLayout of_a{shape.m_total(), blocks}, of_b{shape.n_of(0), blocks};
+  const ScaleLayout with_spare{std::max(shape.m_total(), shape.rows), blocks};
   const int64_t guard_bytes = ScaleLayout{kGuardRows, blocks}.bytes();
   layout.sfa_start = guard_bytes;
-  layout.sfa_bytes = of_a.bytes() + 2 * guard_bytes;
+  layout.sfa_bytes = with_spare.bytes() + 2 * guard_bytes;
   layout.sfb_bytes = (shape.shared_b ? 1 : shape.groups()) * of_b.bytes() + guard_bytes;
   for (int g = 0; g < shape.groups(); ++g) {
     Group& group = layout.groups[size_t(g)];
@@ -80,11 +81,11 @@ static void add_scales(Layout& layout, const Shape& shape, int block) {
   }
 }
 
-Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled) {
+Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, int columns_of_b_per_d) {
   Layout layout = offsets_only(shape);
-  const int n = shape.n_of(0), k = shape.k_of(0);
+  const int n = shape.n_of(0), k = shape.k_of(0), d_n = n / columns_of_b_per_d;
   layout.a_start = int64_t(kGuardRows) * k;
-  layout.d_start = int64_t(kGuardRows) * n;
+  layout.d_start = int64_t(kGuardRows) * d_n;
   layout.b_group_stride = shape.shared_b ? 0 : int64_t(k) * n;
   for (int g = 0; g < shape.groups(); ++g) {
     const int m = shape.m[size_t(g)];
@@ -94,11 +95,14 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled) {
                              k,
                              {first_row * k, m, k, k},
                              region_of_b(g * layout.b_group_stride, n, k, b_layout),
-                             {first_row * n, m, n, n},
+                             {first_row * d_n, m, d_n, d_n},
                              b_layout});
   }
-  layout.a_elems = (shape.m_total() + 2 * kGuardRows) * k;
-  layout.d_elems = (shape.m_total() + 2 * kGuardRows) * n;
+  // Where nothing is said of the rows in memory, a launch may count the guard rows behind the last group.
+  layout.rows = shape.rows < 0 ? shape.m_total() + kGuardRows : shape.rows;
+  const int64_t in_memory = std::max(shape.m_total(), shape.rows) + 2 * kGuardRows;
+  layout.a_elems = in_memory * k;
+  layout.d_elems = in_memory * d_n;
   layout.b_elems =
       int64_t(shape.shared_b ? 1 : shape.groups()) * k * n + kGuardRows * region_of_b(0, n, k, b_layout).ld;
   if (scaled != BlockFormat::none) add_scales(layout, shape, block_scaling(scaled).block);

@@ -16,6 +16,7 @@
 
 #include "common/base/block_scales.h"
 #include "common/base/formats.h"
+#include "common/problem/epilogue.h"
 #include "common/types.cuh"
 
 namespace gg {
@@ -28,6 +29,7 @@ struct Shape {
   bool shared_b = false;        // one B for all groups
   bool own_sizes = false;       // matrices of each group's own, by pointer and size arrays
   std::vector<int> unpadded{};  // where a set's groups were padded: the rows of each group before that
+  int64_t rows = -1;            // rows of A and D in memory; -1: no more than the groups have
 
   int groups() const { return int(m.size()); }
   int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
@@ -84,6 +86,7 @@ struct Layout {
   int64_t b_group_stride = 0;                     // 0: one B for all groups
   int64_t sfa_bytes = 0, sfb_bytes = 0;           // whole buffers of scales, guards included
   int64_t sfa_start = 0;                          // byte of packed A's first scale
+  int64_t rows = 0;                               // of packed A, as a launch sees it
   std::vector<int64_t> offsets;                   // [G+1]
 
   std::vector<Region> a_regions() const;
@@ -93,15 +96,17 @@ struct Layout {
 
 // Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without G if
 // shared. With block scales: SFA holds the scales of A's rows, SFB those of each group's N columns, group
-// after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and follow SFB.
+// after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and follow SFB. So many
+// neighbouring columns of B make one of D.
 Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
-                     BlockFormat scaled = BlockFormat::none);
+                     BlockFormat scaled = BlockFormat::none, int columns_of_b_per_d = 1);
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
 struct Formats {  // formats of a problem, known when run
   Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
   BlockFormat scaled = BlockFormat::none;  // of A and B
+  Format c = Format::bf16;                 // where an epilogue stores C
   bool operator==(const Formats&) const = default;
   GG_HD bool has_scales() const { return scaled != BlockFormat::none; }
   GG_HD BlockScaling scaling() const { return block_scaling(scaled); }
@@ -144,7 +149,7 @@ class Problem {
   const uint8_t* sfb() const { return sfb_; }
   int groups() const { return groups_; }
   // Rows of packed A in memory: the last offset or more.
-  int64_t rows() const { return (layout_->a_elems - layout_->a_start) / k_; }
+  int64_t rows() const { return layout_->rows; }
   int n() const { return n_; }
   int k() const { return k_; }
   int64_t b_group_stride() const { return b_group_stride_; }
@@ -163,7 +168,8 @@ class Problem {
     return reinterpret_cast<const T* const*>(a_ptrs_);
   }
   template <class T>
-  const T* const* b_ptrs() const {
+  const T* const* b_ptrs()
+      const {  // with discrete weights too: [G], each B_g [N,K] or [K,N], 16-byte aligned
     return reinterpret_cast<const T* const*>(b_ptrs_);
   }
   template <class T>
@@ -173,11 +179,44 @@ class Problem {
   const int* sizes() const { return sizes_; }                // [G,3]: M, N, K
   const int* leading_dims() const { return leading_dims_; }  // [G,3]: lda, ldb, ldc
 
+  // Operands and results of an epilogue: null where the problem has no such one. D of glu and glu_hadamard
+  // has n() / 2 columns.
+  const Epilogue& epilogue() const { return epilogue_; }
+  const float* alpha() const { return alpha_; }  // [G]
+  const float* prob() const { return prob_; }    // [rows()]
+  template <class T>
+  const T* bias() const {  // [G,N]
+    return static_cast<const T*>(bias_);
+  }
+  Format bias_format() const { return epilogue_.bias_format; }
+  const float* norm_const() const { return norm_const_; }  // [1]; null: D is not block-scaled
+  float* amax() const { return amax_; }                    // [G], starts as -inf
+  template <class T>
+  T* d_col() const {  // [rows(),N], of D's type
+    return static_cast<T*>(d_col_);
+  }
+  uint8_t* sfd_row() const { return sfd_row_; }  // ScaleLayout{rows(), ceil(N/32)}
+  uint8_t* sfd_col() const { return sfd_col_; }  // ScaleLayout{N, ceil(rows()/32)}, or as below
+  bool discrete_col_sfd() const { return epilogue_.discrete_col_sfd; }
+  template <class T>
+  T* c() const {  // [rows(),N] of formats().c
+    return static_cast<T*>(c_);
+  }
+  const bf16* hadamard() const { return hadamard_; }  // [16,16], row-major
+  Activation activation() const { return epilogue_.activation; }
+  bool butterfly() const { return epilogue_.butterfly; }
+  // Discrete weights: b() and sfb() are null, b_ptrs() and sfb_ptrs() are arrays of G addresses, each a
+  // multiple of 16, in the machine's memory. Another launch may find other addresses there.
+  bool discrete() const { return epilogue_.discrete; }
+  const uint8_t* const* sfb_ptrs() const { return static_cast<const uint8_t* const*>(sfb_ptrs_); }
+  bool dynamic_schedule() const { return epilogue_.dynamic; }
+
   const Formats& formats() const { return formats_; }
   const Layout& layout() const { return *layout_; }
 
  private:
   friend class Buffers;  // buffers.h fills these in
+  friend class EpilogueBuffers;
   const void *a_ = nullptr, *b_ = nullptr, *offsets_ = nullptr;
   void* d_ = nullptr;
   const uint8_t *sfa_ = nullptr, *sfb_ = nullptr;
@@ -192,6 +231,13 @@ class Problem {
   BLayout b_layout_ = BLayout::kn;
   ClusterTile tile_;
   Formats formats_;
+  Epilogue epilogue_;
+  const float *alpha_ = nullptr, *prob_ = nullptr, *norm_const_ = nullptr;
+  float* amax_ = nullptr;
+  const void *bias_ = nullptr, *sfb_ptrs_ = nullptr;
+  const bf16* hadamard_ = nullptr;
+  void *d_col_ = nullptr, *c_ = nullptr;
+  uint8_t *sfd_row_ = nullptr, *sfd_col_ = nullptr;
 };
 
 using Launch = std::function<void(const Problem&, cudaStream_t)>;

@@ -14,6 +14,11 @@
 #include "common/run/choices.h"
 
 namespace gg {
+
+const char* activation_name(Activation activation) {
+  return activation == Activation::swiglu ? "swiglu" : "geglu";
+}
+
 namespace {
 
 int64_t number(const std::string& option, const std::string& text, int64_t least, int64_t most) {
@@ -46,7 +51,7 @@ size_t choice(const char* option, const std::string& text, const Chapter& chapte
 struct Draft {
   const Chapter& chapter;
   Options options{};
-  std::string in_dtype{}, d_dtype{}, tile{}, cluster{};
+  std::string in_dtype{}, d_dtype{}, c_dtype{}, bias_dtype{}, norm_const{}, act{}, tile{}, cluster{};
   const char* in_option = "in-dtype";  // the one that said so
   bool only_check = false, only_bench = false;
 };
@@ -133,6 +138,27 @@ void b_layout(Draft& draft, const std::string& value) {
       draft.chapter.b_layouts[choice("b-layout", value, draft.chapter, b_layout_names(draft.chapter))];
 }
 
+void c_dtype(Draft& draft, const std::string& value) { draft.c_dtype = value; }
+void bias(Draft& draft, const std::string&) { draft.options.epilogue.bias = true; }
+void bias_dtype(Draft& draft, const std::string& value) { draft.bias_dtype = value; }
+void norm_const(Draft& draft, const std::string& value) { draft.norm_const = value; }
+void act(Draft& draft, const std::string& value) { draft.act = value; }
+void discrete_col_sfd(Draft& draft, const std::string&) { draft.options.epilogue.discrete_col_sfd = true; }
+bool second_of(const char* option, const std::string& value, const char* first, const char* second) {
+  GG_REQUIRE(value == first || value == second, "--%s %s: %s or %s are accepted", option, value.c_str(),
+             first, second);
+  return value == second;
+}
+void weights(Draft& draft, const std::string& value) {
+  draft.options.epilogue.discrete = second_of("weights", value, "dense", "discrete");
+}
+void schedule(Draft& draft, const std::string& value) {
+  draft.options.epilogue.dynamic = second_of("schedule", value, "static", "dynamic");
+}
+void transform(Draft& draft, const std::string& value) {
+  draft.options.epilogue.butterfly = second_of("transform", value, "tensor", "butterfly");
+}
+
 struct Rule {
   Option option;
   bool of_chapter;  // only where the chapter lists it
@@ -192,6 +218,23 @@ const Rule kRules[] = {
      true,
      off},
     {{"b-layout", "nk|kn", "B as [G,N,K], K contiguous, or as [G,K,N], N contiguous"}, true, b_layout},
+    {{"c-dtype", "TYPE", "element type of C"}, true, c_dtype},
+    {{"bias", "", "add a random bias [G,N]; with --in, bias.npy says whether there is one"}, true, bias},
+    {{"bias-dtype", "TYPE", "element type of the bias; with --in, that of bias.npy"}, true, bias_dtype},
+    {{"norm-const", "X", "quantise D in blocks of 32 with UE8M0 scales, X a factor of all of them"},
+     true,
+     norm_const},
+    {{"discrete-col-sfd", "", "the scales of D_col expert by expert"}, true, discrete_col_sfd},
+    {{"weights", "dense|discrete", "B and its scales as one tensor each, or by an address per expert"},
+     true,
+     weights},
+    {{"act", "swiglu|geglu", "the activation (default: the chapter's first)"}, true, act},
+    {{"transform", "tensor|butterfly", "the Hadamard transform on tensor cores (default) or in registers"},
+     true,
+     transform},
+    {{"schedule", "static|dynamic", "tiles by block index (default), or by a counter in global memory"},
+     true,
+     schedule},
     {{"tune", "", "time every legal tile on each problem and print the table; needs a GPU"},
      true,
      flag<&Options::tune>},
@@ -269,6 +312,33 @@ void require_known_peers(const Options& options) {
   }
 }
 
+// What the epilogue is, once D's type is known.
+void settle_epilogue(Draft& draft) {
+  const EpilogueChoices& choices = draft.chapter.epilogue;
+  Options& options = draft.options;
+  Epilogue& epilogue = options.epilogue;
+  if (choices.op == Operator::gemm) return;
+  epilogue.op = choices.op;
+  epilogue.amax = choices.amax;
+  const auto type_of = [&](const char* option, const std::string& name, const std::vector<Format>& types) {
+    return name.empty() ? types[0] : types[choice(option, name, draft.chapter, type_names(types))];
+  };
+  if (!choices.c_types.empty()) options.formats.c = type_of("c-dtype", draft.c_dtype, choices.c_types);
+  if (!choices.bias_types.empty())
+    epilogue.bias_format = type_of("bias-dtype", draft.bias_dtype, choices.bias_types);
+  if (!choices.activations.empty()) epilogue.activation = choices.activations[0];
+  if (!draft.act.empty()) {
+    std::vector<std::string> names;
+    for (const Activation each : choices.activations) names.push_back(activation_name(each));
+    epilogue.activation = choices.activations[choice("act", draft.act, draft.chapter, names)];
+  }
+  if (draft.norm_const.empty()) return;
+  char* rest = nullptr;
+  epilogue.norm_const = std::strtof(draft.norm_const.c_str(), &rest);
+  epilogue.sfd_row = choices.sfd_row;
+  epilogue.sfd_col = choices.sfd_col;
+}
+
 // Sizes come from one place: the sets, a folder, or all of --m, --n and --k.
 void settle_sizes(Options& options, const Chapter& chapter) {
   const bool sizes = !options.m.empty() || !options.n.empty() || !options.k.empty() || options.groups;
@@ -328,6 +398,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   settle_tile(draft);
   options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
+  settle_epilogue(draft);
   require_known_peers(options);
   settle_sizes(options, chapter);
   return options;

@@ -29,6 +29,7 @@ struct Options : ProblemOptions {
   int blocks = 0;
   std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
   BLayout b_layout = BLayout::kn;
+  Epilogue epilogue{};
   char** arguments = nullptr;  // argv, to start again on the emulator
 
   std::string order() const;  // "0:fair"

@@ -13,6 +13,7 @@
 #include "common/harness.cuh"
 #include "common/machine/emulator.h"
 #include "common/problem/shapes.h"
+#include "common/run/choices.h"
 #include "common/run/counts.h"
 #include "common/run/help.h"
 #include "common/run/report.h"
@@ -41,6 +42,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, Setup& setup) {
   if (!options.in_dir.empty()) {
     plan.given = read_operands(options.in_dir, setup, chapter, options.shared_b);
     setup.wide_offsets = plan.given->wide_offsets;
+    setup.epilogue = plan.given->epilogue;
     plan.to_check = {plan.given->shape};
   } else {
     if (options.check) plan.to_check = shapes_for(options, chapter, check_sets, plan.left_out);
@@ -190,9 +192,10 @@ Exit run_options(const Options& options, const Chapter& chapter, const std::vect
 
 }  // namespace
 
-int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,
+int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& inputs,
                 const Launch& launch) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
+  const std::vector<Formats> formats = with_outputs(chapter, inputs);
   try {
     const Exit code = run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {

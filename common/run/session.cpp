@@ -18,6 +18,7 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
   setup.tile_k = options.tile_k;
   for (const Idea& idea : chapter.ideas) setup.ideas_off[idea.name] = false;
   for (const std::string& idea : options.off) setup.ideas_off[idea] = true;
+  setup.epilogue = options.epilogue;
   setup.wide_offsets = options.wide_offsets;
   setup.blocks = options.blocks;
   const bool has_default = !chapter.tiles.empty() && !chapter.chooses_tile;

@@ -12,7 +12,7 @@
 namespace gg {
 
 bool can_chain(const Setup& setup, const Shape& shape) {
-  return !shape.own_sizes && setup.formats.a == setup.formats.d;
+  return !shape.own_sizes && setup.formats.a == setup.formats.d && !setup.epilogue.has_operands();
 }
 
 std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const Launch& launch,

@@ -10,6 +10,7 @@
 #include "common/base/files.h"
 #include "common/base/npy.h"
 #include "common/problem/limits.h"
+#include "common/verify/epilogue_files.h"
 
 namespace gg {
 namespace {
@@ -69,11 +70,10 @@ std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t 
 }
 
 // The bytes of a file of scales. Padding must not be NaN: a kernel multiplies it by zeros.
-std::vector<char> read_scales(const std::string& path, const BlockScaling& scaling, int64_t matrices,
-                              bool one_matrix, const ScaleLayout& layout) {
+std::vector<char> checked_scales(const std::string& path, const BlockScaling& scaling, int64_t matrices,
+                                 bool one_matrix, const ScaleLayout& layout, NpyArray scales) {
   std::vector<int64_t> wanted = {layout.row_atoms(), layout.block_atoms(), 32, 4, 4};
   if (!one_matrix) wanted.insert(wanted.begin(), matrices);
-  NpyArray scales = read_npy(path, scaling.scale, wanted.size());
   GG_REQUIRE(scales.shape == wanted, "%s: has shape %s, %s is wanted", path.c_str(),
              shape_text(scales.shape).c_str(), shape_text(wanted).c_str());
   for (int64_t at = 0; at < int64_t(scales.data.size()); ++at) {
@@ -94,8 +94,6 @@ int elements_of(const std::string& path, Format format, int stored) {
   return int(elements);
 }
 
-std::string numbered(const char* name, int group) { return format("%s_%05d.npy", name, group); }
-
 std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup) {
   const Formats& formats = setup.formats;
   const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
@@ -103,7 +101,7 @@ std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setu
   given->shape.set = "files";
   given->shape.own_sizes = true;
   for (int g = 0; g <= kMostGroups; ++g) {
-    const std::string a_path = dir + "/" + numbered("a", g), b_path = dir + "/" + numbered("b", g);
+    const std::string a_path = dir + "/" + numbered_file("a", g), b_path = dir + "/" + numbered_file("b", g);
     if (g > 0 && !exists(a_path) && !exists(b_path)) break;
     NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, 2);
     GG_REQUIRE(a.shape[1] == b.shape[k_at], "%s has shape %s, %s has %s: the K of both must agree",
@@ -135,8 +133,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   const Formats& formats = setup.formats;
   auto given = std::make_unique<GivenOperands>();
   const std::string a_path = dir + "/a.npy", b_path = dir + "/b.npy", offsets_path = dir + "/offsets.npy";
-  const NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, shared_b ? 2 : 3);
-  const NpyArray offsets = read_npy(offsets_path);
+  const NpyArray a = read_npy(a_path, formats.a, 2), offsets = read_npy(offsets_path);
   given->rows_of_a = a.shape[0];
   given->shape.set = "files";
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0])
@@ -145,6 +142,8 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   given->wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;
   const int64_t groups = given->shape.groups();
+  const bool discrete = setup.epilogue.discrete;
+  const NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups));
   GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
              b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));
   const size_t first = shared_b ? 0 : 1;  // of the two extents after G
@@ -157,9 +156,15 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   if (formats.has_scales()) {
     const BlockScaling scaling = formats.scaling();
     const int64_t scales = scale_blocks(k, scaling.block);
-    given->sfa = read_scales(dir + "/sfa.npy", scaling, 1, true, {given->rows_of_a, scales});
-    given->sfb = read_scales(dir + "/sfb.npy", scaling, groups, shared_b, {given->shape.n[0], scales});
+    const std::string sfa = dir + "/sfa.npy", sfb = dir + (discrete ? "/sfb_00000.npy .." : "/sfb.npy");
+    given->sfa =
+        checked_scales(sfa, scaling, 1, true, {given->rows_of_a, scales}, read_npy(sfa, scaling.scale, 5));
+    given->sfb = checked_scales(sfb, scaling, groups, shared_b, {given->shape.n[0], scales},
+                                read_weights(dir, "sfb", scaling.scale, 5, discrete, shared_b, int(groups)));
   }
+  if (setup.epilogue.has_operands()) given->shape.rows = given->rows_of_a;
+  given->epilogue = setup.epilogue;
+  given->of_epilogue = read_epilogue(dir, chapter, formats, given->shape, given->epilogue);
   const auto row_bytes = int64_t(bytes_of(formats.a, k));
   int64_t row = 0;
   for (int m : given->shape.m) {
@@ -179,7 +184,7 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
                                              const Chapter& chapter, bool shared_b) {
   require_directory(dir);
   std::unique_ptr<GivenOperands> given;
-  const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered("a", 0));
+  const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered_file("a", 0));
   GG_REQUIRE(chapter.own_sizes != OwnSizes::when_listed || !packed || !numbered_too,
              "%s: holds a.npy, for packed rows, and a_00000.npy, for groups of their own sizes: remove one",
              dir.c_str());
@@ -218,6 +223,7 @@ void GivenOperands::fill(Machine& machine, const Buffers& buffers, int unowned) 
   std::copy(sfb.begin(), sfb.end(), b_scales.begin());
   machine.upload(buffers.sfa(), a_scales.data(), a_scales.size());
   machine.upload(buffers.sfb(), b_scales.data(), b_scales.size());
+  buffers.fill_epilogue(of_epilogue, unowned);
 }
 
 // sfa.npy, with 0xFF for rows behind the last group, and sfb.npy.
@@ -232,14 +238,18 @@ static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows,
   for (int64_t at = int64_t(sfa.size()); at < of_a.bytes(); ++at) {
     sfa.push_back(of_a.is_padding(of_a.slot(at)) ? 0 : char(0xFF));
   }
-  const auto write = [&](const char* name, const ScaleLayout& one, const std::vector<char>& scales,
+  const auto write = [&](const std::string& name, const ScaleLayout& one, const std::vector<char>& scales,
                          bool several) {
     std::vector<int64_t> extents = {one.row_atoms(), one.block_atoms(), 32, 4, 4};
     if (several) extents.insert(extents.begin(), buffers.shape().groups());
     write_npy(dir + "/" + name, type, extents, scales.data(), scales.size());
   };
   write("sfa.npy", of_a, sfa, false);
-  write("sfb.npy", of_b, sfb, !buffers.shape().shared_b);
+  if (!buffers.setup().epilogue.discrete) return write("sfb.npy", of_b, sfb, !buffers.shape().shared_b);
+  for (int g = 0; g < buffers.shape().groups(); ++g) {
+    const auto first = sfb.begin() + g * of_b.bytes();
+    write(numbered_file("sfb", g), of_b, {first, first + of_b.bytes()}, false);
+  }
 }
 
 void write_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
@@ -250,7 +260,7 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   } else {
     buffers.fill_operands({Fill::Kind::normal, 0, seed * 4 + 2, 0});
   }
-  machine.fill_bytes(buffers.d(), 0xFF, buffers.d_bytes());
+  buffers.poison(0xFF);
   machine.run([&](cudaStream_t stream) { launch(buffers.problem(), stream); });
   const auto download = [&](const void* tensor, size_t bytes) {
     std::vector<char> image(bytes);
@@ -272,13 +282,14 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   if (shape.own_sizes) {
     for (int g = 0; g < shape.groups(); ++g) {
       const Group& group = layout.groups[size_t(g)];
-      write(numbered("a", g), f.a, {group.m, group.k}, dense(a, f.a, {group.a}));
-      write(numbered("b", g), f.b, {group.b.rows, group.b.cols}, dense(b, f.b, {group.b}));
-      write(numbered("d", g), f.d, {group.m, group.n}, dense(d, f.d, {group.d}));
+      write(numbered_file("a", g), f.a, {group.m, group.k}, dense(a, f.a, {group.a}));
+      write(numbered_file("b", g), f.b, {group.b.rows, group.b.cols}, dense(b, f.b, {group.b}));
+      write(numbered_file("d", g), f.d, {group.m, group.n}, dense(d, f.d, {group.d}));
     }
     return;
   }
-  const int64_t n = shape.n_of(0), owned = shape.m_total(), rows = given ? given->rows_of_a : owned;
+  const int64_t owned = shape.m_total(), spare_too = std::max(owned, shape.rows);
+  const int64_t rows = given ? given->rows_of_a : spare_too, n = layout.groups[0].d.cols;
   const Region& first_b = layout.groups[0].b;
   const auto stored = [](Format format, int64_t elems) {  // the last extent of a file
     return format_info(format).bits < 8 ? int64_t(bytes_of(format, elems)) : elems;
@@ -290,7 +301,11 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   a_dense.resize(bytes_of(f.a, rows * shape.k_of(0)), char(0xFF));  // rows no group owns
   d_dense.resize(bytes_of(f.d, rows * n), char(0xFF));
   write("a.npy", f.a, {rows, stored(f.a, shape.k_of(0))}, a_dense);
-  write("b.npy", f.b, b_extents, dense(b, f.b, layout.b_regions()));
+  if (!setup.epilogue.discrete) write("b.npy", f.b, b_extents, dense(b, f.b, layout.b_regions()));
+  for (int g = 0; setup.epilogue.discrete && g < shape.groups(); ++g) {
+    write(numbered_file("b", g), f.b, {b_extents[1], b_extents[2]},
+          dense(b, f.b, {layout.groups[size_t(g)].b}));
+  }
   write("d.npy", f.d, {rows, n}, d_dense);
   const std::vector<int32_t> narrow(layout.offsets.begin(), layout.offsets.end());
   const auto* bytes = setup.wide_offsets ? reinterpret_cast<const char*>(layout.offsets.data())
@@ -300,6 +315,7 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   write("offsets.npy", type, {count - left_out},
         {bytes + bytes_of(type, left_out), bytes + bytes_of(type, count)});
   if (f.has_scales()) write_scales(machine, buffers, rows, dir);
+  if (setup.epilogue.has_operands()) write_epilogue(machine, buffers, dir);
 }
 
 }  // namespace gg

@@ -19,6 +19,8 @@ struct GivenOperands {
   int64_t rows_of_a = 0;                // may exceed the last offset
   bool wide_offsets = false;
   std::vector<char> sfa, sfb;  // the files' bytes, where A and B have block scales
+  Epilogue epilogue{};         // what the options and the folder say of it
+  EpilogueOperands of_epilogue{};
 
   void fill(Machine& machine, const Buffers& buffers, int unowned) const;
 };

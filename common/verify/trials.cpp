@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/verify/epilogue_trials.h"
 #include "common/verify/operand_files.h"
 #include "common/verify/output.h"
 
@@ -352,11 +353,13 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
 
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given) {
+  if (setup.epilogue.has_operands()) return check_given_epilogue(machine, setup, launch, given);
   return Trials(machine, setup, launch, given.shape, {}, &given).run_given();
 }
 
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options) {
+  if (setup.epilogue.has_operands()) return check_epilogue(machine, setup, launch, shape, options);
   return Trials(machine, setup, launch, shape, options).run();
 }
 

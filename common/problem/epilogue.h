@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// What a chapter computes behind the product, beyond rounding it to D: the operators that quantise D or pass
+// it through a gated activation, as a chapter offers them and as a reader chose. Formulas and layouts:
+// common/verify/epilogue_reference.h.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/formats.h"
+
+namespace gg {
+
+enum class Operator : uint8_t {
+  gemm,          // D is the rounded product
+  quant,         // scaled by alpha and prob, with a bias; D rounded, or quantised in blocks of 32
+  glu,           // columns in pairs of gate and up: C before, D = GLU(C)
+  glu_hadamard,  // and each 16 neighbours of it transformed
+};
+enum class Activation : uint8_t { swiglu, geglu };
+const char* activation_name(Activation activation);
+
+// What a chapter offers; the harness allocates, fills, checks and describes exactly that.
+struct EpilogueChoices {
+  Operator op = Operator::gemm;
+  std::vector<Format> d_types{};     // of --d-dtype; the first that the input format allows is the default
+  std::vector<Format> c_types{};     // of --c-dtype, for operators that store C; the first is the default
+  std::vector<Format> bias_types{};  // of --bias-dtype; none: no --bias
+  bool amax = true;                  // the largest |v| of each group is computed
+  bool sfd_row = false;              // --norm-const: D in blocks of 32 along rows, with SFD_row
+  bool sfd_col = false;              // and D_col in blocks of 32 along columns, with SFD_col
+  bool discrete = false;             // --weights discrete
+  bool dynamic = false;              // --schedule dynamic
+  std::vector<Activation> activations{};  // of --act; the first is the default
+  bool butterfly = false;                 // --transform butterfly
+};
+
+// What a problem has of it.
+struct Epilogue {
+  Operator op = Operator::gemm;
+  bool amax = false, bias = false, sfd_row = false, sfd_col = false;
+  Format bias_format = Format::bf16;
+  float norm_const = 0;  // of block-scaled D
+  bool discrete_col_sfd = false;
+  bool discrete = false, dynamic = false, butterfly = false;
+  Activation activation = Activation::swiglu;
+
+  bool has_operands() const { return op != Operator::gemm; }  // alpha and prob, for a start
+  bool has_c() const { return op == Operator::glu || op == Operator::glu_hadamard; }
+  int columns_of_b_per_d() const { return has_c() ? 2 : 1; }
+};
+
+// Operands of an epilogue on the host, with what no group owns left out.
+struct EpilogueOperands {
+  std::vector<float> alpha, prob;  // [G], [last offset or more]
+  std::vector<char> bias;          // [G,N] of Epilogue::bias_format; empty: none
+  std::vector<uint16_t> hadamard;  // [16,16] codes of bf16; empty: none
+};
+
+}  // namespace gg
