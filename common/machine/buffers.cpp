@@ -151,7 +151,7 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   machine_.fill(a(), setup_.formats.a, keep(layout_.a_regions()), a_fill);
   machine_.fill(b(), setup_.formats.b, keep(layout_.b_regions()), b_fill);
   if (setup_.formats.has_scales()) fill_scales(a_fill, b_fill, nan_groups, unowned);
-  fill_epilogue(random_operands(setup_, shape_, fill), unowned);
+  fill_epilogue(random_operands(setup_, shape_, fill, nan_groups), unowned);
 }
 
 void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) const {

@@ -13,6 +13,12 @@
 
 namespace gg {
 
+struct SameBits {  // what a reader may choose without changing a bit of an output, as far as a chapter offers
+                   // it
+  bool weights = false, schedule = false;
+  std::vector<ClusterTile> tiles{};
+};
+
 struct Setup {  // how a chapter wants its problems
   Formats formats;
   bool host_offsets = true;   // may the launch read offsets on the host?
@@ -22,6 +28,7 @@ struct Setup {  // how a chapter wants its problems
   int blocks = 0;
   BLayout b_layout = BLayout::kn;
   Epilogue epilogue{};                      // whose shapes say how many rows are in memory
+  SameBits same_bits{};                     // checked with an epilogue
   std::map<std::string, bool> ideas_off{};  // every idea that can be switched off: is it?
   int m_multiple = 1;                       // what other row counts a check may try must keep to:
   bool equal_groups = false;                // multiples, or none but those given

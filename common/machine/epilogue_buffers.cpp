@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "common/machine/buffers.h"
@@ -178,40 +179,48 @@ std::vector<uint16_t> sylvester_matrix() {
   return codes;
 }
 
-EpilogueOperands random_operands(const Setup& setup, const Shape& shape, const Fill& fill) {
+// About the standard deviation of the products, as a power of two.
+static float unit_of_products(const Setup& setup, const Shape& shape, bool integers) {
+  const int range = std::min({16, whole_numbers(setup.formats.a), whole_numbers(setup.formats.b)});
+  const double of_one = integers ? range * range / 3.0 : 3;
+  return float(two_to_the(exponent_of(of_one * std::sqrt(double(shape.k_of(0))))));
+}
+
+EpilogueOperands random_operands(const Setup& setup, const Shape& shape, const Fill& fill,
+                                 const std::vector<bool>& nan_groups) {
   const Epilogue& e = setup.epilogue;
   EpilogueOperands operands;
   if (!e.has_operands()) return operands;
   const bool integers = fill.kind == Fill::Kind::integers;
-  const auto stream = [&](uint64_t index) {
-    Fill with = fill;
-    with.stream = index;
-    return with;
-  };
-  const auto value = [&](uint64_t of_stream, Format format, size_t i) {
-    const Fill with = stream(of_stream);
-    if (integers) return float(int(hash(with.seed, with.stream, i) % 4) - 2);
-    return decode(format, random_code(with, format, i, normal_quantiles()));
+  const auto value = [&](uint64_t stream, Format format, size_t group, size_t i) {
+    if (group < nan_groups.size() && nan_groups[group]) return NAN;
+    if (integers) return float(int(hash(fill.seed, stream, i) % 4) - 2);
+    return decode(format, random_code({fill.kind, 0, fill.seed, stream}, format, i, normal_quantiles()));
   };
   // Neighbours differ, and of four groups only one has alpha 0.
   const uint64_t turn = hash(fill.seed, 5, 0);
+  // A bias weighs as much as the products; a gated epilogue has a few units, where activations bend.
+  const float unit = unit_of_products(setup, shape, integers);
+  const float of_alpha = e.has_c() ? 2 / unit : 1, of_bias = e.has_c() ? 1 : unit;
   for (size_t g = 0; g < size_t(shape.groups()); ++g) {
-    operands.alpha.push_back(integers ? float(int((turn + g) % 4) - 2) : value(5, Format::f32, g));
+    const float whole = float(int((turn + g) % 4) - 2), any = value(5, Format::f32, g, g);
+    operands.alpha.push_back((integers && any == any ? whole : any) * of_alpha);
+    for (int r = 0; r < shape.m[g]; ++r)
+      operands.prob.push_back(value(6, Format::f32, g, operands.prob.size()));
   }
-  for (size_t row = 0; row < size_t(shape.m_total()); ++row)
-    operands.prob.push_back(value(6, Format::f32, row));
   if (e.bias) {
-    const size_t count = size_t(shape.groups()) * size_t(shape.n_of(0));
+    const size_t n = size_t(shape.n_of(0)), count = size_t(shape.groups()) * n;
     operands.bias.resize(bytes_of(e.bias_format, int64_t(count)));
     for (size_t i = 0; i < count; ++i) {
       store_code(operands.bias.data(), e.bias_format, int64_t(i),
-                 encode(e.bias_format, double(value(7, e.bias_format, i))));
+                 encode(e.bias_format, double(value(7, e.bias_format, i / n, i) * of_bias)));
     }
   }
   if (e.op == Operator::glu_hadamard) {
     operands.hadamard = sylvester_matrix();
     for (size_t i = 0; i < operands.hadamard.size() && !integers && !e.butterfly; ++i)
-      operands.hadamard[i] = uint16_t(random_code(stream(0), Format::bf16, i, normal_quantiles()));
+      operands.hadamard[i] =
+          uint16_t(random_code({fill.kind, 0, fill.seed, 0}, Format::bf16, i, normal_quantiles()));
   }
   return operands;
 }

@@ -64,8 +64,10 @@ class EpilogueBuffers {
 };
 
 // Random operands: whole numbers from -2 to 1 that keep sums exact, or normal ones. The transform is the
-// Sylvester matrix for whole numbers and where the chapter computes no other, else random.
-EpilogueOperands random_operands(const Setup& setup, const Shape& shape, const Fill& fill);
+// Sylvester matrix for whole numbers and where the chapter computes no other, else random. NaN in those
+// groups.
+EpilogueOperands random_operands(const Setup& setup, const Shape& shape, const Fill& fill,
+                                 const std::vector<bool>& nan_groups = {});
 
 // (-1)^popcount(i & j): the natural-order Sylvester matrix, in codes of bf16.
 std::vector<uint16_t> sylvester_matrix();

@@ -137,6 +137,8 @@ void print_check(const Shape& shape, const CheckResult& result) {
   if (result.failure) {
     std::printf("check  %-8s FAILED (%s): %s\n", shape.set.c_str(), symptom_name(result.failure->symptom),
                 result.failure->sentence.c_str());
+  } else if (!result.note.empty()) {
+    std::printf("check  %-8s ok  %s; %s\n", shape.set.c_str(), shape.describe().c_str(), result.note.c_str());
   } else {
     std::printf("check  %-8s ok  %s; random data: worst error %.0f %% of the limit\n", shape.set.c_str(),
                 shape.describe().c_str(), result.worst_ratio * 100);

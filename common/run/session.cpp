@@ -19,6 +19,8 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
   for (const Idea& idea : chapter.ideas) setup.ideas_off[idea.name] = false;
   for (const std::string& idea : options.off) setup.ideas_off[idea] = true;
   setup.epilogue = options.epilogue;
+  if (setup.epilogue.has_operands())
+    setup.same_bits = {chapter.epilogue.discrete, chapter.epilogue.dynamic, chapter.tiles};
   setup.wide_offsets = options.wide_offsets;
   setup.blocks = options.blocks;
   const bool has_default = !chapter.tiles.empty() && !chapter.chooses_tile;

@@ -51,6 +51,8 @@ const char* symptom_name(Symptom symptom) {
       return "wrong scale";
     case Symptom::swapped_halves:
       return "halves of a byte exchanged";
+    case Symptom::wrong_epilogue:
+      return "wrong epilogue";
   }
   return "?";
 }

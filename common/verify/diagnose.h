@@ -32,6 +32,7 @@ enum class Symptom {
   half_accumulator,  // sums beyond 2048 are off: accumulated in half precision
   wrong_scale,       // a block is multiplied by a scale that belongs elsewhere
   swapped_halves,    // the two elements of a byte exchanged
+  wrong_epilogue,    // a factor, a rounding, a place or an order of steps behind the product
 };
 const char* symptom_name(Symptom symptom);
 

@@ -22,6 +22,7 @@ struct CheckResult {
   std::optional<Failure> failure;
   float worst_ratio = 0;   // random data: error over limit
   float worst_factor = 0;  // random data: what sum_factor would have had to be
+  std::string note{};      // of an epilogue: its outputs, and how random data fared
 };
 
 // Runs every trial on one problem; stops at the first failure.

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+//
+// The outputs that a band of products makes.
+
+#include "common/verify/epilogue_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <mutex>
+
+#include "common/base/parallel.h"
+#include "common/verify/output.h"
+
+namespace gg {
+namespace {
+
+constexpr int kBlock = 32;  // values that share a scale
+constexpr int kRun = 16;    // columns that are transformed together
+
+int64_t rounded_up_to(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+std::string code_text(Format type, uint32_t code) {
+  return format("%.9g (0x%0*X)", double(decode(type, code)), (format_info(type).bits + 3) / 4, code);
+}
+
+// What a range may be rounded to.
+std::string expected_text(Format type, const Range& range) {
+  if (range.any) return "anything";
+  const uint32_t least = encode(type, double(range.lo)), most = encode(type, double(range.hi));
+  if (least == most) return code_text(type, least);
+  return code_text(type, least) + " .. " + code_text(type, most);
+}
+
+// One chunk of at most 32 rows of a band: its outputs.
+class Chunk {
+ public:
+  Chunk(const Buffers& buffers, const OutputImages& images, const EpilogueReference& reference,
+        const Band& band, int first, int rows, EpilogueComparison& result)
+      : e_(buffers.setup().epilogue),
+        formats_(buffers.setup().formats),
+        layout_(buffers.layout()),
+        images_(images),
+        reference_(reference),
+        band_(band),
+        n_(layout_.groups[0].n),
+        first_(first),
+        rows_(rows),
+        start_(layout_.offsets[size_t(band.group)]),
+        result_(result) {}
+
+  // The range in which this chunk leaves the group's amax.
+  Range run() {
+    values_.resize(size_t(rows_) * size_t(n_));
+    for (int r = 0; r < rows_; ++r) {
+      for (int col = 0; col < n_; ++col) {
+        const Range& product = band_.products[size_t(first_ - band_.first + r) * size_t(n_) + size_t(col)];
+        result_.exact += product.is_point();
+        value(r, col) = reference_.value(product, band_.group, start_ + first_ + r, col);
+      }
+    }
+    result_.products += int64_t(rows_) * n_;
+    e_.op == Operator::quant ? quantised() : gated();
+    return amax_;
+  }
+
+ private:
+  Range& value(int r, int col) { return values_[size_t(r) * size_t(n_) + size_t(col)]; }
+  int64_t row_of(int r) const { return start_ + first_ + r; }  // over all groups
+  Mistake mistake() const { return reference_.mistake(); }
+
+  void count(Output output, size_t byte, int r, int col, bool ok, bool loose, uint32_t got,
+             const std::function<std::string()>& expected) {
+    OutputTally& tally = result_.of[size_t(output)];
+    ++tally.checked;
+    tally.loose += loose;
+    if (ok) return;
+    if (tally.failures++ > 0) return;
+    tally.group = band_.group;
+    tally.row = first_ + r;
+    tally.col = col;
+    tally.byte = byte;
+    tally.got = got;
+    tally.expected = expected();
+  }
+
+  // An element of D, D_col or C.
+  void element(Output output, Format type, int columns, int r, int col, const Range& range) {
+    const OutputImage& image = images_[size_t(output)];
+    const int64_t at = row_of(r) * columns + col;
+    const uint32_t got = load_code(image.first(), type, at);
+    const uint32_t middle = encode(type, (double(range.lo) + double(range.hi)) / 2);
+    const bool ok = fits(got, type, range);
+    count(output, image.start + bytes_of(type, at), r, col, ok,
+          ok && !range.is_point() && !range.any && got != middle, got,
+          [&] { return expected_text(type, range); });
+  }
+
+  // A byte of SFD_row or SFD_col, and what it is.
+  uint32_t scale(Output output, int64_t at, int r, int col, uint32_t least, uint32_t most) {
+    const OutputImage& image = images_[size_t(output)];
+    const auto got = uint8_t(image.first()[at]);
+    const bool ok = least <= got && got <= most;
+    count(output, image.start + size_t(at), r, col, ok, ok && least != most && got != least, got, [&] {
+      const std::string low = code_text(Format::ue8m0, least);
+      return least == most ? low : low + " .. " + code_text(Format::ue8m0, most);
+    });
+    return got;
+  }
+
+  void add_to_amax(const Range* values, int count) {
+    Range segment{0, 0};
+    bool sure = true;
+    for (int i = 0; i < count; ++i) {
+      const Range& v = values[i];
+      if (v.any || v.is_nan()) sure = false;
+      if (v.any) segment.hi = INFINITY;
+      if (v.any || v.is_nan()) continue;
+      const bool is_signed = mistake() == Mistake::amax_signed;
+      const float low = is_signed ? v.lo : std::fabs(v.lo), high = is_signed ? v.hi : std::fabs(v.hi);
+      segment.lo = std::max(segment.lo, v.lo <= 0 && v.hi >= 0 ? 0.0f : std::min(low, high));
+      segment.hi = std::max(segment.hi, std::max(low, high));
+    }
+    if (sure) amax_.lo = std::max(amax_.lo, segment.lo);
+    amax_.hi = std::max(amax_.hi, segment.hi);
+  }
+
+  void quantised() {
+    for (int r = 0; r < rows_; ++r) {
+      for (int col = 0; col < n_; col += kBlock) {
+        const int count = std::min(kBlock, n_ - col);
+        if (e_.sfd_row) {
+          row_block(r, col, count);
+        } else {
+          for (int i = 0; i < count; ++i) element(Output::d, formats_.d, n_, r, col + i, value(r, col + i));
+        }
+        if (e_.amax) amax_of_quantised(r, col, count);
+      }
+      // Blocks behind the last column, up to whole atoms.
+      const int64_t blocks = scale_blocks(n_, kBlock);
+      const bool has_atoms = e_.sfd_row && mistake() != Mistake::row_layout;
+      for (int64_t block = blocks; has_atoms && block < rounded_up_to(blocks, 4); ++block)
+        scale(Output::sfd_row, row_place(r, block), r, int(block) * kBlock, 0, 0);
+    }
+    if (!e_.sfd_col) return;
+    for (int col = 0; col < n_; ++col) column_block(col);
+    for (int64_t col = n_; col < rounded_up_to(n_, kAtomColumns); ++col)
+      scale(Output::sfd_col, column_place(col), 0, int(col), 0, 0);
+  }
+
+  void amax_of_quantised(int r, int col, int count) {
+    if (mistake() != Mistake::amax_of_d) return add_to_amax(&value(r, col), count);
+    std::vector<Range> rounded;
+    for (int i = 0; i < count; ++i) {
+      const uint32_t got =
+          load_code(images_[size_t(Output::d)].first(), formats_.d, row_of(r) * n_ + col + i);
+      rounded.push_back({decode(formats_.d, got), decode(formats_.d, got)});
+    }
+    add_to_amax(rounded.data(), count);
+  }
+
+  int64_t row_place(int r, int64_t block) const {
+    const ScaleLayout layout{layout_.rows, scale_blocks(n_, kBlock)};
+    if (mistake() == Mistake::row_layout) return row_of(r) * layout.blocks + block;
+    return layout.offset(row_of(r), block);
+  }
+  // Of the chunk's block of rows.
+  int64_t column_place(int64_t col) const {
+    const bool swapped = mistake() == Mistake::column_layout;
+    if (e_.discrete_col_sfd == swapped)
+      return ScaleLayout{n_, scale_blocks(layout_.rows, kBlock)}.offset(col, row_of(0) / kBlock);
+    const ScaleLayout of_group{n_, layout_.groups[size_t(band_.group)].m / kBlock};
+    const int64_t before = ScaleLayout{n_, start_ / kBlock}.bytes();
+    return before + of_group.offset(col, first_ / kBlock);
+  }
+
+  void row_block(int r, int col, int count) {
+    const Range largest = reference_.largest(&value(r, col), 1, count);
+    uint32_t least = 0, most = 0;
+    reference_.codes(largest, least, most);
+    const uint32_t got = scale(Output::sfd_row, row_place(r, col / kBlock), r, col, least, most);
+    const uint32_t code = std::clamp(got, least, most);
+    for (int i = 0; i < count; ++i) {
+      const Range q = reference_.scaled(value(r, col + i), code, largest);
+      element(Output::d, formats_.d, n_, r, col + i, q);
+      if (mistake() != Mistake::column_from_d) continue;
+      const float s = decode(Format::ue8m0, code) / reference_.norm();
+      const float d = decode(formats_.d, encode(formats_.d, double(q.lo)));
+      value(r, col + i) = {d * s, d * s};
+    }
+  }
+
+  void column_block(int col) {
+    const Range largest = reference_.largest(&value(0, col), n_, rows_);
+    uint32_t least = 0, most = 0;
+    reference_.codes(largest, least, most);
+    const uint32_t got = scale(Output::sfd_col, column_place(col), 0, col, least, most);
+    for (int r = 0; r < rows_; ++r) {
+      element(Output::d_col, formats_.d, n_, r, col,
+              reference_.scaled(value(r, col), std::clamp(got, least, most), largest));
+    }
+  }
+
+  void gated() {
+    const int columns = n_ / 2;
+    std::vector<Range> x(static_cast<size_t>(columns)), y(static_cast<size_t>(columns));
+    for (int r = 0; r < rows_; ++r) {
+      for (int col = 0; col < n_; ++col) {
+        const bool is_gate = col / kBlock % 2 == 0;
+        element(Output::c, formats_.c, n_, r, col,
+                reference_.stored_c(value(r, col), is_gate, band_.group, row_of(r)));
+      }
+      for (int col = 0; col < columns; ++col) {
+        x[size_t(col)] =
+            reference_.activated(value(r, reference_.gate_column(col, n_)),
+                                 value(r, reference_.up_column(col, n_)), band_.group, row_of(r));
+      }
+      y = x;
+      for (int run = 0; e_.op == Operator::glu_hadamard && run < columns; run += kRun)
+        reference_.transformed(&x[size_t(run)], &y[size_t(run)]);
+      for (int col = 0; col < columns; ++col) element(Output::d, formats_.d, columns, r, col, y[size_t(col)]);
+      if (!e_.amax) continue;
+      std::vector<Range>& of_amax = mistake() == Mistake::amax_of_x ? x : y;
+      if (mistake() == Mistake::amax_of_d) {
+        for (Range& each : of_amax) {
+          each = {decode(formats_.d, encode(formats_.d, double(each.lo))),
+                  decode(formats_.d, encode(formats_.d, double(each.hi)))};
+        }
+      }
+      for (int col = 0; col < columns; col += kBlock)
+        add_to_amax(&of_amax[size_t(col)], std::min(kBlock, columns - col));
+    }
+  }
+
+  static constexpr int kAtomColumns = 128;
+  const Epilogue& e_;
+  const Formats& formats_;
+  const Layout& layout_;
+  const OutputImages& images_;
+  const EpilogueReference& reference_;
+  const Band& band_;
+  int n_, first_, rows_;
+  int64_t start_;  // the group's first row
+  EpilogueComparison& result_;
+  std::vector<Range> values_;
+  Range amax_{0, 0};
+};
+
+}  // namespace
+
+int64_t EpilogueComparison::checked() const {
+  int64_t sum = 0;
+  for (const OutputTally& each : of) sum += each.checked;
+  return sum;
+}
+int64_t EpilogueComparison::failures() const {
+  int64_t sum = 0;
+  for (const OutputTally& each : of) sum += each.failures;
+  return sum;
+}
+int64_t EpilogueComparison::loose() const {
+  int64_t sum = 0;
+  for (const OutputTally& each : of) sum += each.loose;
+  return sum;
+}
+const OutputTally* EpilogueComparison::first_failure(Output& output) const {
+  for (const Output each :
+       {Output::c, Output::sfd_row, Output::d, Output::sfd_col, Output::d_col, Output::amax}) {
+    output = each;
+    if (of[size_t(each)].failures) return &of[size_t(each)];
+  }
+  return nullptr;
+}
+
+namespace {
+
+void merge(EpilogueComparison& into, const EpilogueComparison& part) {
+  into.products += part.products;
+  into.exact += part.exact;
+  for (size_t i = 0; i < into.of.size(); ++i) {
+    OutputTally& tally = into.of[i];
+    const OutputTally& other = part.of[i];
+    OutputTally sum = tally;
+    const auto place = [](const OutputTally& t) { return std::pair(t.group, std::pair(t.row, t.col)); };
+    if (other.failures && (!tally.failures || place(other) < place(tally))) sum = other;
+    sum.checked = tally.checked + other.checked;
+    sum.failures = tally.failures + other.failures;
+    sum.loose = tally.loose + other.loose;
+    tally = std::move(sum);
+  }
+}
+
+void compare_amax(const OutputImage& image, int group, const Range& expected, EpilogueComparison& result) {
+  OutputTally& tally = result.of[size_t(Output::amax)];
+  ++tally.checked;
+  float got = 0;
+  std::memcpy(&got, image.first() + group * 4, 4);
+  if (expected.lo <= got && got <= expected.hi) return;
+  if (tally.failures++) return;
+  tally.group = group;
+  tally.byte = image.start + size_t(group) * 4;
+  std::memcpy(&tally.got, &got, 4);
+  tally.expected = expected.lo == expected.hi
+                       ? code_text(Format::f32, encode(Format::f32, double(expected.lo)))
+                       : format("%.9g .. %.9g", double(expected.lo), double(expected.hi));
+}
+
+}  // namespace
+
+EpilogueComparison compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
+                                   const std::vector<bool>& skipped, const OutputImages& images,
+                                   Mistake mistake) {
+  const Setup& setup = buffers.setup();
+  const Layout& layout = buffers.layout();
+  const EpilogueReference reference(setup.epilogue, setup.formats, buffers.epilogue().operands(), layout,
+                                    mistake);
+  EpilogueComparison all;
+  const OutputImage& amax_image = images[size_t(Output::amax)];
+  for (const Band& band : bands) {
+    std::mutex lock;
+    Range amax{0, 0};
+    parallel_for((band.rows + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        EpilogueComparison part;
+        const int first = band.first + int(chunk) * kBlock,
+                  rows = std::min(kBlock, band.first + band.rows - first);
+        const Range seen = Chunk(buffers, images, reference, band, first, rows, part).run();
+        const std::lock_guard<std::mutex> guard(lock);
+        merge(all, part);
+        amax.lo = std::max(amax.lo, seen.lo);
+        amax.hi = std::max(amax.hi, seen.hi);
+      }
+    });
+    if (amax_image.bytes.empty()) continue;
+    if (band.rows < layout.groups[size_t(band.group)].m) amax.hi = INFINITY;
+    compare_amax(amax_image, band.group, amax, all);
+  }
+  for (size_t g = 0; g < layout.groups.size() && !amax_image.bytes.empty(); ++g) {
+    const bool skip = g < skipped.size() && skipped[g];
+    if (layout.groups[g].m == 0 && !skip) compare_amax(amax_image, int(g), {-INFINITY, -INFINITY}, all);
+  }
+  return all;
+}
+
+bool right_outputs(Machine& machine, const Buffers& buffers, uint64_t seed) {
+  const std::vector<char> a = downloaded(machine, buffers.a(), buffers.a_bytes()),
+                          b = downloaded(machine, buffers.b(), buffers.b_bytes()),
+                          sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
+                          sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
+  const auto scales = [](const std::vector<char>& codes) {
+    return reinterpret_cast<const uint8_t*>(codes.data());
+  };
+  const Matrices matrices{a.data(), b.data(), nullptr, buffers.setup().formats, scales(sfa), scales(sfb)};
+  const std::vector<Band> bands =
+      products_of(matrices, buffers.layout(), {buffers.layout().groups, {}, seed});
+  return compare_outputs(buffers, bands, {}, download_outputs(machine, buffers)).failures() == 0;
+}
+
+}  // namespace gg

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// What the wrong outputs of an epilogue look like.
+
+#pragma once
+
+#include "common/verify/diagnose.h"
+#include "common/verify/epilogue_check.h"
+
+namespace gg {
+
+// The first known mistake, in the product or behind it, with which the reference gives nearly all the outputs
+// that were found. `first` is the sentence's start.
+Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const OutputImages& images,
+                         const std::vector<bool>& skipped, const EpilogueComparison& found, uint64_t seed);
+
+}  // namespace gg

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//
+// The products that outputs are made of, the outputs as they are found, and which of their bytes are a
+// launch's.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "common/base/parallel.h"
+#include "common/verify/epilogue_check.h"
+#include "common/verify/output.h"
+
+namespace gg {
+namespace {
+
+constexpr int kBlock = 32;  // values that share a scale
+
+// The lowest bits of the rows of A or of the columns of B, each with its scale.
+std::vector<int> lowest_bits(const Matrices& matrices, const Group& group, bool of_b, int first, int count) {
+  const Formats& f = matrices.formats;
+  const Format type = of_b ? f.b : f.a, scale_type = f.scaling().scale;
+  const void* const tensor = of_b ? matrices.b : matrices.a;
+  const uint8_t* const scales = of_b ? matrices.sfb : matrices.sfa;
+  std::vector<int> lowest(static_cast<size_t>(count));
+  parallel_for(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int least = 1 << 20;
+      for (int k = 0; k < group.k; ++k) {
+        const int64_t at = of_b ? group.b.offset + (first + i) * group.b_n_step() + k * group.b_k_step()
+                                : group.a.offset + (first + i) * group.a.ld + k;
+        double value = decode(type, load_code(tensor, type, at));
+        if (f.has_scales() && value != 0) {
+          const ScaleRegion& region = of_b ? group.sfb : group.sfa;
+          value *= double(decode(scale_type, scales[region.at(first + i, k / group.scale_block)]));
+        }
+        least = std::min(least, lowest_bit(value));
+      }
+      lowest[size_t(i)] = least;
+    }
+  });
+  return lowest;
+}
+
+void add_products(const Matrices& matrices, const Group& group, Band& band) {
+  const size_t count = size_t(band.rows) * size_t(group.n);
+  std::vector<double> sums(count), magnitudes(count);
+  reference_rows(matrices, group, band.first, band.first + band.rows, sums.data(), magnitudes.data());
+  const std::vector<int> a = lowest_bits(matrices, group, false, band.first, band.rows),
+                         b = lowest_bits(matrices, group, true, 0, group.n);
+  band.products.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const int lowest = std::clamp(a[i / size_t(group.n)] + b[i % size_t(group.n)], -(1 << 20), 1 << 20);
+    band.products[i] = product_range(sums[i], magnitudes[i], lowest);
+  }
+}
+
+}  // namespace
+
+Format format_of_output(const Formats& formats, Output output) {
+  switch (output) {
+    case Output::c:
+      return formats.c;
+    case Output::sfd_row:
+    case Output::sfd_col:
+      return Format::ue8m0;
+    case Output::amax:
+      return Format::f32;
+    default:
+      return formats.d;
+  }
+}
+
+OutputImages download_outputs(Machine& machine, const Buffers& buffers) {
+  OutputImages images;
+  images[size_t(Output::d)] = {downloaded(machine, buffers.d(), buffers.d_bytes()),
+                               bytes_of(buffers.setup().formats.d, buffers.layout().d_start)};
+  for (int i = 1; i < kOutputs; ++i) {
+    const TensorMemory& tensor = buffers.epilogue().output(Output(i));
+    images[size_t(i)] = {downloaded(machine, tensor.memory.get(), tensor.bytes), tensor.start};
+  }
+  return images;
+}
+
+std::vector<uint8_t> owned_bytes(const Buffers& buffers, Output output, size_t bytes) {
+  std::vector<uint8_t> owned(bytes, 0);
+  if (bytes == 0) return owned;
+  const Layout& layout = buffers.layout();
+  const Setup& setup = buffers.setup();
+  const int64_t rows = layout.offsets.back(), n = layout.groups[0].n;
+  const size_t start = output == Output::d ? bytes_of(setup.formats.d, layout.d_start)
+                                           : buffers.epilogue().output(output).start;
+  const auto own = [&](int64_t first, int64_t count) {
+    std::fill_n(owned.begin() + int64_t(start) + first, count, uint8_t(1));
+  };
+  if (output == Output::d) own(0, int64_t(bytes_of(setup.formats.d, rows * layout.groups[0].d.cols)));
+  if (output == Output::d_col) own(0, int64_t(bytes_of(setup.formats.d, rows * n)));
+  if (output == Output::c) own(0, int64_t(bytes_of(setup.formats.c, rows * n)));
+  if (output == Output::amax) own(0, int64_t(layout.groups.size()) * 4);
+  if (output == Output::sfd_row) own(0, ScaleLayout{rows, scale_blocks(n, kBlock)}.bytes());
+  if (output == Output::sfd_col && setup.epilogue.discrete_col_sfd)
+    own(0, ScaleLayout{n, scale_blocks(rows, kBlock)}.bytes());
+  if (output == Output::sfd_col && !setup.epilogue.discrete_col_sfd) {
+    const ScaleLayout all{n, scale_blocks(layout.rows, kBlock)};
+    const int64_t of_rows = scale_blocks(rows, 128) * ScaleLayout::kAtomBytes;
+    for (int64_t atom = 0; atom < all.row_atoms(); ++atom)
+      own(atom * all.block_atoms() * ScaleLayout::kAtomBytes, of_rows);
+  }
+  return owned;
+}
+
+std::vector<Band> products_of(const Matrices& matrices, const Layout& layout, const Products& products) {
+  constexpr int64_t kMostProducts = int64_t(1) << 28;
+  constexpr uint64_t kSampledGroups = 3;
+  int64_t all = 0;
+  std::vector<Band> bands;
+  for (size_t g = 0; g < layout.groups.size(); ++g) {
+    const Group& group = layout.groups[g];
+    const bool skipped = g < products.skipped.size() && products.skipped[g];
+    if (group.m == 0 || skipped) continue;
+    all += int64_t(group.m) * group.n * group.k;
+    bands.push_back({int(g), 0, group.m, {}});
+  }
+  if (all > kMostProducts) {
+    std::vector<Band> sampled;
+    for (uint64_t i = 0; i < kSampledGroups; ++i) {
+      Band band = bands[hash(products.seed, 5, i) % bands.size()];
+      band.first = int(hash(products.seed, 6, i) % uint64_t(band.rows / kBlock)) * kBlock;
+      band.rows = kBlock;
+      sampled.push_back(band);
+    }
+    bands = sampled;
+  }
+  for (Band& band : bands) add_products(matrices, products.groups[size_t(band.group)], band);
+  return bands;
+}
+
+// The least float in (1, 2] whose block has another code than that of 1.
+static float boundary(const EpilogueReference& reference) {
+  const auto code_of = [&](uint32_t bits) {
+    const auto x = std::bit_cast<float>(bits);
+    uint32_t least = 0, most = 0;
+    reference.codes({x, x}, least, most);
+    return least;
+  };
+  uint32_t same = std::bit_cast<uint32_t>(1.0f), other = std::bit_cast<uint32_t>(2.0f);
+  const uint32_t code = code_of(same);
+  while (other - same > 1) {
+    const uint32_t middle = (same + other) / 2;
+    (code_of(middle) == code ? same : other) = middle;
+  }
+  return std::bit_cast<float>(other);
+}
+
+void aim_at_boundaries(const Buffers& buffers, const std::vector<Band>& bands, EpilogueOperands& operands,
+                       uint64_t seed) {
+  const Setup& setup = buffers.setup();
+  if (!setup.epilogue.sfd_row || setup.epilogue.bias) return;
+  const Layout& layout = buffers.layout();
+  const EpilogueReference reference(setup.epilogue, setup.formats, operands, layout);
+  const float change = boundary(reference);
+  const int n = layout.groups[0].n;
+  for (const Band& band : bands) {
+    const float alpha = operands.alpha[size_t(band.group)];
+    for (int r = 0; r < band.rows; ++r) {
+      const int64_t row = layout.offsets[size_t(band.group)] + band.first + r;
+      const uint64_t drawn = hash(seed, 0, uint64_t(row));
+      const int block = int(drawn % uint64_t(scale_blocks(n, kBlock)));
+      float largest = 0;
+      for (int col = block * kBlock; col < std::min(n, (block + 1) * kBlock); ++col)
+        largest = std::max(largest, std::fabs(alpha * band.products[size_t(r) * size_t(n) + size_t(col)].lo));
+      if (!(largest > 0) || !std::isfinite(largest)) continue;
+      float target = change * float(two_to_the(exponent_of(double(largest))));
+      const int side = int(drawn >> 32 & 3);  // 0: below, 1: above, else onto it
+      if (side < 2) target = std::nextafter(target, side == 0 ? 0 : INFINITY);
+      // The neighbour of the quotient that brings the product nearest to the target.
+      float best = target / largest;
+      for (const float to : {0.0f, INFINITY}) {
+        const float other = std::nextafter(target / largest, to);
+        if (std::fabs(largest * other - target) < std::fabs(largest * best - target)) best = other;
+      }
+      operands.prob[size_t(row)] = drawn >> 63 ? -best : best;
+    }
+  }
+}
+
+}  // namespace gg

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+//
+// A block-scaled product with an epilogue as a plain function on host memory, in f32 as a kernel does it,
+// with one bug by its name.
+
+#pragma once
+
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/base/block_scales.h"
+#include "common/problem/problem.h"
+
+namespace gg::planted {
+
+class Product {
+ public:
+  explicit Product(std::string bug = "") : bug_(std::move(bug)) {}
+
+  void operator()(const Problem& problem, cudaStream_t) {
+    p_ = &problem;
+    n_ = problem.n();
+    for (int g = 0; g < problem.groups(); ++g) {
+      group_ = g;
+      first_ = g ? problem.padded_offsets()[g - 1] : 0;
+      end_ = problem.padded_offsets()[g];
+      if (first_ == end_) continue;
+      load_weights();
+      amax_ = 0;
+      v_.assign(size_t(end_ - first_) * size_t(n_), 0);
+      for (int row = first_; row < end_; ++row) products(row);
+      problem.epilogue().op == Operator::quant ? quantise() : gate();
+      if (problem.amax() && !is("NoAmax"))
+        problem.amax()[is("AmaxOfNextGroup") ? (g + 1) % problem.groups() : g] = amax_;
+    }
+  }
+
+ private:
+  bool is(const char* bug) const { return bug_ == bug; }
+  float& v(int row, int col) { return v_[size_t(row - first_) * size_t(n_) + size_t(col)]; }
+
+  void load_weights() {
+    const Problem& p = *p_;
+    const BlockScaling scaling = p.formats().scaling();
+    const ScaleLayout layout{n_, scale_blocks(p.k(), scaling.block)};
+    const int g = is("ExpertAfter") ? (group_ + 1) % p.groups() : group_;
+    const size_t each = bytes_of(scaling.element, int64_t(n_) * p.k());
+    const uint8_t* b = p.discrete() ? p.b_ptrs<uint8_t>()[g] : p.b<uint8_t>() + size_t(g) * each;
+    const uint8_t* sfb = p.discrete() ? p.sfb_ptrs()[g] : p.sfb() + g * layout.bytes();
+    if (p.discrete() && is("DiscreteInOrder")) b = p.b_ptrs<uint8_t>()[0] + size_t(g) * each;
+    const int64_t row = p.b_layout() == BLayout::nk ? p.k() : 1, step = p.b_layout() == BLayout::nk ? 1 : n_;
+    b_.resize(size_t(n_) * size_t(p.k()));
+    for (int col = 0; col < n_; ++col) {
+      for (int k = 0; k < p.k(); ++k) {
+        b_[size_t(col) * size_t(p.k()) + size_t(k)] =
+            float(dequantised(scaling, load_code(b, scaling.element, col * row + k * step),
+                              sfb[layout.offset(col, k / scaling.block)]));
+      }
+    }
+  }
+
+  // Row `row` of v, or of c.
+  void products(int row) {
+    const Problem& p = *p_;
+    const BlockScaling scaling = p.formats().scaling();
+    const ScaleLayout layout{p.rows(), scale_blocks(p.k(), scaling.block)};
+    std::vector<float> a(size_t(p.k()));
+    for (int k = 0; k < p.k(); ++k) {
+      a[size_t(k)] =
+          float(dequantised(scaling, load_code(p.a<uint8_t>(), scaling.element, int64_t(row) * p.k() + k),
+                            p.sfa()[layout.offset(row, k / scaling.block)]));
+    }
+    const int last = p.padded_offsets()[p.groups() - 1] - 1;
+    const int ag = is("AlphaBefore") ? (group_ + p.groups() - 1) % p.groups() : group_;
+    const float alpha = is("NoAlpha") ? 1 : p.alpha()[ag];
+    const int pr = is("ProbBelow") ? std::min(row + 1, last) : is("ProbOfGroupRow") ? row - first_ : row;
+    const float prob = is("NoProb") ? 1 : p.prob()[pr];
+    for (int col = 0; col < n_; ++col) {
+      float acc = 0;
+      const int slice = is("MissingSlice") ? p.k() - 32 : p.k();
+      for (int k = 0; k < slice; ++k) acc += a[size_t(k)] * b_[size_t(col) * size_t(p.k()) + size_t(k)];
+      v(row, col) = p.epilogue().op == Operator::quant ? gated_sum(acc, alpha, prob, bias(col))
+                    : p.bias<void>()                   ? std::fma(alpha, acc, bias(col))
+                                                       : alpha * acc;
+    }
+  }
+
+  float bias(int col) const {
+    if (!p_->bias<void>() || is("NoBias")) return 0;
+    const int g = is("BiasOfFirst") ? 0 : group_,
+              c = is("BiasOfNextColumn") ? std::min(col + 1, n_ - 1) : col;
+    const Format type = p_->bias_format();
+    return decode(type, load_code(p_->bias<void>(), type, int64_t(g) * n_ + c));
+  }
+
+  float gated_sum(float acc, float alpha, float prob, float bias) const {
+    if (!p_->bias<void>()) {
+      if (is("FactorsFirst")) return acc * (alpha * prob);
+      return is("NotFused") ? prob * (acc * alpha) : (alpha * acc) * prob;
+    }
+    if (is("ProbOnSum")) return prob * std::fma(alpha, acc, bias);
+    if (is("ProbOnProduct")) return std::fma(prob, alpha * acc, bias);
+    if (is("NoProb")) return std::fma(alpha, acc, bias);
+    if (is("NotFused")) return alpha * acc + prob * bias;  // a twin: any contraction passes
+    return std::fma(alpha, acc, prob * bias);
+  }
+
+  void store(void* tensor, Format type, int64_t at, float value) const {
+    store_code(tensor, type, at, encode(type, double(value)));
+  }
+
+  // ---- quantising ----
+
+  uint8_t scale_of(float largest) const {
+    const Format d = p_->formats().d;
+    const float rcp = d == Format::e4m3 ? 1.0f / 448 : is("RcpOfLargest") ? 1.0f / 57344 : 1.0f / 128;
+    const float norm = is("NoNorm") ? 1 : *p_->norm_const();
+    const float raw = is("NormLast") ? largest * norm * rcp : largest * rcp * norm;
+    if (is("ScaleDown")) return uint8_t(encode(Format::ue8m0, double(raw), Rounding::toward_zero));
+    if (is("ScaleNearest")) return uint8_t((std::bit_cast<uint32_t>(raw) + 0x400000) >> 23);
+    return uint8_t(encode(Format::ue8m0, double(raw)));
+  }
+  float factor_of(uint8_t code, float largest) const {
+    const float norm = is("NoNorm") ? 1 : *p_->norm_const();
+    if (is("UnroundedScale") && largest > 0)
+      return norm / (largest * (p_->formats().d == Format::e4m3 ? 1.0f / 448 : 1.0f / 128) * norm);
+    const float scale = decode(Format::ue8m0, code);
+    const float q = norm * reciprocal_ftz(scale);
+    return q > FLT_MAX && !is("FactorNotCapped") ? FLT_MAX : q;
+  }
+  static float larger(float largest, float value) {
+    const float magnitude = std::fabs(value);
+    return magnitude > largest || magnitude != magnitude ? (largest != largest ? largest : magnitude)
+                                                         : largest;
+  }
+
+  void quantise() {
+    const Problem& p = *p_;
+    const Format d = p.formats().d;
+    for (int row = first_; row < end_; ++row) {
+      for (int col = 0; col < n_; ++col) {
+        float value = v(row, col);
+        if (is("AmaxSigned") ? value > amax_ : std::fabs(value) > amax_)
+          amax_ = is("AmaxSigned") ? value : std::fabs(value);
+        if (!p.sfd_row()) store(p.d<void>(), d, int64_t(row) * n_ + col, value);
+      }
+    }
+    if (is("AmaxOfD")) {
+      amax_ = 0;
+      for (int row = first_; row < end_; ++row)
+        for (int col = 0; col < n_; ++col)
+          amax_ = std::max(amax_, std::fabs(decode(d, load_code(p.d<void>(), d, int64_t(row) * n_ + col))));
+    }
+    if (!p.sfd_row()) return;
+    const ScaleLayout layout{p.rows(), (n_ + 31) / 32};
+    for (int row = first_; row < end_; ++row) {
+      const int64_t blocks =
+          is("NoPaddingOfRows") || is("RowLayout") ? layout.blocks : layout.block_atoms() * 4;
+      for (int64_t block = 0; block < blocks; ++block) row_block(row, int(block) * 32, layout);
+    }
+    if (p.sfd_col()) columns();
+  }
+
+  void row_block(int row, int col0, const ScaleLayout& layout) {
+    const Problem& p = *p_;
+    const Format d = p.formats().d;
+    float largest = 0;
+    for (int col = col0; col < std::min(col0 + 32, n_); ++col) {
+      const float value = v(row, col);
+      largest = larger(largest, is("ScaleFromD") ? decode(d, encode(d, double(value))) : value);
+    }
+    const uint8_t code = scale_of(largest);
+    const int64_t at =
+        is("RowLayout") ? int64_t(row) * layout.blocks + col0 / 32 : layout.offset(row, col0 / 32);
+    p.sfd_row()[at] = code;
+    const float q = factor_of(code, largest);
+    for (int col = col0; col < std::min(col0 + 32, n_); ++col) {
+      store(p.d<void>(), d, int64_t(row) * n_ + col, v(row, col) * q);
+      if (is("ColumnsFromD"))
+        v(row, col) =
+            decode(d, encode(d, double(v(row, col) * q))) * decode(Format::ue8m0, code) / *p.norm_const();
+    }
+  }
+
+  void columns() {
+    const Problem& p = *p_;
+    const bool discrete = p.discrete_col_sfd() != is("ColumnLayout");
+    const ScaleLayout all{n_, (p.rows() + 31) / 32}, one{n_, (end_ - first_) / 32};
+    const int64_t before = ScaleLayout{n_, first_ / 32}.bytes();
+    for (int row = first_; row < end_; row += 32) {
+      for (int col = 0; col < (n_ + 127) / 128 * 128; ++col) {
+        float largest = 0;
+        for (int r = row; r < row + 32 && col < n_; ++r) largest = larger(largest, v(r, col));
+        const uint8_t code = scale_of(largest);
+        const int64_t at =
+            discrete ? before + one.offset(col, (row - first_) / 32) : all.offset(col, row / 32);
+        if (col < n_ || !is("NoPaddingOfColumns")) p.sfd_col()[at] = code;
+        for (int r = row; r < row + 32 && col < n_; ++r)
+          store(p.d_col<void>(), p.formats().d, int64_t(r) * n_ + col, v(r, col) * factor_of(code, largest));
+      }
+    }
+  }
+
+  // ---- gated ----
+
+  float activated(float gate, float up, float prob) const {
+    if (is("FromRoundedC")) {
+      gate = decode(p_->formats().c, encode(p_->formats().c, double(gate)));
+      up = decode(p_->formats().c, encode(p_->formats().c, double(up)));
+    }
+    float t = gate;
+    if ((p_->activation() == Activation::geglu) != is("OtherActivation")) {
+      if (!is("NoClamps")) {
+        gate = gate > 7 ? 7 : gate;
+        if (is("GateClampedBelow")) gate = gate < -7 ? -7 : gate;
+        up = up > 7 ? 7 : up < -7 ? -7 : up;
+      }
+      t = is("NoFactor") ? gate : 1.702f * gate;
+      if (!is("NoPlusOne")) up = up + 1;
+    }
+    const float sigma = 1 / (1 + std::exp2(t * -1.4426950408889634f));
+    return gate * sigma * up * prob;
+  }
+
+  void gate() {
+    const Problem& p = *p_;
+    const int columns = n_ / 2;
+    const Format c = p.formats().c, d = p.formats().d;
+    std::vector<float> x(static_cast<size_t>(columns)), y;
+    for (int row = first_; row < end_; ++row) {
+      const float prob = is("NoProb") ? 1 : p.prob()[is("ProbBelow") ? std::min(row + 1, end_ - 1) : row];
+      for (int col = 0; col < n_; ++col) {
+        float stored = v(row, col);
+        if (is("CGated")) stored *= prob;
+        if (is("CClamped")) stored = stored > 7 ? 7 : stored < -7 && col / 32 % 2 ? -7 : stored;
+        store(p.c<void>(), c, int64_t(row) * n_ + col, stored);
+      }
+      for (int j = 0; j < columns; ++j) {
+        int g = 64 * (j / 32) + j % 32, u = g + 32;
+        if (is("GateAndUp")) std::swap(g, u);
+        if (is("Neighbours")) g = 2 * j, u = g + 1;
+        if (is("Halves")) g = j, u = j + columns;
+        x[size_t(j)] = activated(v(row, g), v(row, u), prob);
+      }
+      y = p.epilogue().op == Operator::glu_hadamard ? transformed(x) : x;
+      for (int j = 0; j < columns; ++j) {
+        const float value = y[size_t(j)];
+        store(p.d<void>(), d, int64_t(row) * columns + j, value);
+        const float of_amax = is("AmaxOfX")   ? x[size_t(j)]
+                              : is("AmaxOfD") ? decode(d, encode(d, double(value)))
+                                              : value;
+        if (std::fabs(of_amax) > amax_) amax_ = std::fabs(of_amax);
+      }
+    }
+  }
+
+  std::vector<float> transformed(const std::vector<float>& x) const {
+    std::vector<float> y(x.size(), 0);
+    const auto* w = reinterpret_cast<const uint16_t*>(p_->hadamard());
+    const Format to = is("XAsD") ? p_->formats().d : Format::bf16;
+    for (size_t j = 0; j < x.size(); ++j) {
+      for (size_t i = 0; i < 16; ++i) {
+        const float value = x[j / 16 * 16 + i];
+        const float rounded = is("XNotRounded") ? value : decode(to, encode(to, double(value)));
+        y[j] += rounded * decode(Format::bf16, w[is("Transposed") ? i * 16 + j % 16 : j % 16 * 16 + i]);
+      }
+      if (is("Quarter")) y[j] /= 4;
+    }
+    return y;
+  }
+
+  std::string bug_;
+  const Problem* p_ = nullptr;
+  int n_ = 0, group_ = 0, first_ = 0, end_ = 0;
+  float amax_ = 0;
+  std::vector<float> b_, v_;
+};
+
+}  // namespace gg::planted

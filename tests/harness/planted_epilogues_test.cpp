@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//
+// Planted bugs of epilogues, as functions on host memory. The harness must fail each and say what it looks
+// like; the same functions without a bug must pass.
+
+#include <gtest/gtest.h>
+
+#include "common/harness.cuh"
+#include "common/verify/trials.h"
+#include "epilogue_product.h"
+
+namespace gg {
+namespace {
+
+using planted::Product;
+
+const CheckOptions kOptions{.seed = 3, .graph_replay = true, .neighbours = true};
+
+struct Kind {  // of problems
+  BlockFormat format = BlockFormat::mxfp8;
+  Format d = Format::e4m3;
+  Epilogue epilogue{};
+  Format c = Format::bf16;
+  Shape shape{{256, 0, 512}, {80}, {96}};
+  BLayout layout = BLayout::nk;
+};
+
+Setup setup_of(const Kind& kind) {
+  Setup setup;
+  const Format element = block_scaling(kind.format).element;
+  setup.formats = {element, element, kind.d, kind.format, kind.c};
+  setup.b_layout = kind.layout;
+  setup.host_offsets = false;
+  setup.m_multiple = 256;
+  setup.epilogue = kind.epilogue;
+  return setup;
+}
+
+Kind quant(bool scaled, bool bias) {
+  Kind kind;
+  kind.epilogue = {.op = Operator::quant, .amax = true, .bias = bias};
+  kind.d = scaled ? Format::e4m3 : Format::bf16;
+  if (scaled) kind.epilogue.sfd_row = kind.epilogue.sfd_col = true;
+  kind.epilogue.norm_const = scaled ? 0.37f : 0;
+  kind.shape.rows = 904;
+  return kind;
+}
+Kind quant_e5m2() {
+  Kind kind = quant(true, false);
+  kind.d = Format::e5m2;
+  kind.format = BlockFormat::mxfp8_e5m2;
+  return kind;
+}
+Kind wide() {  // more than an atom of columns
+  Kind kind = quant(true, false);
+  kind.shape.n = {144};
+  return kind;
+}
+// Of which largest * norm * RCP and largest * RCP * norm have different codes for some float.
+Kind odd_norm() {
+  Kind kind = quant(true, false);
+  const auto differ = [](float norm) {
+    for (uint32_t bits = std::bit_cast<uint32_t>(1.0f); bits < std::bit_cast<uint32_t>(2.0f); ++bits) {
+      const auto x = std::bit_cast<float>(bits);
+      const float right = x * (1.0f / 448) * norm, wrong = x * norm * (1.0f / 448);
+      if (encode(Format::ue8m0, double(right)) != encode(Format::ue8m0, double(wrong))) return true;
+    }
+    return false;
+  };
+  while (!differ(kind.epilogue.norm_const)) kind.epilogue.norm_const += 0.01f;
+  return kind;
+}
+Kind gated(Operator op, Activation activation, bool bias = false) {
+  Kind kind;
+  kind.epilogue = {.op = op, .amax = true, .bias = bias, .activation = activation};
+  kind.format = BlockFormat::nvfp4;
+  kind.d = Format::f16;
+  kind.shape = {{256, 0, 512}, {128}, {96}};
+  kind.shape.rows = 904;
+  return kind;
+}
+Kind swiglu() { return gated(Operator::glu, Activation::swiglu); }
+Kind geglu() { return gated(Operator::glu, Activation::geglu, true); }
+Kind hadamard() { return gated(Operator::glu_hadamard, Activation::swiglu); }
+
+CheckResult checked(const Kind& kind, const std::string& bug) {
+  const Setup setup = setup_of(kind);
+  return check_problem(*host_machine(), setup, Product(bug), kind.shape, kOptions);
+}
+
+struct Planted {
+  const char* bug;
+  Kind kind;
+  const char* sentence;  // a part of it
+  Symptom symptom = Symptom::wrong_epilogue;
+};
+void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.bug; }
+
+std::vector<Planted> bugs() {
+  return {
+      {"NoAlpha", quant(false, false), "alpha left out"},
+      {"NoProb", quant(true, false), "prob left out"},
+      {"NoBias", quant(true, true), "the bias left out"},
+      {"ProbOnSum", quant(true, true), "prob applied to the product and the bias"},
+      {"ProbOnProduct", quant(false, true), "prob applied to the product: "},
+      {"NoProb", quant(false, true), "prob left out"},
+      {"AlphaBefore", quant(false, false), "alpha of the expert before"},
+      {"ProbBelow", quant(true, false), "prob of the row below"},
+      {"ProbOfGroupRow", quant(false, false), "prob of rows counted from the start of the group"},
+      {"BiasOfFirst", quant(false, true), "the bias of expert 0"},
+      {"BiasOfNextColumn", quant(true, true), "the bias of the column after"},
+      {"FactorsFirst", quant(true, false), "multiplied with each other first"},
+      {"ScaleDown", quant(true, false), "scales rounded down"},
+      {"ScaleNearest", quant(true, false), "scales rounded to the nearest power of two"},
+      {"ScaleFromD", quant(true, false), "scales of values that were rounded to D's type"},
+      {"UnroundedScale", quant(true, false), "D scaled by the scale before it was rounded"},
+      {"NoNorm", quant(true, false), "norm_const left out"},
+      {"NormLast", odd_norm(), "norm_const multiplied first"},
+      {"RcpOfLargest", quant_e5m2(), "1/57344 for E5M2"},
+      {"ColumnsFromD", quant(true, false), "D_col and SFD_col made from D"},
+      {"FactorNotCapped", quant(true, false), "zeros become NaN"},
+      {"ColumnLayout", wide(), "SFD_col in the other layout"},
+      {"RowLayout", quant(true, false), "SFD_row as [M,N/32]"},
+      {"AmaxOfD", quant(false, false), "amax of D"},
+      {"AmaxSigned", quant(false, false), "amax of the values with their signs"},
+      {"NoAmax", quant(true, false), "amax: 2 of 3 values are wrong", Symptom::unwritten},
+      {"NoPaddingOfRows", quant(true, false), "never written", Symptom::unwritten},
+      {"NoPaddingOfColumns", quant(true, false), "never written", Symptom::unwritten},
+      {"ExpertAfter", quant(true, false), "the weights of the expert after", Symptom::swapped_expert},
+      {"MissingSlice", quant(true, false), "the last 32 products", Symptom::missing_k_slice},
+      {"CClamped", geglu(), "C stored after the clamps"},
+      {"CGated", swiglu(), "C multiplied with prob"},
+      {"GateAndUp", swiglu(), "gate and up exchanged"},
+      {"Neighbours", swiglu(), "taken from neighbouring columns"},
+      {"Halves", swiglu(), "taken from the halves of N"},
+      {"NoPlusOne", geglu(), "the + 1 of geglu left out"},
+      {"NoClamps", geglu(), "the clamps of geglu left out"},
+      {"GateClampedBelow", geglu(), "the gate clamped from below"},
+      {"NoFactor", geglu(), "the 1.702 of geglu left out"},
+      {"OtherActivation", geglu(), "the other activation"},
+      {"FromRoundedC", swiglu(), "computed from the rounded C"},
+      {"NoProb", hadamard(), "prob left out"},
+      {"Quarter", hadamard(), "normalised by 1/4"},
+      {"Transposed", hadamard(), "X * W instead of X * W^T"},
+      {"XNotRounded", hadamard(), "X not rounded to bf16"},
+      {"XAsD", hadamard(), "X rounded to D's type"},
+      {"AmaxOfX", hadamard(), "amax taken before the transform"},
+  };
+}
+
+class PlantedEpilogues : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedEpilogues, AreFailedAndNamed) {
+  const CheckResult result = checked(GetParam().kind, GetParam().bug);
+  ASSERT_TRUE(result.failure) << "passed";
+  EXPECT_STREQ(symptom_name(result.failure->symptom), symptom_name(GetParam().symptom))
+      << result.failure->sentence;
+  EXPECT_NE(result.failure->sentence.find(GetParam().sentence), std::string::npos)
+      << result.failure->sentence;
+  std::printf("%s: %s\n", symptom_name(result.failure->symptom), result.failure->sentence.c_str());
+}
+INSTANTIATE_TEST_SUITE_P(Host, PlantedEpilogues, testing::ValuesIn(bugs()),
+                         [](const testing::TestParamInfo<Planted>& info) {
+                           return format("%d_%s", int(info.index), info.param.bug);
+                         });
+
+void passes(const Kind& kind, const std::string& twin = "") {
+  const CheckResult result = checked(kind, twin);
+  EXPECT_FALSE(result.failure) << result.failure->sentence;
+  std::printf("%s\n", result.note.c_str());
+}
+
+TEST(CleanEpilogues, OfQuantPass) {
+  for (const Format d : {Format::bf16, Format::f16, Format::e4m3, Format::e5m2}) {
+    for (const bool bias : {false, true}) {
+      Kind kind = quant(d == Format::e4m3 || d == Format::e5m2, bias);
+      kind.d = d;
+      passes(kind);
+      passes(kind, "NotFused");
+      kind.epilogue.bias_format = Format::f32;
+      kind.epilogue.discrete = kind.epilogue.discrete_col_sfd = true;
+      passes(kind);
+      kind.layout = BLayout::kn;
+      passes(kind);
+    }
+  }
+}
+
+TEST(CleanEpilogues, OfFp4Pass) {
+  for (const BlockFormat format : {BlockFormat::mxfp4, BlockFormat::nvfp4, BlockFormat::fp4_ue8m0_16}) {
+    Kind kind = quant(false, true);
+    kind.format = format;
+    if (format == BlockFormat::mxfp4) kind.d = Format::f32;
+    kind.epilogue.bias_format = Format::f16;
+    kind.epilogue.discrete = true;
+    passes(kind);
+  }
+}
+
+TEST(CleanEpilogues, OfGatedPass) {
+  for (const Operator op : {Operator::glu, Operator::glu_hadamard}) {
+    for (const Activation activation : {Activation::swiglu, Activation::geglu}) {
+      for (const Format d : {Format::f16, Format::bf16}) {
+        Kind kind = gated(op, activation, activation == Activation::geglu);
+        kind.d = d;
+        kind.c = d == Format::f16 ? Format::bf16 : Format::f16;
+        passes(kind);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gg
