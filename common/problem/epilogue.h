@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/base/formats.h"
@@ -51,6 +52,11 @@ struct Epilogue {
   bool has_c() const { return op == Operator::glu || op == Operator::glu_hadamard; }
   int columns_of_b_per_d() const { return has_c() ? 2 : 1; }
 };
+
+struct Formats;
+// Throw gg::Error (bad input): a factor that is no positive number, and what excludes each other.
+void require_norm_const(const std::string& source, float value);  // "--norm-const", or a file
+void require_epilogue(const Epilogue& epilogue, const Formats& formats);
 
 // Operands of an epilogue on the host, with what no group owns left out.
 struct EpilogueOperands {

@@ -14,10 +14,34 @@ namespace gg {
 
 constexpr int kSpareRows = 136;
 
-void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) {
+int most_groups(const Chapter& chapter) {
+  return chapter.epilogue.op == Operator::gemm ? kMostGroups : kMostExperts;
+}
+
+Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout) {
+  Steps steps;
+  if (chapter.epilogue.op == Operator::gemm) return steps;
+  const auto row = [](Format type) { return 128 / format_info(type).bits; };  // elements of 16 bytes
+  const auto add = [](int& step, std::string& why, int multiple, const std::string& reason) {
+    const int both = std::lcm(step, multiple);
+    if (both > step) why = reason;
+    step = both;
+  };
+  const auto rows_of = [&](const char* matrix, Format type) {
+    return format("a row of %s in %s is whole 16 bytes", matrix, format_info(type).name);
+  };
+  add(steps.k, steps.why_k, row(formats.a), rows_of("A", formats.a));
+  add(steps.n, steps.why_n, row(formats.d), rows_of("D", formats.d));
+  if (b_layout == BLayout::kn) add(steps.n, steps.why_n, row(formats.b), rows_of("B", formats.b));
+  const bool is_gated = chapter.epilogue.op != Operator::quant;
+  if (is_gated) add(steps.n, steps.why_n, 64, "32 columns of gate are followed by 32 of up");
+  return steps;
+}
+
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k, const Steps& steps) {
   GG_REQUIRE(shape.groups() >= 1, "no groups: at least one is wanted");
-  GG_REQUIRE(shape.groups() <= kMostGroups, "%d groups: at most %d are accepted", shape.groups(),
-             kMostGroups);
+  GG_REQUIRE(shape.groups() <= most_groups(chapter), "%d groups: at most %d are accepted", shape.groups(),
+             most_groups(chapter));
   GG_REQUIRE(shape.m_total() <= INT32_MAX - 2 * kGuardRows,
              "%lld rows in all: at most %d are accepted (rows are counted in int32)",
              static_cast<long long>(shape.m_total()), INT32_MAX - 2 * kGuardRows);
@@ -33,6 +57,10 @@ void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k) 
                chapter.id, chapter.m_multiple, chapter.multiple_reason);
     GG_REQUIRE(!chapter.equal_groups || m == shape.m[0],
                "group %d has %d rows, group 0 has %d: %s wants equal groups", g, m, shape.m[0], chapter.id);
+    GG_REQUIRE(k % steps.k == 0, "K=%d: %s wants multiples of %d here (%s)", k, chapter.id, steps.k,
+               steps.why_k.c_str());
+    GG_REQUIRE(n % steps.n == 0, "N=%d: %s wants multiples of %d here (%s)", n, chapter.id, steps.n,
+               steps.why_n.c_str());
     GG_REQUIRE(!tile_k || k % tile_k == 0, "K=%d: --tile-k %d wants multiples of %d", k, tile_k, tile_k);
   }
 }
@@ -62,9 +90,9 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    const int k_multiple = std::lcm(chapter.k_multiple, std::max(options.tile_k, 1));
-    ShapeLimits limits{
-        chapter.n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
+    const int k_multiple = std::lcm(std::lcm(chapter.k_multiple, options.steps.k), std::max(options.tile_k, 1));
+    const int n_multiple = std::lcm(chapter.n_multiple, options.steps.n);
+    ShapeLimits limits{n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
     if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;
     if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
     for (const std::string& set : sets) {
@@ -87,7 +115,7 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     shape.own_sizes =
         chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
     try {
-      refuse_unsupported(shape, chapter, options.tile_k);
+      refuse_unsupported(shape, chapter, options.tile_k, options.steps);
       supported.push_back(shape);
     } catch (const Error& error) {
       if (!is_mixed(shape.set)) throw;

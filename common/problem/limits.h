@@ -12,10 +12,19 @@
 namespace gg {
 
 constexpr int kMostGroups = 4096;
+constexpr int kMostExperts = 1024;  // groups, where there is an epilogue
+int most_groups(const Chapter& chapter);
+
+struct Steps {  // what N and K must be multiples of beyond what the chapter says, for the types that were chosen
+  int n = 1, k = 1;
+  std::string why_n{}, why_k{};
+};
+// Of a chapter with an epilogue: rows of A, B and D of whole 16 bytes, and pairs of gate and up.
+Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout);
 
 // Throws gg::Error (bad input) with the offending number if the chapter does not support the shape. With
 // `tile_k`, K must be a multiple of it too.
-void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0);
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0, const Steps& steps = {});
 
 // Of these sets, those that the chapter lists.
 std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets);
@@ -29,6 +38,7 @@ struct ProblemOptions {      // what a reader asks of the problems themselves
   bool shared_b = false;
   ClusterTile tile;
   int tile_k = 0;
+  Steps steps{};
 
   bool one_problem() const { return !m.empty(); }
 };

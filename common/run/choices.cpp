@@ -74,6 +74,12 @@ std::vector<std::string> b_layout_names(const Chapter& chapter) {
   return names;
 }
 
+std::vector<std::string> activation_names(const Chapter& chapter) {
+  std::vector<std::string> names;
+  for (const Activation each : chapter.epilogue.activations) names.push_back(activation_name(each));
+  return names;
+}
+
 std::vector<std::string> type_names(const std::vector<Format>& types) {
   std::vector<std::string> names;
   for (const Format type : types) names.push_back(format_info(type).name);

@@ -14,11 +14,6 @@
 #include "common/run/choices.h"
 
 namespace gg {
-
-const char* activation_name(Activation activation) {
-  return activation == Activation::swiglu ? "swiglu" : "geglu";
-}
-
 namespace {
 
 int64_t number(const std::string& option, const std::string& text, int64_t least, int64_t most) {
@@ -312,31 +307,54 @@ void require_known_peers(const Options& options) {
   }
 }
 
-// What the epilogue is, once D's type is known.
+// The number of --norm-const. What the operators compute from others has no meaning.
+float norm_const_of(const std::string& text) {
+  char* rest = nullptr;
+  const float value = std::strtof(text.c_str(), &rest);
+  GG_REQUIRE(!text.empty() && !*rest, "--norm-const %s: not a number", text.c_str());
+  require_norm_const("--norm-const", value);
+  return value;
+}
+
+void settle_bias(Draft& draft) {
+  const std::vector<Format>& types = draft.chapter.epilogue.bias_types;
+  Epilogue& epilogue = draft.options.epilogue;
+  if (types.empty()) return;
+  epilogue.bias_format = types[0];
+  if (draft.bias_dtype.empty()) return;
+  const char* const name = draft.bias_dtype.c_str();
+  GG_REQUIRE(draft.options.in_dir.empty(), "--bias-dtype %s: with --in, bias.npy says its type: leave it out", name);
+  GG_REQUIRE(epilogue.bias, "--bias-dtype %s: there is no bias: add --bias", name);
+  epilogue.bias_format = types[choice("bias-dtype", draft.bias_dtype, draft.chapter, type_names(types))];
+}
+
+// What the epilogue is, once the types are known.
 void settle_epilogue(Draft& draft) {
-  const EpilogueChoices& choices = draft.chapter.epilogue;
+  const Chapter& chapter = draft.chapter;
+  const EpilogueChoices& choices = chapter.epilogue;
   Options& options = draft.options;
   Epilogue& epilogue = options.epilogue;
   if (choices.op == Operator::gemm) return;
   epilogue.op = choices.op;
   epilogue.amax = choices.amax;
-  const auto type_of = [&](const char* option, const std::string& name, const std::vector<Format>& types) {
-    return name.empty() ? types[0] : types[choice(option, name, draft.chapter, type_names(types))];
-  };
-  if (!choices.c_types.empty()) options.formats.c = type_of("c-dtype", draft.c_dtype, choices.c_types);
-  if (!choices.bias_types.empty())
-    epilogue.bias_format = type_of("bias-dtype", draft.bias_dtype, choices.bias_types);
+  if (!choices.c_types.empty()) options.formats.c = choices.c_types[0];
+  if (!draft.c_dtype.empty())
+    options.formats.c = choices.c_types[choice("c-dtype", draft.c_dtype, chapter, type_names(choices.c_types))];
+  settle_bias(draft);
   if (!choices.activations.empty()) epilogue.activation = choices.activations[0];
-  if (!draft.act.empty()) {
-    std::vector<std::string> names;
-    for (const Activation each : choices.activations) names.push_back(activation_name(each));
-    epilogue.activation = choices.activations[choice("act", draft.act, draft.chapter, names)];
+  if (!draft.act.empty())
+    epilogue.activation = choices.activations[choice("act", draft.act, chapter, activation_names(chapter))];
+  if (!draft.norm_const.empty()) {
+    epilogue.norm_const = norm_const_of(draft.norm_const);
+    epilogue.sfd_row = choices.sfd_row;
+    epilogue.sfd_col = choices.sfd_col;
   }
-  if (draft.norm_const.empty()) return;
-  char* rest = nullptr;
-  epilogue.norm_const = std::strtof(draft.norm_const.c_str(), &rest);
-  epilogue.sfd_row = choices.sfd_row;
-  epilogue.sfd_col = choices.sfd_col;
+  require_epilogue(epilogue, options.formats);
+  GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,
+             "--b-layout kn: %s packs two elements along K into a byte: nk is accepted", options.formats.name().c_str());
+  GG_REQUIRE(options.peers.empty(), "--peer %s: %s computes more than a product, and libraries do not",
+             options.peers[0].c_str(), chapter.id);
+  options.steps = steps_of(chapter, options.formats, options.b_layout);
 }
 
 // Sizes come from one place: the sets, a folder, or all of --m, --n and --k.

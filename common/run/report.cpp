@@ -26,6 +26,23 @@ const std::vector<std::string> kResultColumns = {
     "ok",           "clock_after_mhz", "power_w",   "version"};
 const std::vector<std::string> kCountColumns = {"chapter", "set", "order", "counter", "value"};
 
+// What the reader chose of the epilogue beyond the defaults.
+static std::string epilogue_name(const Chapter& chapter, const Options& options) {
+  const EpilogueChoices& choices = chapter.epilogue;
+  const Epilogue& e = options.epilogue;
+  std::string name;
+  if (!choices.c_types.empty() && options.formats.c != choices.c_types[0])
+    name += format(" c=%s", format_info(options.formats.c).name);
+  if (e.bias) name += format(" bias=%s", format_info(e.bias_format).name);
+  if (e.sfd_row) name += e.discrete_col_sfd ? " sfd=discrete" : " sfd";
+  if (e.discrete) name += " weights=discrete";
+  if (!choices.activations.empty() && e.activation != choices.activations[0])
+    name += format(" act=%s", activation_name(e.activation));
+  if (e.butterfly) name += " butterfly";
+  if (e.dynamic) name += " dynamic";
+  return name;
+}
+
 std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
                         const std::string& peer) {
   std::string name = peer.empty() ? "grouped_gemm" : peer;
@@ -41,18 +58,33 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
   if (other_d) name += format(" d=%s", format_info(options.formats.d).name);
   if (!chapter.b_layouts.empty() && options.b_layout != chapter.b_layouts[0])
     name += format(" b=%s", layout_name(options.b_layout));
+  name += epilogue_name(chapter, options);
   if (options.shared_b) name += " shared-b";
   if (options.sustained) name += " sustained";
   return name;
 }
 
-double unavoidable_bytes(const Shape& shape, const Formats& formats) {
+// What an epilogue moves for a group of m rows.
+static double bytes_of_epilogue(const Epilogue& e, const Formats& formats, double m, double n) {
+  constexpr int kBlock = 32;  // values to a scale
+  if (!e.has_operands() || m == 0) return 0;
+  double bits = 32 + 32 * m + (e.amax ? 32 : 0);  // alpha, prob, amax
+  if (e.bias) bits += n * format_info(e.bias_format).bits;
+  if (e.has_c()) bits += m * n * format_info(formats.c).bits;
+  if (e.sfd_row) bits += m * std::ceil(n / kBlock) * 8;
+  if (e.sfd_col) bits += m * n * format_info(formats.d).bits + n * std::ceil(m / kBlock) * 8;
+  return bits / 8;
+}
+
+double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilogue& epilogue) {
   double bytes = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    const double d_n = n / epilogue.columns_of_b_per_d();
     const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;  // bits of a row's
-    if (m > 0) bytes += m * (k * format_info(formats.a).bits + scales + n * format_info(formats.d).bits) / 8;
+    if (m > 0) bytes += m * (k * format_info(formats.a).bits + scales + d_n * format_info(formats.d).bits) / 8;
     if (m > 0 && (!shape.shared_b || g == 0)) bytes += n * (k * format_info(formats.b).bits + scales) / 8;
+    bytes += bytes_of_epilogue(epilogue, formats, m, n);
   }
   return bytes;
 }
@@ -82,9 +114,10 @@ Row result_row(const Session& session, const Shape& shape, const std::string& pe
           {"version", version}};
 }
 
-void add_timing(Row& row, const Shape& shape, const Formats& formats, const Timing& timing, bool warm,
+void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof) {
-  const double bytes = unavoidable_bytes(shape, formats);
+  const Formats& formats = setup.formats;
+  const double bytes = unavoidable_bytes(shape, formats, setup.epilogue);
   const auto set = [&](const char* column, double value) {
     if (value > 0) row[column] = number_text(value);
   };

@@ -28,14 +28,14 @@ constexpr const char* kAllIdeas = "all_ideas";
 std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
                         const std::string& peer);
 
-// Bytes that no launch can avoid moving: A, B and D once.
-double unavoidable_bytes(const Shape& shape, const Formats& formats);
+// Bytes that no launch can avoid moving: A, B and D once, and what an epilogue reads and writes.
+double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilogue& epilogue = {});
 
 // A row of kResultColumns without times. Columns n and k say what every group has, or where they
 // differ the largest.
 Row result_row(const Session& session, const Shape& shape, const std::string& peer,
                const std::string& version);
-void add_timing(Row& row, const Shape& shape, const Formats& formats, const Timing& timing, bool warm,
+void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof);
 // One row of kCountColumns for each counter.
 std::vector<Row> count_rows(const Session& session, const std::string& set, const Counters& total);

@@ -52,6 +52,11 @@ Plan plan_of(const Options& options, const Chapter& chapter, Setup& setup) {
                          : shapes_for(options, chapter, bench_sets, plan.left_out);
     }
   }
+  Epilogue& epilogue = setup.epilogue;
+  if (epilogue.discrete_col_sfd && !epilogue.sfd_col) {
+    plan.left_out.push_back("--discrete-col-sfd left out: without --norm-const there are no scales");
+    epilogue.discrete_col_sfd = false;
+  }
   if (!options.out_dir.empty()) {
     GG_REQUIRE(plan.first().size() == 1,
                "--out wants exactly one problem, these are %zu: use --m, --n and --k, or --in",
@@ -86,7 +91,7 @@ void say_if_long(const Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
-      if (unavoidable_bytes(shape, session.setup.formats) < double(session.machine->free_bytes()))
+      if (unavoidable_bytes(shape, session.setup.formats, session.setup.epilogue) < double(session.machine->free_bytes()))
         multiply_adds += launches * shape.flops() / 2;
     }
   };

@@ -109,7 +109,7 @@ class Field {
         if (ours || contestants_[i].name == kAllIdeas) ++session_.tally.failed;
         continue;
       }
-      add_timing(row, shape_, session_.setup.formats, timings[i], warm, roof);
+      add_timing(row, shape_, session_.setup, timings[i], warm, roof);
       if (ours && preparation_us_ > 0) row["prep_us"] = number_text(preparation_us_);
       print_times(row, shape_);
       rows_.push_back(std::move(row));

@@ -85,6 +85,7 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     GG_REQUIRE(chapter.epilogue.sfd_row, "%s: %s has no block-scaled outputs: remove the file", norm.c_str(),
                chapter.id);
     const float value = floats(read_shaped(norm, Format::f32, {1}, "one number"))[0];
+    require_norm_const(norm + ":", value);
     const bool given = epilogue.sfd_row;
     GG_REQUIRE(!given || value == epilogue.norm_const, "%s: is %.9g, --norm-const is %.9g: they must agree",
                norm.c_str(), double(value), double(epilogue.norm_const));
@@ -92,7 +93,6 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     epilogue.sfd_row = chapter.epilogue.sfd_row;
     epilogue.sfd_col = chapter.epilogue.sfd_col;
   }
-  (void)formats;
   if (epilogue.op == Operator::glu_hadamard) {
     operands.hadamard = sylvester_matrix();
     if (exists(matrix)) {
@@ -105,6 +105,7 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
       operands.hadamard = codes;
     }
   }
+  require_epilogue(epilogue, formats);
   return operands;
 }
 

@@ -193,7 +193,7 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   } else {
     given = read_packed(dir, setup, chapter, shared_b);
   }
-  refuse_unsupported(given->shape, chapter, setup.tile_k);
+  refuse_unsupported(given->shape, chapter, setup.tile_k, steps_of(chapter, setup.formats, setup.b_layout));
   return given;
 }
 
