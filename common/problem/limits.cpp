@@ -90,7 +90,8 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    const int k_multiple = std::lcm(std::lcm(chapter.k_multiple, options.steps.k), std::max(options.tile_k, 1));
+    const int k_multiple =
+        std::lcm(std::lcm(chapter.k_multiple, options.steps.k), std::max(options.tile_k, 1));
     const int n_multiple = std::lcm(chapter.n_multiple, options.steps.n);
     ShapeLimits limits{n_multiple, k_multiple, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
     if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;

@@ -15,7 +15,8 @@ constexpr int kMostGroups = 4096;
 constexpr int kMostExperts = 1024;  // groups, where there is an epilogue
 int most_groups(const Chapter& chapter);
 
-struct Steps {  // what N and K must be multiples of beyond what the chapter says, for the types that were chosen
+struct Steps {  // what N and K must be multiples of beyond what the chapter says, for the types that were
+                // chosen
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };

@@ -24,7 +24,7 @@ std::vector<std::string> tile_and_cluster_names(const Chapter& chapter);
 std::vector<std::string> tile_k_names(const Chapter& chapter);  // "64"
 std::vector<std::string> idea_names(const Chapter& chapter);
 std::vector<std::string> b_layout_names(const Chapter& chapter);
-std::vector<std::string> activation_names(const Chapter& chapter);  // "swiglu"
+std::vector<std::string> activation_names(const Chapter& chapter);      // "swiglu"
 std::vector<std::string> type_names(const std::vector<Format>& types);  // "bf16"
 // What the chapter takes with each D that its operator gives: as listed where it is a plain product.
 std::vector<Formats> with_outputs(const Chapter& chapter, const std::vector<Formats>& formats);

@@ -13,6 +13,24 @@
 
 namespace gg {
 
+static const char* operator_name(Operator op) {
+  constexpr const char* kNames[] = {"gemm", "quant", "glu", "glu_hadamard"};
+  return kNames[size_t(op)];
+}
+
+static std::string epilogue_help(const Chapter& chapter) {
+  const EpilogueChoices& e = chapter.epilogue;
+  if (e.op == Operator::gemm) return "";
+  std::string text = "Rows of A, B and D are whole 16 bytes";
+  text += e.op == Operator::quant ? ".\n" : ", N is a multiple of 64, and D has N/2 columns.\n";
+  if (!e.c_types.empty()) text += format("Types of C: %s.\n", join(type_names(e.c_types), ", ").c_str());
+  if (!e.bias_types.empty())
+    text += format("Types of the bias: %s.\n", join(type_names(e.bias_types), ", ").c_str());
+  if (!e.activations.empty())
+    text += format("Activations: %s.\n", join(activation_names(chapter), ", ").c_str());
+  return text;
+}
+
 std::string help_text(const Chapter& chapter, const std::vector<Formats>& formats) {
   std::string text = format(
       "%s: %s\n\nWithout options: check the sets %s, then time %s, or on the emulator count %s.\n\n",
@@ -32,7 +50,8 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
   const std::string rows = chapter.m_multiple > 1 ? format(", M a multiple of %d", chapter.m_multiple) : "";
   text += format("Limits: K a multiple of %d, N a multiple of %d%s%s%s; %sat most %d groups.\n",
                  chapter.k_multiple, chapter.n_multiple, rows.c_str(), *chapter.multiple_reason ? ": " : "",
-                 chapter.multiple_reason, chapter.equal_groups ? "equal groups, " : "", kMostGroups);
+                 chapter.multiple_reason, chapter.equal_groups ? "equal groups, " : "", most_groups(chapter));
+  text += epilogue_help(chapter);
   if (!chapter.ideas.empty()) text += "\nIdeas that --off takes:\n";
   for (const Idea& idea : chapter.ideas) text += format("  %-14s %s\n", idea.name, idea.help);
   text += "\nSets:\n";
@@ -48,6 +67,68 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
 static bool four_bits(const std::vector<Formats>& formats) {
   return std::any_of(formats.begin(), formats.end(),
                      [](const Formats& each) { return format_info(each.a).bits == 4; });
+}
+
+static std::string tensor_text(const char* name, const std::string& shape, const char* type,
+                               const std::string& layout, const std::string& when = "") {
+  const std::string also = when.empty() ? "" : format(", \"when\": \"%s\"", when.c_str());
+  return format("    {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"%s\", \"layout\": \"%s\"%s}", name,
+                shape.c_str(), type, layout.c_str(), also.c_str());
+}
+
+// Operands and results of an epilogue, and when they are there.
+static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string>& tensors) {
+  const EpilogueChoices& e = chapter.epilogue;
+  if (e.op == Operator::gemm) return;
+  const auto add = [&](const char* name, const char* shape, const char* type, const std::string& layout,
+                       const std::string& when) {
+    tensors.push_back(tensor_text(name, shape, type, layout, when));
+  };
+  if (e.discrete) {
+    const bool nk = chapter.b_layouts.empty() || chapter.b_layouts[0] == BLayout::nk;
+    add("b_00000 ...", nk ? "[N,K]" : "[K,N]", "in", "one file per group, in place of b",
+        "with --weights discrete");
+    add("sfb_00000 ...", "[ceil(N/128),ceil(K/block/4),32,4,4]", "u8", "one file per group, in place of sfb",
+        "with --weights discrete");
+  }
+  add("alpha", "[G]", "f32", "a factor of each group's products", "always");
+  add("prob", "[M]", "f32", "a factor of each row", "always");
+  if (!e.bias_types.empty()) {
+    add("bias", "[G,N]", join(type_names(e.bias_types), " or ").c_str(), "row-major",
+        "with --bias; with --in, if the file is there");
+  }
+  if (e.op != Operator::quant)
+    add("c", "[M,N]", join(type_names(e.c_types), " or ").c_str(), "row-major; 32 columns of gate, 32 of up",
+        "always, out");
+  if (e.op == Operator::glu_hadamard)
+    add("hadamard", "[16,16]", "bf16", "row-major; D = X * W^T in each 16 columns",
+        "always; with --in the Sylvester matrix if there is no file");
+  if (e.amax)
+    add("amax", "[G]", "f32", "the largest magnitude of each group; -inf of an empty one", "always, out");
+  const std::string scaled = "with --norm-const, or with --in if norm_const is there";
+  const std::string atoms = "atoms of 128 rows x 4 blocks of 32 along ";
+  if (e.sfd_row) {
+    add("norm_const", "[1]", "f32", "a factor of all scales", scaled);
+    add("sfd_row", "[ceil(M/128),ceil(N/32/4),32,4,4]", "u8", atoms + "N: UE8M0 scales of d",
+        scaled + ", out");
+  }
+  if (e.sfd_col) {
+    add("d_col", "[M,N]", "d", "row-major, as d", scaled + ", out");
+    add("sfd_col", "[ceil(N/128),ceil(M/32/4),32,4,4]", "u8",
+        atoms + "M: UE8M0 scales of d_col; with --discrete-col-sfd the atoms of each expert together",
+        scaled + ", out");
+  }
+}
+
+static std::string epilogue_text(const Chapter& chapter) {
+  const EpilogueChoices& e = chapter.epilogue;
+  if (e.op == Operator::gemm) return "";
+  const auto quoted = [](const std::vector<std::string>& names) {
+    return names.empty() ? std::string("[]") : "[\"" + join(names, "\", \"") + "\"]";
+  };
+  return format("  \"epilogue\": {\"operator\": \"%s\", \"c\": %s, \"bias\": %s, \"act\": %s},\n",
+                operator_name(e.op), quoted(type_names(e.c_types)).c_str(),
+                quoted(type_names(e.bias_types)).c_str(), quoted(activation_names(chapter)).c_str());
 }
 
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats) {
@@ -76,9 +157,7 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   const bool shared = has(chapter.options, "shared-b"), wide = has(chapter.options, "offsets");
   std::vector<std::string> tensors;
   const auto tensor = [&](const char* name, const char* shape, const char* type, const char* layout) {
-    tensors.push_back(
-        format("    {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"%s\", \"layout\": \"%s\"}", name, shape,
-               type, layout));
+    tensors.push_back(tensor_text(name, shape, type, layout));
   };
   if (chapter.own_sizes != OwnSizes::never) {
     tensor("a_00000 ...", "[M_g,K_g]", "in", "row-major, one file per group");
@@ -100,21 +179,23 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
              "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
     }
-    tensor("d", "[M,N]", "d", "row-major");
+    tensor("d", chapter.epilogue.op > Operator::quant ? "[M,N/2]" : "[M,N]", "d", "row-major");
+    add_epilogue_tensors(chapter, tensors);
   }
   return format(
       "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
       "  \"formats\": [\n%s\n  ],\n  \"limits\": {\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": "
       "%d, "
-      "\"equal_groups\": %s, \"groups\": %d},\n"
+      "\"equal_groups\": %s, \"groups\": %d},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
       "  \"clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
       chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
-      chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", kMostGroups,
-      join(tensors, ",\n").c_str(), quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
-      quoted(own_options(chapter)).c_str(), quoted(tile_names(chapter)).c_str(),
-      quoted(cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
-      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str());
+      chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", most_groups(chapter),
+      epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
+      quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
+      quoted(tile_names(chapter)).c_str(), quoted(cluster_names(chapter)).c_str(),
+      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
+      quoted(b_layout_names(chapter)).c_str());
 }
 
 }  // namespace gg

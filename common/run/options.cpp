@@ -323,7 +323,8 @@ void settle_bias(Draft& draft) {
   epilogue.bias_format = types[0];
   if (draft.bias_dtype.empty()) return;
   const char* const name = draft.bias_dtype.c_str();
-  GG_REQUIRE(draft.options.in_dir.empty(), "--bias-dtype %s: with --in, bias.npy says its type: leave it out", name);
+  GG_REQUIRE(draft.options.in_dir.empty(), "--bias-dtype %s: with --in, bias.npy says its type: leave it out",
+             name);
   GG_REQUIRE(epilogue.bias, "--bias-dtype %s: there is no bias: add --bias", name);
   epilogue.bias_format = types[choice("bias-dtype", draft.bias_dtype, draft.chapter, type_names(types))];
 }
@@ -339,7 +340,8 @@ void settle_epilogue(Draft& draft) {
   epilogue.amax = choices.amax;
   if (!choices.c_types.empty()) options.formats.c = choices.c_types[0];
   if (!draft.c_dtype.empty())
-    options.formats.c = choices.c_types[choice("c-dtype", draft.c_dtype, chapter, type_names(choices.c_types))];
+    options.formats.c =
+        choices.c_types[choice("c-dtype", draft.c_dtype, chapter, type_names(choices.c_types))];
   settle_bias(draft);
   if (!choices.activations.empty()) epilogue.activation = choices.activations[0];
   if (!draft.act.empty())
@@ -351,7 +353,8 @@ void settle_epilogue(Draft& draft) {
   }
   require_epilogue(epilogue, options.formats);
   GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,
-             "--b-layout kn: %s packs two elements along K into a byte: nk is accepted", options.formats.name().c_str());
+             "--b-layout kn: %s packs two elements along K into a byte: nk is accepted",
+             options.formats.name().c_str());
   GG_REQUIRE(options.peers.empty(), "--peer %s: %s computes more than a product, and libraries do not",
              options.peers[0].c_str(), chapter.id);
   options.steps = steps_of(chapter, options.formats, options.b_layout);

@@ -82,7 +82,8 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
     const double d_n = n / epilogue.columns_of_b_per_d();
     const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;  // bits of a row's
-    if (m > 0) bytes += m * (k * format_info(formats.a).bits + scales + d_n * format_info(formats.d).bits) / 8;
+    if (m > 0)
+      bytes += m * (k * format_info(formats.a).bits + scales + d_n * format_info(formats.d).bits) / 8;
     if (m > 0 && (!shape.shared_b || g == 0)) bytes += n * (k * format_info(formats.b).bits + scales) / 8;
     bytes += bytes_of_epilogue(epilogue, formats, m, n);
   }

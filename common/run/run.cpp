@@ -91,7 +91,8 @@ void say_if_long(const Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
-      if (unavoidable_bytes(shape, session.setup.formats, session.setup.epilogue) < double(session.machine->free_bytes()))
+      if (unavoidable_bytes(shape, session.setup.formats, session.setup.epilogue) <
+          double(session.machine->free_bytes()))
         multiply_adds += launches * shape.flops() / 2;
     }
   };

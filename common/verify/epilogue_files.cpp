@@ -52,7 +52,12 @@ std::string numbered_file(const char* name, int group) { return format("%s_%05d.
 
 NpyArray read_weights(const std::string& dir, const char* name, Format type, size_t rank, bool discrete,
                       bool shared, int groups) {
-  if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1);
+  const std::string dense = dir + "/" + name + ".npy", first = dir + "/" + numbered_file(name, 0);
+  GG_REQUIRE(!discrete || exists(first) || !exists(dense),
+             "%s: --weights discrete reads %s and so on: leave it out", dense.c_str(), first.c_str());
+  GG_REQUIRE(discrete || exists(dense) || !exists(first),
+             "%s: weights of one expert each want --weights discrete", first.c_str());
+  if (!discrete) return read_npy(dense, type, shared ? rank : rank + 1);
   NpyArray all;
   for (int g = 0; g < groups; ++g) {
     const std::string path = dir + "/" + numbered_file(name, g);

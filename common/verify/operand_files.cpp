@@ -86,6 +86,16 @@ std::vector<char> checked_scales(const std::string& path, const BlockScaling& sc
   return std::move(scales.data);
 }
 
+// The operators leave open what a UE4M3 scale with its sign bit set means.
+void require_no_sign(const std::string& path, const BlockScaling& scaling, const std::vector<char>& scales) {
+  if (scaling.scale != Format::ue4m3) return;
+  for (size_t at = 0; at < scales.size(); ++at) {
+    const auto code = uint8_t(scales[at]);
+    GG_REQUIRE(!(code & 0x80) || is_nan(scaling.scale, code),
+               "%s: byte %zu is 0x%02X: a UE4M3 scale has no sign", path.c_str(), at, code);
+  }
+}
+
 // Elements of a row whose stored extent is that of the file: 4-bit elements lie two to a byte.
 int elements_of(const std::string& path, Format format, int stored) {
   const int64_t elements = int64_t(stored) * (format_info(format).bits < 8 ? 2 : 1);
@@ -162,7 +172,11 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
     given->sfb = checked_scales(sfb, scaling, groups, shared_b, {given->shape.n[0], scales},
                                 read_weights(dir, "sfb", scaling.scale, 5, discrete, shared_b, int(groups)));
   }
-  if (setup.epilogue.has_operands()) given->shape.rows = given->rows_of_a;
+  if (setup.epilogue.has_operands()) {
+    given->shape.rows = given->rows_of_a;
+    require_no_sign(dir + "/sfa.npy", formats.scaling(), given->sfa);
+    require_no_sign(dir + (discrete ? "/sfb_00000.npy .." : "/sfb.npy"), formats.scaling(), given->sfb);
+  }
   given->epilogue = setup.epilogue;
   given->of_epilogue = read_epilogue(dir, chapter, formats, given->shape, given->epilogue);
   const auto row_bytes = int64_t(bytes_of(formats.a, k));

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference of epilogues on worked examples: numbers computed by hand from the formulas.
+
+#include "common/verify/epilogue_reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "common/base/block_scales.h"
+#include "common/machine/epilogue_buffers.h"
+
+namespace gg {
+namespace {
+
+Range point(float x) { return {x, x}; }
+
+struct Problem1 {  // one group of one row, and what it is made of
+  Epilogue epilogue{};
+  Formats formats{Format::e4m3, Format::e4m3, Format::e4m3, BlockFormat::mxfp8};
+  EpilogueOperands operands{{1}, {1}, {}, {}};
+  Layout layout = packed_layout({{1}, {64}, {32}}, BLayout::nk, BlockFormat::mxfp8);
+
+  EpilogueReference reference() const { return {epilogue, formats, operands, layout}; }
+};
+
+TEST(Products, AreExactWhereEveryBitOfThemFits) {
+  EXPECT_EQ(lowest_bit(1.0), 0);
+  EXPECT_EQ(lowest_bit(-6.0), 1);
+  EXPECT_EQ(lowest_bit(0.375), -3);
+  EXPECT_GT(lowest_bit(0), 1000);
+  EXPECT_TRUE(product_range(5, 16777215, 0).is_point());
+  EXPECT_FALSE(product_range(5, 16777216, 0).is_point());
+  EXPECT_TRUE(product_range(0.5, 16777215.0 / 4, -2).is_point());
+  EXPECT_TRUE(product_range(0, 0, 1 << 20).is_point());
+  EXPECT_TRUE(product_range(NAN, NAN, -(1 << 20)).is_nan());
+  const Range range = product_range(1, 1024, -60);
+  EXPECT_LT(range.lo, 1 - 0.9 * 1024 * 0x1p-19);
+  EXPECT_GT(range.hi, 1 + 0.9 * 1024 * 0x1p-19);
+}
+
+// bmax, norm, code, S, q and D of the largest value.
+TEST(Scales, OfWorkedBlocks) {
+  struct Block {
+    float largest, norm;
+    uint32_t code;
+    float q;
+    uint32_t d;
+  };
+  const Block blocks[] = {{300, 1, 0x7F, 1, 0x79},
+                          {448, 1, 0x7F, 1, 0x7E},
+                          {449, 1, 0x80, 0.5f, 0x76},
+                          {660, 0.01f, 0x79, 0.64f, 0x7D},
+                          {0, 0.01f, 0x00, FLT_MAX, 0}};
+  for (const Block& block : blocks) {
+    Problem1 p;
+    p.epilogue.norm_const = block.norm;
+    uint32_t least = 0, most = 0;
+    p.reference().codes(point(block.largest), least, most);
+    EXPECT_EQ(least, block.code) << block.largest;
+    EXPECT_EQ(most, block.code);
+    const Range d = p.reference().scaled(point(block.largest), least, point(block.largest));
+    EXPECT_EQ(d.lo, block.largest * block.q);
+    EXPECT_TRUE(fits(block.d, Format::e4m3, d));
+    EXPECT_FALSE(fits(block.d + 1, Format::e4m3, d));
+  }
+}
+
+TEST(Scales, RoundUp) {
+  Problem1 p;
+  p.epilogue.norm_const = 1;
+  p.formats.d = Format::e5m2;  // RCP is 1/128, a power of two: raw is the largest value over it
+  const std::pair<float, uint32_t> codes[] = {{0, 0x00},        {1, 0x7F},          {1.0000001f, 0x80},
+                                              {0.66964f, 0x7F}, {0.0147321f, 0x79}, {INFINITY, 0xFE},
+                                              {NAN, 0xFF}};
+  uint32_t least = 0, most = 0;
+  for (const auto& [raw, code] : codes) {
+    p.reference().codes(point(raw * 128), least, most);
+    EXPECT_EQ(least, code) << raw;
+  }
+  p.epilogue.norm_const = 0x1p-60f;  // raw is 2^-67 of the largest value
+  const std::pair<float, uint32_t> small[] = {{0x1p-60f, 0}, {0x1.000002p-60f, 0}, {0x1.8p-60f, 1},
+                                              {0x1p-59f, 1}, {0x1.000002p-59f, 2}, {0x1p-58f, 2}};
+  for (const auto& [largest, code] : small) {
+    p.reference().codes(point(largest), least, most);
+    EXPECT_EQ(least, code) << largest;
+  }
+}
+
+TEST(Scales, NearAPowerOfTwoPassBothWaysWhereTheProductIsNotExact) {
+  Problem1 p;
+  p.epilogue.norm_const = 1;
+  p.formats.d = Format::e5m2;
+  uint32_t least = 0, most = 0;
+  p.reference().codes({127.99999f, 128.00002f}, least, most);
+  EXPECT_EQ(least, 0x7Fu);
+  EXPECT_EQ(most, 0x80u);
+  p.reference().codes({127, 127.00001f}, least, most);
+  EXPECT_EQ(least, most);
+}
+
+TEST(SpecialValues, OfABlock) {
+  Problem1 p;
+  p.epilogue.norm_const = 0.5f;
+  const EpilogueReference reference = p.reference();
+  uint32_t least = 0, most = 0;
+  const Range with_inf[] = {point(1), point(INFINITY)}, with_nan[] = {point(NAN), point(2)};
+  Range largest = reference.largest(with_inf, 1, 2);
+  reference.codes(largest, least, most);
+  EXPECT_EQ(least, 0xFEu);
+  EXPECT_EQ(reference.scaled(point(1), 0xFE, largest).lo, 0);
+  EXPECT_TRUE(fits(0x7F, Format::e4m3, reference.scaled(point(INFINITY), 0xFE, largest)));
+  largest = reference.largest(with_nan, 1, 2);
+  reference.codes(largest, least, most);
+  EXPECT_EQ(least, 0xFFu);
+  EXPECT_TRUE(reference.scaled(point(2), 0xFF, largest).is_nan());
+  EXPECT_FALSE(fits(0xFF, Format::e4m3, reference.scaled(point(2), 0xFF, largest)));  // exactly 0x7F
+}
+
+TEST(Zero, HasEitherSignOnlyWhereTheValueMayBeZero) {
+  EXPECT_TRUE(fits(0x80, Format::e4m3, point(0)));
+  EXPECT_TRUE(fits(0x00, Format::e4m3, point(-0.0f)));
+  EXPECT_TRUE(fits(0x80, Format::e4m3, point(-1e-9f)));
+  EXPECT_FALSE(fits(0x00, Format::e4m3, point(-1e-9f)));
+  EXPECT_FALSE(fits(0x00, Format::e4m3, point(1)));
+}
+
+TEST(Values, WithABiasAreAnyContraction) {
+  Problem1 p;
+  p.epilogue = {.op = Operator::quant, .bias = true, .bias_format = Format::f32};
+  p.operands.alpha = {1.1f};
+  p.operands.prob = {0.7f};
+  const float bias = 3.3f;
+  p.operands.bias.resize(64 * 4);
+  std::memcpy(p.operands.bias.data(), &bias, 4);
+  const Range v = p.reference().value(point(7), 0, 0, 0);
+  for (const float each :
+       {std::fma(1.1f, 7.0f, 0.7f * 3.3f), 1.1f * 7.0f + 0.7f * 3.3f, std::fma(0.7f, 3.3f, 1.1f * 7.0f)}) {
+    EXPECT_LE(v.lo, each);
+    EXPECT_GE(v.hi, each);
+  }
+  EXPECT_LT(v.hi - v.lo, 4e-6f);
+}
+
+TEST(Activations, OfWorkedExamples) {
+  Problem1 p;
+  p.epilogue.op = Operator::glu_hadamard;
+  p.operands.prob = {0.5f};
+  const Range x = p.reference().activated(point(1), point(2), 0, 0);
+  EXPECT_NEAR(x.lo, 0.7310586f, 1e-6);
+  EXPECT_LE(x.lo, 0.7310586f);
+  EXPECT_GE(x.hi, 0.7310585f);
+  p.epilogue.activation = Activation::geglu;
+  p.operands.prob = {1};
+  EXPECT_NEAR(p.reference().activated(point(8), point(-9), 0, 0).hi, -41.99972f, 1e-4);
+  p.epilogue.activation = Activation::swiglu;
+  const Range saturated = p.reference().activated(point(21), point(1), 0, 0);
+  EXPECT_EQ(saturated.lo, 21);
+  EXPECT_EQ(saturated.hi, 21);
+  EXPECT_EQ(p.reference().activated(point(-90), point(1), 0, 0).hi, 0);
+  EXPECT_TRUE(p.reference().activated(point(-INFINITY), point(1), 0, 0).is_nan());
+}
+
+TEST(Columns, OfGateAndUp) {
+  const Problem1 p;
+  EXPECT_EQ(p.reference().gate_column(33, 128), 65);
+  EXPECT_EQ(p.reference().up_column(33, 128), 97);
+}
+
+TEST(Transform, OfWorkedExamples) {
+  Problem1 p;
+  p.epilogue.op = Operator::glu_hadamard;
+  p.operands.hadamard = sylvester_matrix();
+  Range x[16], y[16];
+  for (int i = 0; i < 16; ++i) x[i] = point(float(i));
+  p.reference().transformed(x, y);
+  const float wanted[16] = {120, -8, -16, 0, -32, 0, 0, 0, -64};
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_LE(y[i].lo, wanted[i]);
+    EXPECT_GE(y[i].hi, wanted[i]);
+    EXPECT_LT(y[i].hi - y[i].lo, 3e-4f);
+  }
+  for (int i = 0; i < 16; ++i) x[i] = point(i == 1 ? 1 : 0);
+  p.reference().transformed(x, y);
+  for (int i = 0; i < 16; ++i) EXPECT_NEAR(y[i].lo, i % 2 ? -1 : 1, 1e-5);
+  // W is not its own transpose: Y_j is the sum over i of X_i W_ji.
+  p.operands.hadamard.assign(256, 0);
+  p.operands.hadamard[3 * 16 + 1] = uint16_t(encode(Format::bf16, 5));
+  p.reference().transformed(x, y);
+  EXPECT_NEAR(y[3].lo, 5, 1e-4);
+  EXPECT_NEAR(y[1].lo, 0, 1e-4);
+  x[7] = point(NAN);
+  p.reference().transformed(x, y);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(y[i].is_nan());
+}
+
+}  // namespace
+}  // namespace gg
