@@ -55,6 +55,16 @@ struct ue4m3 {
   uint8_t code;
 };
 
+// Offsets of G groups, [G+1], in a machine's memory: int32_t, or int64_t if wide. Found out when run, so that
+// a kernel is compiled once for both. An offset is at most 2^31 - 1.
+struct Offsets {
+  const void* data;
+  bool wide;
+  GG_HD int operator[](int group) const {
+    return wide ? int(static_cast<const int64_t*>(data)[group]) : static_cast<const int32_t*>(data)[group];
+  }
+};
+
 struct Tile {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's default
   int m = 0, n = 0;
 };

@@ -134,6 +134,13 @@ Layout scattered_layout(const Shape& shape, BLayout b_layout) {
 
 const char* layout_name(BLayout layout) { return layout == BLayout::nk ? "nk" : "kn"; }
 
+int Problem::rows_each() const {
+  const std::vector<Group>& groups = layout_->groups;
+  const bool equal = std::all_of(groups.begin(), groups.end(),
+                                 [&](const Group& group) { return group.m == groups.front().m; });
+  return equal && !groups.empty() ? groups.front().m : 0;
+}
+
 bool Problem::is_off(const char* idea) const {
   const auto found = ideas_off_->find(idea);
   if (found == ideas_off_->end()) {

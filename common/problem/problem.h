@@ -141,6 +141,8 @@ class Problem {
       f(offsets<int32_t>());
     }
   }
+  // For kernels that find out the type when run.
+  Offsets any_offsets() const { return {offsets_, wide_offsets_}; }
   const int32_t* host_offsets() const { return host_offsets_; }
   // Where each group ends: [G]. Group g owns rows padded_offsets[g-1] (0 for the first) up to that one.
   const int32_t* padded_offsets() const { return offsets<int32_t>() + 1; }
@@ -148,6 +150,9 @@ class Problem {
   const uint8_t* sfa() const { return sfa_; }
   const uint8_t* sfb() const { return sfb_; }
   int groups() const { return groups_; }
+  // What a caller may know beforehand: the rows of every group where all have as many, else 0. A recorded
+  // launch may be replayed with other offsets, so a kernel looks for itself.
+  int rows_each() const;
   // Rows of packed A in memory: the last offset or more.
   int64_t rows() const { return layout_->rows; }
   int n() const { return n_; }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "common/base/random.h"
+#include "common/problem/moe.h"
 
 namespace gg {
 
@@ -180,6 +181,10 @@ const std::vector<ShapeSetInfo>& shape_sets() {
       {"peers",
        "what libraries are timed on: seven of equal groups, from 8 of M=512 N=64 K=512 to 8 of M=4096; 65536 "
        "and 16384 jagged rows; 32 groups of 20 rows"},
+      {"moe",
+       "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and K of 1024 "
+       "to "
+       "28672"},
       {"many", "1000 groups of 0 to 3 rows, N=256, K=128"},
       {"random", "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all"},
       {"huge", "more than 2^31 elements in A and in D"},
@@ -189,7 +194,7 @@ const std::vector<ShapeSetInfo>& shape_sets() {
 
 bool is_edges(const std::string& set) { return set == "edges" || set == "edges_uniform"; }
 
-bool is_mixed(const std::string& set) { return set == "step" || set == "peers"; }
+bool is_mixed(const std::string& set) { return set == "step" || set == "peers" || set == "moe"; }
 
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits) {
   std::vector<Shape> shapes;
@@ -204,6 +209,8 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
     shapes = edges_uniform(limits);
   } else if (name == "peers") {
     shapes = peers();
+  } else if (name == "moe") {
+    shapes = moe();
   } else if (name == "prefill") {
     shapes = {{std::vector<int>(8, 2048), {4096}, {7168}}};
   } else if (name == "skewed") {

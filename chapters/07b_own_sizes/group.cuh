@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// A group of its own sizes, and which block computes which of its tiles.
+#pragma once
+#include <cstdio>
+
+#include "common/types.cuh"
+
+namespace chapter {
+
+struct Group {  // what a worker must know of a group, or of that part of it that begins at a tile's corner
+  void* d;      // first element of D
+  int row0;     // first row, as the map of A counts
+  int rows, n, k, ldd;
+  GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }
+  GG_HD int tiles(int bm, int bn) const { return tiles_m(bm) * ((n + bn - 1) / bn); }
+  GG_HD int tile_m(int tile, int bm) const { return tile % tiles_m(bm); }  // column after column
+  GG_HD int tile_n(int tile, int bm) const { return tile / tiles_m(bm); }
+};
+
+// The same list on the host: prints which block computes which tiles, as group(tile_m,tile_n).
+template <class Shape>
+void print_schedule(const Shape& shape, gg::Tile tile, int blocks) {
+  for (int block = 0; block < blocks; ++block) {
+    std::printf("block %d:", block);
+    for (int g = 0, next = block, tiles; g < shape.groups(); ++g, next -= tiles) {  // next: seen from group g
+      const Group group = {nullptr, 0, shape.m[size_t(g)], shape.n_of(g), shape.k_of(g), 0};
+      for (tiles = group.tiles(tile.m, tile.n); next < tiles; next += blocks)
+        std::printf(" %d(%d,%d)", g, group.tile_m(next, tile.m), group.tile_n(next, tile.m));
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace chapter

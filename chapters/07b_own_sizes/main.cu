@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Chapter 07b: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "launch.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "07b_own_sizes",
+      .arch = gg::Arch::sm_90a,
+      .title = "groups of their own sizes",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "07a_warp_specialized",
+      .options = {"offsets", "tile", "blocks", "print-schedule"},
+      .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
+      .b_layouts = {gg::BLayout::nk},
+      .own_sizes = gg::OwnSizes::when_listed,
+      .print_schedule = chapter::print_schedule<gg::Shape>,
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+      argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
+        p.with_offsets([&](const auto* offsets) {
+          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(),
+                          p.a_ptrs<T>(), p.b_ptrs<T>(), p.d_ptrs<T>(), p.own_sizes() ? p.sizes() : nullptr,
+                          p.leading_dims(), p.tile(), p.blocks(), stream);
+        });
+      });
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//
+// The tile scheduler. Tiles are counted through all groups. A warp finds its block's tiles in
+// the offsets and sends each to the warps that load and multiply, while they have the tile before.
+
+#pragma once
+
+#include "common/ptx/shared.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/types.cuh"
+#include "ring.cuh"
+
+namespace chapter {
+
+struct alignas(16) Tile {  // group -1: none is left; row0, col0: its corner in D, in the first block
+  int group, row0, rows, col0;
+};
+
+// In the shared memory of each block of a cluster, a place for one tile. `phase`: the parity of the number of
+// tiles that went through before.
+template <int BLOCKS>
+struct Mailbox {
+  uint64_t full;   // a tile has come
+  uint64_t empty;  // in the first block: all warps of the cluster that load or multiply have read it
+  Tile tile;
+
+  // By a whole warp of the first block. Lane 4 r + w sends word w to block r.
+  __device__ void send(const Tile& next, int phase) {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);  // all have read the tile before
+    if constexpr (BLOCKS > 1) {
+      const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
+      if (rank < BLOCKS) {
+        const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&full), rank);
+        const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
+        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0;
+        if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
+        gg::ptx::st_async(to, uint32_t(value), bar);
+      }
+    } else if (gg::ptx::elect()) {
+      tile = next;
+      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&full));
+    }
+    __syncwarp();
+  }
+  // By a whole warp of any block.
+  __device__ Tile read(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
+    Tile next = {};
+    if (threadIdx.x % 32 == 0) {
+      next = tile;
+      arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));  // the value is here
+    }
+    return gg::ptx::uniform(next);
+  }
+};
+// Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.
+template <class C>
+class Schedule {
+  static constexpr int BM = C::BM, COLUMNS = C::BN * C::CLUSTER;  // of a cluster's tile
+
+ public:
+  __device__ Schedule(const gg::Offsets& offsets, int groups, int n)
+      : offsets_(offsets), groups_(groups), tiles_n_((n + COLUMNS - 1) / COLUMNS) {
+    look();
+  }
+  // Of group -1: there is no such tile. The tiles asked for only grow.
+  __device__ Tile find(int index) {
+    for (;;) {
+      const unsigned after = __ballot_sync(~0u, index < end_ * tiles_n_);  // groups that end after it
+      if (after != 0) return place(index, __ffs(after) - 1);
+      first_group_ += 32;
+      if (first_group_ >= groups_) return {-1, 0, 0, 0};
+      tiles_before_ = __shfl_sync(~0u, end_, 31);
+      look();
+    }
+  }
+
+ private:
+  __device__ static int lane() { return int(threadIdx.x) % 32; }
+
+  // Reads the offsets of 32 groups. Of this lane's: its first row, rows and rows of tiles; end_: up to with
+  // it.
+  __device__ void look() {
+    const int group = first_group_ + lane();
+    begin_ = offsets_[min(group, groups_)];
+    rows_ = offsets_[min(group + 1, groups_)] - begin_;
+    end_ = tiles_m_ = (rows_ + BM - 1) / BM;
+    for (int step = 1; step < 32; step *= 2) {
+      const int below = __shfl_up_sync(~0u, end_, step);
+      if (lane() >= step) end_ += below;
+    }
+    end_ += tiles_before_;
+  }
+  __device__ Tile place(int index, int owner) const {  // within a group column after column
+    const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
+    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner), before = __shfl_sync(~0u, end_, owner) - tiles_m;
+    const int in_group = index - before * tiles_n_, row0 = in_group % tiles_m * BM;
+    return {first_group_ + owner, begin + row0, min(BM, rows - row0), in_group / tiles_m * COLUMNS};
+  }
+  const gg::Offsets& offsets_;
+  int groups_, tiles_n_, first_group_ = 0, tiles_before_ = 0;
+  int begin_, rows_, tiles_m_, end_;  // of this lane's group
+};
+
+}  // namespace chapter

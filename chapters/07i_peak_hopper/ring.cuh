@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// The ring of stages in shared memory, as each warp walks through it, and how it says that it has read one.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+
+namespace chapter {
+
+template <int STAGES>
+struct Ring {
+  int stage = 0, phase = 0;  // phase: how often round, as a parity
+  __device__ void next() {
+    if (++stage == STAGES) stage = 0, phase ^= 1;
+  }
+};
+
+// One arrival at the mbarrier that block `rank` of the cluster has at this address. A plain one, without a
+// fence that reaches the cluster, is enough: it says that something was read, and shows no write to anybody.
+// The load's value is in a register by then, or wgmma has been waited for.
+template <int BLOCKS>
+__device__ void arrive_in(int rank, uint32_t bar_addr) {
+  if constexpr (BLOCKS > 1) {
+    gg::ptx::mbarrier_arrive(gg::ptx::mapa(bar_addr, rank));
+  } else {
+    gg::ptx::mbarrier_arrive(bar_addr);
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+//
+// The tile scheduler. Tiles are counted through all groups. A warp finds its block's tiles in
+// the offsets and sends each to the warps that load and multiply, while they have the tile before.
+
+#pragma once
+
+#include <climits>
+
+#include "common/ptx/shared.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/types.cuh"
+#include "last_round.cuh"
+#include "ring.cuh"
+
+namespace chapter {
+
+struct alignas(16) Tile {  // group -1: none is left; row0, col0: its corner in D, in the first block
+  int group, row0, rows, col0;
+};
+
+// In the shared memory of each block of a cluster, a place for one tile. `phase`: the parity of the number of
+// tiles that went through before.
+template <int BLOCKS>
+struct Mailbox {
+  uint64_t full;   // a tile has come
+  uint64_t empty;  // in the first block: all warps of the cluster that load or multiply have read it
+  Tile tile;
+
+  // By a whole warp of the first block: until all have read the tile before, if there is one.
+  __device__ void wait_empty(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);
+  }
+  // By the same warp. Lane 4 r + w sends word w to block r.
+  __device__ void send(const Tile& next, int phase) {
+    wait_empty(phase);
+    if constexpr (BLOCKS > 1) {
+      const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
+      if (rank < BLOCKS) {
+        const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&full), rank);
+        const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
+        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0;
+        if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
+        gg::ptx::st_async(to, uint32_t(value), bar);
+      }
+    } else if (gg::ptx::elect()) {
+      tile = next;
+      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&full));
+    }
+    __syncwarp();
+  }
+  // By a whole warp of any block.
+  __device__ Tile read(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
+    Tile next = {};
+    if (threadIdx.x % 32 == 0) {
+      next = tile;
+      arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));  // the value is here
+    }
+    return gg::ptx::uniform(next);
+  }
+};
+// a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a
+// whole number: a division of integers costs three times as much, in code too.
+__device__ inline int divide_small(int a, int b) { return int(__fdividef(float(a) + 0.5f, float(b))); }
+__device__ inline int divide(int a, int b) { return a < 1 << 21 ? divide_small(a, b) : a / b; }
+
+// How a group's steps of 32 rows are shared out evenly over its rows of tiles: the first `taller` ones have
+// one more than the others, and the last one has what is left.
+struct Share {
+  int each, taller;
+};
+
+// Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.
+template <class C>
+class Schedule {
+  static constexpr int BM = C::BM, COLUMNS = C::BN * C::CLUSTER;  // of a cluster's tile
+
+ public:
+  __device__ Schedule(const gg::Offsets& offsets, int groups, int n)
+      : offsets_(offsets), groups_(groups), tiles_n_((n + COLUMNS - 1) / COLUMNS) {}
+  // Whether all groups have so many rows.
+  __device__ bool all_have(int rows) const {
+    bool equal = true;
+    for (int group = lane(); group <= groups_; group += 32) equal &= offsets_[group] == group * rows;
+    return __all_sync(~0u, equal);
+  }
+  __device__ int tiles_if(int rows) const { return groups_ * tiles_of(rows) * tiles_n_; }  // if they have
+
+  // The tile as it would be, for a worker's first index, if all groups had `rows`, so shared out. Needs no
+  // offsets, and nothing of memory; short, for nothing hides it.
+  __device__ Tile guess(int index, int rows, Share share) const {
+    const int tiles_m = tiles_of(rows), group = divide_small(index, tiles_m * tiles_n_);
+    if (group >= groups_) return {-1, 0, 0, 0};
+    return within<divide_small>({group, group * rows, rows, 0}, index - group * tiles_m * tiles_n_, tiles_m,
+                                share);
+  }
+
+  __device__ void begin() { look(); }  // reads the first offsets
+  // Of group -1: there is no such tile. The tiles asked for only grow, behind `begin`. A piece of a tile may
+  // have no rows.
+  __device__ Tile find(int index) {
+    const bool whole = index < whole_tiles_;
+    const int piece = whole ? 0 : (index - whole_tiles_) % pieces_;
+    if (!whole) index = whole_tiles_ + (index - whole_tiles_) / pieces_;
+    for (;;) {
+      const unsigned after = __ballot_sync(~0u, index < end_ * tiles_n_);  // groups that end after it
+      if (after != 0) {
+        Tile tile = place(index, __ffs(after) - 1);
+        if (whole) return tile;
+        const int share = round_up((tile.rows + pieces_ - 1) / pieces_, STEP),
+                  row0 = min(piece * share, tile.rows);
+        return {tile.group, tile.row0 + row0, min(share, tile.rows - row0), tile.col0};
+      }
+      first_group_ += 32;
+      if (first_group_ >= groups_) return {-1, 0, 0, 0};
+      tiles_before_ = __shfl_sync(~0u, end_, 31);
+      look();
+    }
+  }
+
+  // Counts the tiles of all groups and plans the last round. Says how many there are then, with pieces.
+  // `rows_each`: of all groups, or 0.
+  __device__ int plan_end(int workers, int slices, int rows_each) {
+    int rows_of_tiles = 0;
+    for (int group = lane(); group < groups_; group += 32) {
+      rows_of_tiles += tiles_of(offsets_[group + 1] - offsets_[group]);
+    }
+    int tiles = __reduce_add_sync(~0u, rows_of_tiles) * tiles_n_;
+    if (tiles <= workers) return tiles;
+    const float rows = float(offsets_[groups_]) * float(tiles_n_);
+    const LastRound<C> plan(tiles, rows, workers, slices, tiles_n_, rows_each, groups_);
+    if (LastRound<C>::MAY_HAVE_MORE && plan.more > 0) {
+      more_from_ = groups_ - plan.more;
+      look();
+      tiles += plan.more * tiles_n_;
+    }
+    whole_tiles_ = (tiles - 1) / workers * workers;
+    pieces_ = plan.pieces;
+    return whole_tiles_ + (tiles - whole_tiles_) * pieces_;
+  }
+
+ private:
+  __device__ static int tiles_of(int rows) { return (rows + BM - 1) / BM; }
+  __device__ static int lane() { return int(threadIdx.x) % 32; }
+
+  // Reads the offsets of 32 groups. Of this lane's: its first row, rows and rows of tiles; end_: up to with
+  // it.
+  __device__ void look() {
+    const int group = first_group_ + lane();
+    begin_ = offsets_[min(group, groups_)];
+    rows_ = offsets_[min(group + 1, groups_)] - begin_;
+    end_ = tiles_m_ = tiles_of(rows_) + (rows_ > 0 && group >= more_from_);
+    for (int step = 1; step < 32; step *= 2) {
+      const int below = __shfl_up_sync(~0u, end_, step);
+      if (lane() >= step) end_ += below;
+    }
+    end_ += tiles_before_;
+  }
+  __device__ Tile place(int index, int owner) const {
+    const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
+    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner), before = __shfl_sync(~0u, end_, owner) - tiles_m;
+    const int steps = (rows + STEP - 1) / STEP, each = divide(steps, tiles_m);
+    return within<divide>({first_group_ + owner, begin, rows, 0}, index - before * tiles_n_, tiles_m,
+                          {each, steps - each * tiles_m});
+  }
+  // Within a group: bands of 8 rows of tiles, each column by column, so that the tiles under way at the same
+  // time need few different rows of A and of B. The first band has what is no multiple of 8. Every other band
+  // begins with the last column: what the one before read last of B is still in the L2.
+  template <int (*DIVIDE)(int, int)>
+  __device__ Tile within(const Tile& group, int in_group, int tiles_m, Share share) const {
+    constexpr int BAND = 8;
+    int first = 0, band = tiles_m;  // rows of tiles before this band, and in it
+    if (tiles_m > BAND) {
+      band = tiles_m % BAND;
+      const int behind = in_group - band * tiles_n_;  // the first band
+      if (behind >= 0) first = band + DIVIDE(behind, BAND * tiles_n_) * BAND, band = BAND;
+    }
+    const int in_band = in_group - first * tiles_n_, column = tiles_n_ == 1 ? 0 : DIVIDE(in_band, band);
+    const int tile_m = first + in_band - column * band;
+    const bool turned = (first + BAND - 1) / BAND % 2;
+    const int row0 = (tile_m * share.each + min(tile_m, share.taller)) * STEP;
+    const int most = (share.each + (tile_m < share.taller)) * STEP;
+    return {group.group, group.row0 + row0, min(most, group.rows - row0),
+            (turned ? tiles_n_ - 1 - column : column) * COLUMNS};
+  }
+  const gg::Offsets& offsets_;
+  int groups_, tiles_n_, first_group_ = 0, tiles_before_ = 0;
+  int begin_, rows_, tiles_m_, end_;        // of this lane's group
+  int more_from_ = INT_MAX;                 // groups from it on have a row of tiles more than they need
+  int whole_tiles_ = INT_MAX, pieces_ = 1;  // tiles from whole_tiles_ on are cut into pieces
+};
+
+}  // namespace chapter
