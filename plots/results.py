@@ -25,6 +25,7 @@ BLOCK_FORMATS = {("e4m3", "32", "ue8m0"): "mxfp8", ("e5m2", "32", "ue8m0"): "mxf
                  ("e2m1", "32", "ue8m0"): "mxfp4", ("e2m1", "16", "ue4m3"): "nvfp4",
                  ("e2m1", "16", "ue8m0"): "fp4_ue8m0_16"}
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
+FORMER = {"07b_peak_hopper": "07i_peak_hopper"}  # chapters that are no more: their rows stay under the name of then
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import costs
 from changes import aged, lines_changed, short
-from results import (ALL_IDEAS, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level, libraries, provenance, read_csv, run_of,
-                     smoke_counts, told)
+from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level, libraries, provenance, read_csv,
+                     run_of, smoke_counts, told)
 
 NONE = "–"
-NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Blackwell, until one times them
+NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
@@ -27,7 +27,8 @@ def every(repo, data, history):
     def signed(text, shown):
         shown = sorted(shown, key=lambda row: row.date)
         return "\n".join([text, provenance(shown) + ".",
-                          *aged([row for row in shown if row.peer in ("", ALL_IDEAS)], history)]) if shown else text
+                          *aged([row for row in shown if row.peer in ("", ALL_IDEAS) and row.chapter not in FORMER],
+                                history)]) if shown else text
 
     def committed(name, columns):
         return [row for path in sorted((repo / "plots" / "data").glob(f"*/{name}.csv"))
@@ -92,12 +93,20 @@ def ladder_table(data):
               value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
               value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
              for chapter in data.chapters]
+    for former, now in FORMER.items():
+        known, timed = [chapter.id for chapter in data.chapters], fast.get(former) or small.get(former)
+        if timed and now in known:
+            lines.insert(known.index(now) + 1, [
+                f"{former} ([worklog](chapters/{now}/WORKLOG.md))",
+                f"what {now} was cut from, at commit {short(timed.commit)}", "sm_90a",
+                value(fast.get(former), "tflops"), value(fast.get(former), "% of roof"),
+                value(small.get(former), "us_median"), NONE])
     head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
             "lines changed"]
     text = table(head, 3, lines)
     if not fast and not small:
         return text + "\n\nNothing is measured yet.", []
-    untimed = [chapter.id for chapter in data.chapters if chapter.arch == "sm_100a" and chapter.id not in fast | small]
+    untimed = [chapter.id for chapter in data.chapters if chapter.arch != "sm_80" and chapter.id not in fast | small]
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
     roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops and row.format == "bf16"], best_peer(prefill)
     roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
@@ -140,7 +149,7 @@ def chapter_table(data, chapter):
     if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
         mine = [row for row in mine if row.set != "peers"]
     if not mine:
-        return NOT_TIMED if chapter.arch == "sm_100a" else "Nothing is measured yet.", []
+        return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
 
     def label(row):
         who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])

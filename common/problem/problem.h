@@ -100,7 +100,7 @@ struct Layout {
 // neighbouring columns of B make one of D.
 Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
                      BlockFormat scaled = BlockFormat::none, int columns_of_b_per_d = 1);
-// Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07a).
+// Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07b).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
 struct Formats {  // formats of a problem, known when run

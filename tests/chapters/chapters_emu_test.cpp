@@ -250,140 +250,126 @@ INSTANTIATE_TEST_SUITE_P(Blackwell, ChapterOnDrawnProblems, testing::ValuesIn(dr
                          });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterOnDrawnProblems);
 
-// The chapters that have an idea which --off takes.
-Words built_with(const std::string& idea) {
+// The rungs from `first` to `last` that are built: a rung is tested against the one without its idea.
+Words rungs(const std::string& first, const std::string& last = "07i_peak_hopper") {
   Words found;
   for (const std::string& id : built_chapters()) {
-    const Words ideas = listed(id, "ideas");
-    if (std::find(ideas.begin(), ideas.end(), idea) != ideas.end()) found.push_back(id);
+    if (id >= first && id <= last && id != "07b_own_sizes") found.push_back(id);
   }
   return found;
 }
+// A rung to compare with; nothing where it is not built.
+Words rung(const std::string& id) { return is_built(id.c_str()) ? Words{id} : Words(); }
 
-// Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
-TEST(ChaptersThatClaimTiles, GiveTheSameBitsWhoeverHasATile) {
-  for (const std::string& id : built_with("claims")) {
-    SCOPED_TRACE(id);
-    setenv("GG_EMU_MULTIPROCESSORS", "3", 1);
-    const Words problem = {"--device",  "emu", "--tile", "32x128", "--m",
-                           "5,0,70,33", "--n", "136",    "--k",    "2056"};
-    const Folder fair, skew, other, in_turn;
-    write_tensors(id, fair, problem);
-    write_tensors(id, skew, with(problem, {"--order", "1:skew"}));
-    write_tensors(id, other, with(problem, {"--order", "2:skew"}));
-    write_tensors(id, in_turn, with(problem, {"--off", "claims"}));
-    unsetenv("GG_EMU_MULTIPROCESSORS");
-    expect_same_files(fair, skew);
-    expect_same_files(fair, other);
-    expect_same_files(fair, in_turn);
+// Sums are made in one order of K in every rung, so neither tiles nor who has them change a bit of D.
+TEST(Rungs, GiveTheSameBits) {
+  for (const char* k : {"72", "648"}) {
+    const Words problem = {"--device", "emu", "--m", "300,0,70,33,257", "--n", "136", "--k", k};
+    Folder first;
+    for (const std::string& id : rungs("07a", "07g_shared_out")) {
+      SCOPED_TRACE(id + " K=" + k);
+      const Folder other;
+      write_tensors(id, files_in(first).empty() ? first : other, problem);
+      if (!files_in(other).empty()) expect_same_files(first, other);
+    }
+    for (const std::string& id : rungs("07h_split_k")) {  // these would share K here
+      SCOPED_TRACE(id + " K=" + k);
+      const Folder other;
+      write_tensors(id, other, with(problem, {"--tile", "256x128"}));
+      if (!files_in(first).empty()) expect_same_files(first, other);
+    }
   }
 }
 
-// Tiles of each width: products come in steps of 32 rows, above 128 of 16, from 193 to 224 of 8, and
-// all of D is as without.
-TEST(ChaptersThatAreNarrow, MultiplyWhatTheyMustAndGiveTheSameBits) {
-  for (const std::string& id : built_with("narrow")) {
+// Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
+TEST(Rungs, ThatClaimTilesGiveTheSameBitsWhoeverHasATile) {
+  setenv("GG_EMU_MULTIPROCESSORS", "3", 1);
+  const Words problem = {"--device",  "emu", "--tile", "32x128", "--m",
+                         "5,0,70,33", "--n", "136",    "--k",    "2056"};
+  Folder in_turn;
+  for (const std::string& id : rung("07f_pairs")) write_tensors(id, in_turn, problem);
+  for (const std::string& id : rungs("07g_shared_out")) {
     SCOPED_TRACE(id);
-    const Words problem = {"--tile", "256x128", "--m", "129,150,170,180,195,203,210,220,230,250,20,40",
-                           "--n",    "256",     "--k", "64"};
-    const Folder narrow, whole;
-    write_tensors(id, narrow, with(problem, {"--device", "emu"}));
-    write_tensors(id, whole, with(problem, {"--device", "emu", "--off", "narrow"}));
-    expect_same_files(narrow, whole);
-    const uint64_t widths = 144 + 160 + 176 + 192 + 200 + 208 + 216 + 224 + 240 + 256 + 32 + 64;
+    const Folder fair, skew, other;
+    write_tensors(id, fair, problem);
+    write_tensors(id, skew, with(problem, {"--order", "1:skew"}));
+    write_tensors(id, other, with(problem, {"--order", "2:skew"}));
+    expect_same_files(fair, skew);
+    expect_same_files(fair, other);
+    if (!files_in(in_turn).empty()) expect_same_files(fair, in_turn);
+  }
+  unsetenv("GG_EMU_MULTIPROCESSORS");
+}
+
+// Tiles of each width: products come in steps of 32 rows.
+TEST(Rungs, WithTokensOnNMultiplyWhatTheyMust) {
+  const Words problem = {"--tile", "256x128", "--m", "129,150,170,195,220,230,250,20,40,64,65,96",
+                         "--n",    "256",     "--k", "64"};
+  const uint64_t widths = 160 + 160 + 192 + 224 + 224 + 256 + 256 + 32 + 64 + 64 + 96 + 96;
+  for (const std::string& id : rungs("07d_tokens_on_n")) {
+    SCOPED_TRACE(id);
     EXPECT_EQ(counted(id, Folder(), problem)[id + ",own,0:fair,multiply_adds"], widths * 256 * 64);
   }
 }
 
-// One pair of blocks, then one block, has all tiles, so each kind of tile comes behind each other kind.
-TEST(ChaptersThatStagger, MultiplyNothingTwiceAndGiveTheSameBits) {
-  for (const std::string& id : built_with("stagger")) {
-    for (const auto& [layout, multiprocessors] : {std::pair{"nk", "2"}, {"kn", "1"}}) {
-      SCOPED_TRACE(id + " " + layout);
-      const Words problem = with(staggered_problem(), {"--b-layout", layout});
-      setenv("GG_EMU_MULTIPROCESSORS", multiprocessors, 1);
-      const Folder fair, skew;
-      write_tensors(id, fair, with(problem, {"--device", "emu"}));
-      write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
-      auto in_turn = counted(id, Folder(), problem);
-      auto at_once = counted(id, Folder(), with(problem, {"--off", "stagger"}));
-      unsetenv("GG_EMU_MULTIPROCESSORS");
-      expect_same_files(fair, skew);
-      const std::string row = id + ",own,0:fair,";
-      EXPECT_EQ(in_turn[row + "multiply_adds"], at_once[row + "multiply_adds"]);
-      EXPECT_GT(in_turn[row + "instructions_bulk"], at_once[row + "instructions_bulk"]);
-    }
+// 22 rows of tiles and three columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
+TEST(Rungs, ThatHaveBandsMakeEachTileOfThem) {
+  const Words problem = {"--device", "emu", "--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64"};
+  Folder row_by_row;
+  for (const std::string& id : rung("07f_pairs")) write_tensors(id, row_by_row, problem);
+  for (const std::string& id : rungs("07g_shared_out")) {
+    SCOPED_TRACE(id);
+    const Folder bands;
+    write_tensors(id, bands, problem);
+    if (!files_in(row_by_row).empty()) expect_same_files(bands, row_by_row);
   }
 }
 
-// 22 rows of tiles and five columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
-TEST(ChaptersThatHaveBands, MakeEachTileOfThem) {
-  for (const std::string& id : built_with("bands")) {
+uint64_t wgmmas(const std::string& id, const Words& problem) {
+  return counted(id, Folder(), problem)[id + ",own,0:fair,instructions_wgmma"];
+}
+
+// Four pairs of blocks for six tiles: the two of the last round are cut into pieces.
+TEST(Rungs, ThatCutTheLastRoundGiveTheSameBits) {
+  setenv("GG_EMU_MULTIPROCESSORS", "8", 1);
+  const Words problem = {"--tile", "256x128", "--m", "512,768,0,250", "--n", "256", "--k", "2048"};
+  for (const std::string& id : rungs("07g_shared_out")) {
     SCOPED_TRACE(id);
-    const Words problem = {"--device", "emu", "--tile", "32x64", "--m", "700,40", "--n", "264", "--k", "64"};
-    const Folder bands, row_by_row;
-    write_tensors(id, bands, problem);
-    write_tensors(id, row_by_row, with(problem, {"--off", "bands"}));
-    expect_same_files(bands, row_by_row);
+    const Folder pieces, skew;
+    write_tensors(id, pieces, with(problem, {"--device", "emu"}));
+    write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
+    expect_same_files(pieces, skew);
+    for (const std::string& before : rung("07f_pairs")) {
+      const Folder wholes;
+      write_tensors(before, wholes, with(problem, {"--device", "emu"}));
+      expect_same_files(pieces, wholes);
+      EXPECT_GT(wgmmas(id, problem), wgmmas(before, problem)) << "no tile was cut";
+    }
   }
+  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 // Five pairs of blocks for 18 tiles: three rounds, and three tiles are left over. A row of tiles more, so 20
 // less tall tiles, is four full rounds.
-TEST(ChaptersThatPlanTheirEnd, FillTheLastRoundAndGiveTheSameBits) {
-  for (const std::string& id : built_with("tail")) {
-    SCOPED_TRACE(id);
-    setenv("GG_EMU_MULTIPROCESSORS", "10", 1);
-    const Words problem = {"--tile", "256x128", "--groups", "3", "--m", "768", "--n", "512", "--k", "128"};
-    const Folder planned, skew, as_it_comes;
+TEST(Rungs, ThatKnowEqualGroupsFillTheLastRound) {
+  setenv("GG_EMU_MULTIPROCESSORS", "10", 1);
+  const Words problem = {"--tile", "256x128", "--groups", "3", "--m", "768", "--n", "512", "--k", "128"};
+  // Five tiles: nothing is left over, and none is made twice, whole by whom it is the first and in pieces.
+  const Words five = {"--tile", "256x128", "--m", "256,256,250,256,256", "--n", "256", "--k", "512"};
+  for (const std::string& id : rungs("07i_peak_hopper")) {
+    const Folder planned, skew;
     write_tensors(id, planned, with(problem, {"--device", "emu"}));
     write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
-    write_tensors(id, as_it_comes, with(problem, {"--device", "emu", "--off", "tail"}));
-    const auto products = [&](const Words& words) {
-      return counted(id, Folder(), words)[id + ",own,0:fair,instructions_wgmma"];
-    };
-    const uint64_t in_20 = products(problem), in_18 = products(with(problem, {"--off", "tail"}));
-    // Five tiles: nothing is left over, and none is made twice, whole by whom it is the first and in parts.
-    const Words five = {"--tile", "256x128", "--m", "256,256,250,256,256", "--n", "256", "--k", "512"};
-    EXPECT_EQ(products(five), products(with(five, {"--off", "tail"})));
-    unsetenv("GG_EMU_MULTIPROCESSORS");
     expect_same_files(planned, skew);
-    expect_same_files(planned, as_it_comes);
-    EXPECT_GT(in_18, 0u);
-    EXPECT_EQ(in_20 * 18, in_18 * 20);
-  }
-}
-
-// 12 tiles for four pairs of blocks, 24 for eight, 11 for ten: a quarter as many as pairs are halved, but
-// nobody's first tile is.
-TEST(ChaptersThatPlanTheirEnd, HalveTheLastTilesOfUnequalGroups) {
-  struct Case {
-    std::string multiprocessors, m, n;
-    uint64_t tiles, halved;
-  };
-  for (const std::string& id : built_with("tail")) {
-    for (const Case& c :
-         {Case{"8", "512,768,0,250", "512", 12, 1}, Case{"16", "1280,1,1020,500", "512", 24, 2},
-          Case{"20", "1280,256,1020,200", "256", 11, 1}}) {
-      SCOPED_TRACE(id + ", " + c.m);
-      setenv("GG_EMU_MULTIPROCESSORS", c.multiprocessors.c_str(), 1);
-      const Words problem = {"--tile", "256x128", "--m", c.m, "--n", c.n, "--k", "256"};
-      const Words whole = with(problem, {"--off", "tail"});
-      const Folder halves, skew, wholes;
-      write_tensors(id, halves, with(problem, {"--device", "emu"}));
-      write_tensors(id, skew, with(problem, {"--device", "emu", "--order", "1:skew"}));
-      write_tensors(id, wholes, with(whole, {"--device", "emu"}));
-      const auto products = [&](const Words& words) {
-        return counted(id, Folder(), words)[id + ",own,0:fair,instructions_wgmma"];
-      };
-      const uint64_t in_halves = products(problem), in_whole = products(whole);
-      unsetenv("GG_EMU_MULTIPROCESSORS");
-      expect_same_files(halves, skew);
-      expect_same_files(halves, wholes);
-      EXPECT_GT(in_whole, 0u);
-      EXPECT_EQ(in_halves * c.tiles, in_whole * (c.tiles + c.halved));
+    for (const std::string& before : rung("07f_pairs")) {
+      const Folder as_it_comes;
+      write_tensors(before, as_it_comes, with(problem, {"--device", "emu"}));
+      expect_same_files(planned, as_it_comes);
+      EXPECT_EQ(wgmmas(id, problem) * 18, wgmmas(before, problem) * 20);
+      EXPECT_EQ(wgmmas(id, five), wgmmas(before, five));
     }
   }
+  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 INSTANTIATE_TEST_SUITE_P(Built, ChapterOnEmulator, testing::ValuesIn(built_chapters()),

@@ -73,8 +73,8 @@ inline std::vector<Words> choices_of(const std::string& id) {
   }
   return all;
 }
-// Tiles of 256x128 whose consumers take turns, and shorter ones before and behind that do not.
-inline Words staggered_problem() {
+// Tiles of 256x128 that are stored in halves, and shorter ones before and behind.
+inline Words tall_problem() {
   return {"--tile", "256x128", "--m", "256,40,193,0,300,256", "--n", "136", "--k", "520"};
 }
 

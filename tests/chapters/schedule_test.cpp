@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapters 04 and 07a say which block computes which tile: the worked example to the letter, here and in the
+// Chapters 04 and 07b say which block computes which tile: the worked example to the letter, here and in the
 // lesson, and for other sizes every tile exactly once, dealt out in turn.
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ constexpr Case kCases[] = {{"04_persistent",
                             "block 3: 0(0,3) 0(1,4) 1(0,0) 1(0,6) 1(1,5) 1(2,4) 1(3,3)\n"
                             "block 4: 0(0,4) 0(2,0) 1(0,1) 1(1,0) 1(1,6) 1(2,5) 1(3,4)\n"
                             "block 5: 0(1,0) 0(2,1) 1(0,2) 1(1,1) 1(2,0) 1(2,6) 1(3,5)\n"},
-                           {"07a_warp_specialized",
+                           {"07b_own_sizes",
                             "block 0: 0(0,0) 0(0,2) 0(0,4) 1(3,0) 1(1,2) 1(3,3) 1(1,5) 1(3,6)\n"
                             "block 1: 0(1,0) 0(1,2) 0(1,4) 1(0,1) 1(2,2) 1(0,4) 1(2,5)\n"
                             "block 2: 0(2,0) 0(2,2) 0(2,4) 1(1,1) 1(3,2) 1(1,4) 1(3,5)\n"

@@ -156,41 +156,42 @@ def attempts(program):
     padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
-    if "narrow" in described["ideas"]:  # code of its own for each height of a tile
+    rung = described["id"][:3] if re.match("07[c-i]", described["id"]) else ""
+    if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if re.match("07a|08", described["id"]):  # a block makes the schedule, of more groups than it has threads
+    if re.match("07[ab]|08", described["id"]):  # a block makes the schedule, of more groups than it has threads
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(1100)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
-    if "guess" in described["ideas"]:  # a wrong one, of 36 rows each, and a right one; stages are used again
-        wrong, right = ["--m", "5,70,33", "--n", "136", "--k"], ["--groups", "3", "--m", "36", "--n", "136", "--k"]
+    if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages are used again
+        right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
-            problems += [[*tile, *wrong, "648"], [*tile, *wrong, "192"], [*tile, *right, "648"]]
-    if "multicast" in described["ideas"]:  # for pairs: each height after one whose store has boxes in both halves, and
-        # K such that its steps are under a slice, or behind the last one
-        pairs = ["--tile", "256x128", "--n", "136", "--m"]
-        all_heights = pairs + ["250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212", "--k"]
-        problems += [all_heights + [k] for k in ("64", "320", "448", "520")] + [all_heights + ["64", "--off", "overlap"]]
-        problems += [pairs + ["5,200", "--k", "64"], pairs + ["300,33,3", "--k", "648"]]
-    if "claims" in described["ideas"]:  # tiles long enough to be claimed, for a block and for a pair
+            problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
+    if rung >= "07e":  # each width after one whose store has boxes in both halves, and K such that its steps are under a
+        # slice, or behind the last one
+        tall = ["--tile", "256x128", "--n", "136", "--m"]
+        all_widths = tall + ["250,200,5,180,40,250,70,200,100,250,150,200,250,250,140", "--k"]
+        problems += [all_widths + [k] for k in ("64", "320", "448", "520")]
+        problems += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
+    if rung >= "07g":  # tiles long enough to be claimed, for a block and for a pair
         problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
                      for tile, rows in (("32x128", "5,70,33"), ("64x128", "5,70,33"), ("256x128", "300,33"))]
-    if "split" in described["ideas"]:  # K in parts: some blocks without one, sums that are used again
+    if rung >= "07h":  # shares of K: some blocks without one, sums that are used again
         parts = ["--tile", "64x64", "--n", "136", "--m"]
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
         problems += [parts + [rows, "--groups", "6", "--k", k] for rows in ("32", "64") for k in ("8", "648")]
         problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
-    # Code of its own for each height runs once or twice in a problem: whether somebody is late there, a few more tell.
-    few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in range(3, 11) if "narrow" in described["ideas"]]
+    # Code of its own for each width runs once or twice in a problem: whether somebody is late there, a few more tell.
+    few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in range(3, 11) if rung >= "07d"]
     return [[words + ["--order", order] for order in orders for words in problems] for orders in (few, rest)]
 
 
 def run(program, environment, arguments):
     # Room for one worker: a block, a pair of them, or four.
-    pairs = "256x128" in arguments or (program.name.startswith("08d") and "--tile" not in arguments)
+    pairs = "256x128" in arguments or (re.match("07[fg]|08d", program.name) and "--tile" not in arguments)
     multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"
     try:
         return subprocess.run([program, "--device", "emu", "--check", *arguments],
