@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "common/emu/isa/map_format.h"
+#include "common/emu/state/names.h"
 #include "tests/emu/launch_ptx.h"
 
 namespace {
@@ -823,6 +824,42 @@ TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
     const std::string report = report_of(kernel(statement), config_of(1, 32), {}, {}, 1);
     EXPECT_NE(report.find("not supported: " + reason + "\n"), std::string::npos) << report;
   }
+}
+
+// nvcc's names of kernels with long template arguments are beyond the library's demangler; here a question
+// mark is.
+TEST(Faults, KernelsAreNamedAsInTheirSource) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"_Z5scalePfi", "scale(float*, int)"},
+      {"_ZN7chapter5scaleIfEEvPT_i", "void chapter::scale<float>(float*, int)"},
+      {"_ZN7chapter12_GLOBAL__N_15scaleEPfi", "chapter::scale(float*, int)"},
+      {"_Z5scaleI?EvPT_", "scale<...>"},
+      {"_Z5scale?", "scale"},
+      {"_ZN7chapter5scaleI?EEvPT_", "chapter::scale<...>"},
+      {"_ZN7chapter12_GLOBAL__N_15scaleI?EEvPT_", "chapter::scale<...>"},
+      {"_Z9scale", "_Z9scale"},
+      {"_Z?", "_Z?"},
+      {"scale", "scale"},
+  };
+  for (const auto& [mangled, name] : cases) EXPECT_EQ(gg::emu::demangled(mangled), name);
+}
+
+// A report has room for eight others: who has ended comes last.
+TEST(Faults, ADeadlockTellsFirstOfThoseWhoWait) {
+  constexpr int kBlocks = 16;  // of a cluster: blocks 0 and 15 wait, those between end
+  const std::string text = kernel(R"(
+    mov.u32 %r10, %cluster_ctarank;
+    setp.eq.u32 %p0, %r10, 0;
+    setp.eq.u32 %p1, %r10, 15;
+    or.pred %p0, %p0, %p1;
+    @%p0 bar.sync 1, 64;
+  )");
+  FaultKind kind = {};
+  const std::string report = report_of(text, config_of(kBlocks, 32, kBlocks), {}, {}, 1, &kind);
+  EXPECT_EQ(kind, FaultKind::deadlock) << report;
+  const size_t waits = report.find("other   block 15 "), ended = report.find("has ended");
+  EXPECT_NE(waits, std::string::npos) << report;
+  EXPECT_LT(waits, ended) << report;
 }
 
 TEST(Faults, EveryKindIsPlanted) {

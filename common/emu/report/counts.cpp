@@ -4,13 +4,13 @@
 
 #include "common/emu/report/counts.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
 #include <map>
 #include <string_view>
+
+#include "common/emu/state/names.h"
 
 namespace gg::emu {
 namespace {
@@ -184,13 +184,7 @@ void print(std::FILE* file, const std::string& title, const Values& v) {
 }  // namespace
 
 std::string kernel_title(const std::string& mangled) {
-  int status = 0;
-  char* text =
-      mangled.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status) : nullptr;
-  std::string name = status == 0 && text ? text : mangled;
-  std::free(text);
-  constexpr char kUnnamed[] = "(anonymous namespace)::";
-  for (size_t at; (at = name.find(kUnnamed)) != std::string::npos;) name.erase(at, sizeof kUnnamed - 1);
+  std::string name = demangled(mangled);
   name.resize(std::min(name.size(), name.find('(')));
   return name.rfind("void ", 0) == 0 ? name.substr(5) : name;
 }

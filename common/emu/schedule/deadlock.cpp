@@ -123,6 +123,8 @@ const char* deadlock_cause(const std::vector<Party>& parties) {
   const Party main = *first;
   const char* const cause = deadlock_cause(parties);
   parties.erase(first);
+  // A report has room for a few: who has ended says least.
+  std::stable_partition(parties.begin(), parties.end(), [](const Party& p) { return p.warp->live != 0; });
   if (!main.likewise.empty())
     parties.insert(parties.begin(), {main.likewise[0],
                                      nullptr,

@@ -4,8 +4,6 @@
 
 #include "common/emu/state/faults.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include <tuple>
 
 #include "common/emu/state/machine.h"
+#include "common/emu/state/names.h"
 
 namespace gg::emu {
 namespace {
@@ -52,17 +51,6 @@ constexpr Kind kKinds[kFaultKinds] = {
 constexpr size_t kColumns = 100, kIndent = 10;
 
 // ---- names ----
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  char* text =
-      name.rfind("_Z", 0) == 0 ? abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status) : nullptr;
-  std::string whole = status == 0 && text ? text : name;
-  std::free(text);
-  const std::string anonymous = "(anonymous namespace)::";
-  for (size_t at; (at = whole.find(anonymous)) != std::string::npos;) whole.erase(at, anonymous.size());
-  return whole;
-}
 
 // "void chapter::grouped_gemm<float, (int)128>(float const*, ...)" -> "chapter::grouped_gemm<...>"
 std::string short_name(const std::string& name) {
