@@ -850,6 +850,7 @@ TEST_F(Async, UnknownFormsAreNotGuessed) {
         "cp.async.bulk.tensor.6d.shared::cta.global.mbarrier::complete_tx::bytes [buffer], [%rd2, {%r0, "
         "%r0}], [bars];",
         "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [buffer], 4;",
+        "tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [buffer], 1;",
         "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [buffer], 13;",
         "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [buffer], 4, %rd1;",
         "mapa.u32 %r4, %r5, 0;",

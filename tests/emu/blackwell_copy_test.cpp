@@ -307,6 +307,67 @@ TEST_F(Copy, FourRowsWantABoxOfOne) {
   EXPECT_TRUE(says(report, "8 rows high")) << report;
 }
 
+// ---- swizzles in wider units ----
+
+// cuda.h, CUtensorMapSwizzle: units of 32 or of 64 bytes change places within 128 bytes. Of row r, unit u
+// goes to place u ^ (r % 4) or u ^ (r % 2).
+TEST_F(Copy, SwizzlesWiderUnits) {
+  const std::string load =
+      expect(8 * 128) +
+      "@%p0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [buffer], [%rd2, {16, "
+      "3}], [bar];\n" +
+      kWait;
+  const std::string store =
+      "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {0, 11}], [buffer];\n"
+      "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;\n";
+  for (const int unit : {32, 64}) {
+    for (const gg::emu::Order& order : orders()) {
+      SetUp();
+      map.swizzle = 3;
+      map.atomicity = unit == 32 ? 1 : 3;
+      map.box[0] = 32;
+      const std::vector<uint8_t> before = in;
+      const auto buffer = run(load + store, 1, order)[0];
+      for (int row = 0; row < 8; ++row) {
+        for (int i = 0; i < 128; ++i) {
+          const int place = (i / unit ^ row % (128 / unit)) * unit + i % unit;
+          const uint8_t loaded = before[size_t((3 + row) * 256 + 64 + i)];
+          ASSERT_EQ(buffer[size_t(row * 128 + place)], loaded) << unit << " row " << row << " byte " << i;
+          ASSERT_EQ(in[size_t((11 + row) * 256 + i)], loaded) << unit << " row " << row << " byte " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Copy, WiderUnitsAreOf128Bytes) {
+  const std::string load = "@%p0 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd2, {0, 0}];\n";
+  map.box[0] = 16;
+  map.swizzle = 3, map.atomicity = 1;
+  EXPECT_NO_THROW(run(load, 1, {0, false}));
+  map.atomicity = 2;
+  EXPECT_TRUE(says(fault(FaultKind::tensor_map, load), "flips 8 bytes"));
+  map.swizzle = 2, map.atomicity = 1;
+  EXPECT_TRUE(says(fault(FaultKind::tensor_map, load), "its swizzle of 64 bytes wants units of 16"));
+}
+
+TEST_F(Copy, ReplacesTheUnitsOfASwizzle) {
+  const auto replace = [](int value) {
+    return "@%p0 tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], " + std::to_string(value) +
+           ";\n";
+  };
+  for (const int value : {0, 1, 3}) {
+    map.swizzle = 3, map.atomicity = value ? 0 : 1;
+    gg::emu::encode_tensor_map(map, in.data());
+    run(replace(value), 1, {0, false});
+    const TensorMap changed = gg::emu::decode_tensor_map(in.data());
+    EXPECT_EQ(changed.atomicity, value);
+    EXPECT_EQ(changed.swizzle, 3);
+    EXPECT_FALSE(changed.unknown);
+  }
+  EXPECT_TRUE(says(fault(FaultKind::unsupported, replace(2)), "value 2 of this field"));
+}
+
 // ---- elements of 4 and 6 bits ----
 
 struct Packed {

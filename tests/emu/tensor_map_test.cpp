@@ -194,4 +194,37 @@ TEST(TensorMap, MarksMapsOfBlackwell) {
   }
 }
 
+TEST(TensorMap, SwizzlesOfWiderUnits) {
+  const struct {
+    CUtensorMapSwizzle swizzle;
+    int atomicity;
+    const char* text;
+  } cases[] = {{CU_TENSOR_MAP_SWIZZLE_128B, 0, "swizzle 128B"},
+               {CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B, 1, "swizzle 128B of 32B"},
+               {CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, 3, "swizzle 128B of 64B"}};
+  for (const auto& [swizzle, atomicity, name] : cases) {
+    MapCase c = plain();
+    c.swizzle = swizzle;
+    CUtensorMap map;
+    std::string why;
+    ASSERT_EQ(encode(c, 100, &map, &why), CUDA_SUCCESS) << why;
+    const TensorMap m = decode_tensor_map(reinterpret_cast<uint8_t*>(&map));
+    EXPECT_FALSE(m.unknown);
+    EXPECT_EQ(m.swizzle, 3);
+    EXPECT_EQ(m.atomicity, atomicity);
+    EXPECT_EQ(m.span_bytes(), 128);
+    EXPECT_EQ(gg::emu::describe_tensor_map(m),
+              std::string("bf16 256 x 128, strides 512 bytes, box 64 x 32, ") + name);
+    EXPECT_EQ(encode(c, 90, &map, &why), atomicity ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+    c.box[0] = 72;
+    EXPECT_EQ(encode(c, 100, &map, &why), CUDA_ERROR_INVALID_VALUE);
+  }
+  MapCase c = plain();
+  c.swizzle = CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B;
+  CUtensorMap map;
+  std::string why;
+  EXPECT_EQ(encode(c, 100, &map, &why), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(why, "the emulator does not know swizzles that flip 8 bytes");
+}
+
 }  // namespace

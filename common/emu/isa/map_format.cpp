@@ -32,6 +32,7 @@ struct Field {
 };
 constexpr Field kSm100{1, 1, 1}, kRank{1, 4, 3}, kType{1, 7, 4}, kInterleave{1, 11, 2}, kSwizzle{1, 13, 2},
     kFill{1, 15, 1}, kTf32{1, 16, 1}, kPromotion{1, 17, 2}, kWide{1, 21, 1};
+constexpr Field kAtomicity{1, 19, 2};  // the emulator's own choice, as no driver's map with one was seen
 constexpr Field kStrideLow[] = {{}, {1, 32, 32}, {2, 0, 32}, {2, 32, 32}, {3, 0, 32}};
 constexpr Field kStrideHigh[] = {{}, {3, 32, 4}, {3, 36, 4}, {3, 40, 4}, {3, 44, 4}};
 constexpr Field kDim[] = {{4, 0, 32}, {4, 32, 32}, {5, 0, 32}, {5, 32, 32}, {6, 0, 32}};
@@ -72,6 +73,15 @@ std::string dimension_problem(const TensorMap& m, int i) {
   return "";
 }
 
+std::string unit_problem(const TensorMap& m, int capability) {
+  if (m.atomicity == 0) return "";
+  if (capability < 100) return "a swizzle in units of more than 16 bytes wants compute capability 10.0";
+  if (m.atomicity == 2) return "its swizzle flips 8 bytes, which the emulator does not know";
+  if (m.swizzle == 3) return "";
+  return "its swizzle of " + text(uint64_t(m.span_bytes())) +
+         " bytes wants units of 16, only that of 128 has others";
+}
+
 std::string packed_problem(const TensorMap& m, int capability) {
   const bool spread = m.spread();
   if (!spread && m.type != MapType::b4x16) return "";
@@ -109,6 +119,12 @@ int64_t TensorMap::box_bytes() const {
 
 int TensorMap::span_bytes() const { return swizzle ? 16 << swizzle : 0; }
 
+size_t TensorMap::swizzled(size_t offset) const {
+  const int wider = atomicity == 3 ? 2 : atomicity;  // units of 16 << wider bytes
+  const size_t rows = ((size_t(1) << swizzle) - 1) >> wider;
+  return offset ^ ((offset >> 7 & rows) << (4 + wider));
+}
+
 TensorMap decode_tensor_map(const uint8_t* bytes) {
   uint64_t words[kWords];
   std::memcpy(words, bytes, sizeof words);
@@ -126,6 +142,7 @@ TensorMap decode_tensor_map(const uint8_t* bytes) {
   }
   m.interleave = int(get(words, kInterleave));
   m.swizzle = int(get(words, kSwizzle));
+  m.atomicity = int(get(words, kAtomicity));
   m.promotion = int(get(words, kPromotion));
   m.nan_fill = get(words, kFill);
   m.sm100 = get(words, kSm100);
@@ -152,6 +169,7 @@ void encode_tensor_map(const TensorMap& m, uint8_t* bytes) {
   put(words, kTf32, type.tf32);
   put(words, kInterleave, uint64_t(m.interleave));
   put(words, kSwizzle, uint64_t(m.swizzle));
+  put(words, kAtomicity, uint64_t(m.atomicity));
   put(words, kFill, m.nan_fill);
   put(words, kPromotion, uint64_t(m.promotion));
   put(words, kSm100, m.sm100);
@@ -181,6 +199,8 @@ std::string tensor_map_problem(const TensorMap& m, int capability) {
     const std::string problem = dimension_problem(m, i);
     if (!problem.empty()) return problem;
   }
+  const std::string unit = unit_problem(m, capability);
+  if (!unit.empty()) return unit;
   const std::string packed = packed_problem(m, capability);
   if (!packed.empty()) return packed;
   if (copy_bytes(m) > kMostBytes) {
@@ -219,6 +239,7 @@ std::string describe_tensor_map(const TensorMap& m) {
   if (thinned) result += ", element strides " + element_strides;
   if (m.interleave) result += ", interleave " + text(uint64_t(m.interleave) * 16) + "B";
   if (m.swizzle) result += ", swizzle " + text(uint64_t(m.span_bytes())) + "B";
+  if (m.atomicity) result += m.atomicity == 3 ? " of 64B" : " of 32B";
   if (m.nan_fill) result += ", NaN fill";
   return result;
 }

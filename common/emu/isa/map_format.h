@@ -48,6 +48,7 @@ struct TensorMap {
   int element_strides[kTensorMapRank] = {1, 1, 1, 1, 1};
   int interleave = 0;  // 0 none, 1 16 bytes, 2 32 bytes
   int swizzle = 0;     // 0 none, 1 32 bytes, 2 64 bytes, 3 128 bytes
+  int atomicity = 0;   // of swizzle 3, as in tensormap.replace: 0 units of 16 bytes move, 1 of 32, 3 of 64
   int promotion = 0;   // of L2: 0 none, 1 64 bytes, 2 128 bytes, 3 256 bytes
   bool nan_fill = false;
   bool sm100 = false;       // bit 1 of word 1, which maps made for compute capability 10.0 have set,
@@ -67,6 +68,10 @@ struct TensorMap {
   // Bytes of global memory that make the whole box, in bounds or not: what an mbarrier is told.
   int64_t box_bytes() const;
   int span_bytes() const;  // of a swizzled row in shared memory: 32, 64, 128; 0 without swizzle
+  // Where the swizzle puts the byte that the plain layout has at this offset: bits that number the row of 128
+  // bytes are added (XOR) to those that number the unit within it. PTX ISA, "Swizzling Modes"; cuda.h,
+  // CUtensorMapSwizzle. Offsets and addresses of shared memory agree in these bits.
+  size_t swizzled(size_t offset) const;
 };
 
 // Any 128 bytes decode to something; encoding what was decoded gives the same bytes unless `unknown`.

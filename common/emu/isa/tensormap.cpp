@@ -88,11 +88,13 @@ enum class Field : uint8_t {
   elemtype,
   interleave_layout,
   swizzle_mode,
+  swizzle_atomicity,
   fill_mode
 };
-constexpr const char* kFieldNames[] = {"global_address", "rank",           "box_dim",  "global_dim",
-                                       "global_stride",  "element_stride", "elemtype", "interleave_layout",
-                                       "swizzle_mode",   "fill_mode"};
+constexpr const char* kFieldNames[] = {
+    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity",
+    "fill_mode"};
 
 void set_field(TensorMap* map, Field field, int dimension, uint64_t value) {
   switch (field) {
@@ -122,6 +124,9 @@ void set_field(TensorMap* map, Field field, int dimension, uint64_t value) {
       return;
     case Field::swizzle_mode:
       map->swizzle = int(value);
+      return;
+    case Field::swizzle_atomicity:
+      map->atomicity = int(value);
       return;
     case Field::fill_mode:
       map->nan_fill = value != 0;
@@ -228,7 +233,7 @@ void decode_replace(Decoder& d) {
   if (!d.take("tile")) throw Unsupported{"a mode other than .tile"};
   const int field =
       d.take_one({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
-                  "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
+                  "elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode"});
   if (field < 0) throw Unsupported{"this field of a tensor map"};
   const int space = d.take_one({"global", "shared::cta"});
   const bool wide = field == int(Field::global_address) || field == int(Field::global_stride);
@@ -246,9 +251,12 @@ void decode_replace(Decoder& d) {
   }
   if (field >= int(Field::elemtype)) {
     const int64_t last_type = targets_sm100(*d.code().module) ? 15 : 12;
-    const int64_t most[] = {last_type, 2, 3, 1};  // wider swizzles: not here
+    const bool atomicity = field == int(Field::swizzle_atomicity);
+    if (atomicity && !targets_sm100(*d.code().module)) throw Unsupported{"this field before sm_100a"};
+    const int64_t most[] = {last_type, 2, 3, 3, 1};
     const int64_t value = d.immediate(next);
-    if (value < 0 || value > most[field - int(Field::elemtype)])
+    const bool flips = atomicity && value == 2;  // 8 bytes of every other row change places
+    if (value < 0 || value > most[field - int(Field::elemtype)] || flips)
       throw Unsupported{"value " + std::to_string(value) + " of this field"};
   }
   d.instr.s[0] = d.source(next++, type_info(wide ? "b64" : "b32"));

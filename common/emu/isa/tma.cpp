@@ -69,14 +69,8 @@ Row row_at(const Box& b, int64_t index) {
   return {address + uint64_t(start + first), int(first), int(end - first)};
 }
 
-// Where a swizzle puts the byte that the plain layout has at this offset: row bits of the address are added
-// (XOR) to those that number the unit. Offsets and addresses agree in these bits.
-size_t swizzled(size_t offset, int swizzle) {
-  return offset ^ ((offset >> 7 & ((size_t(1) << swizzle) - 1)) << 4);
-}
-
 size_t unit_at(const Box& b, size_t base, size_t row, int unit) {
-  return swizzled(base + row * size_t(b.pitch) + size_t(unit) * kUnit, b.map.swizzle);
+  return b.map.swizzled(base + row * size_t(b.pitch) + size_t(unit) * kUnit);
 }
 
 // What of shared memory the box covers; rows shorter than the span of their swizzle leave gaps.

@@ -5,6 +5,8 @@
 
 #include "common/emu/runtime/encode_map.h"
 
+#include <algorithm>
+
 namespace gg::emu {
 namespace {
 
@@ -50,7 +52,9 @@ CUresult encode_tiled(const TiledArguments& a, int capability, TensorMap* map, s
   m.rank = int(a.rank);
   m.type = kTypes[a.type];
   m.interleave = int(a.interleave);
-  m.swizzle = int(a.swizzle);
+  // From 4 on, 128 bytes in units of 32, of 32 with 8 of every other row flipped, of 64.
+  m.swizzle = std::min(int(a.swizzle), 3);
+  m.atomicity = std::max(int(a.swizzle) - 3, 0);
   m.promotion = int(a.promotion);
   m.nan_fill = a.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   for (int i = 0; i < m.rank; ++i) {
@@ -61,15 +65,13 @@ CUresult encode_tiled(const TiledArguments& a, int capability, TensorMap* map, s
     m.element_strides[i] = int(a.element_strides[i]);
     if (i > 0) m.strides[i] = a.strides[i - 1];
   }
-  if (m.swizzle > 3 && capability < 100)
-    return refuse("swizzles of larger atoms want compute capability 10.0");
+  if (a.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B && capability >= 100) {
+    *why = "the emulator does not know swizzles that flip 8 bytes";
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   *why = tensor_map_problem(m, capability);
   if (!why->empty()) return CUDA_ERROR_INVALID_VALUE;
   if (m.address >= kUserRange) return refuse("the address is no program's");
-  if (m.swizzle > 3) {
-    *why = "the bits of a map with this swizzle are not known";
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
   m.sm100 = capability >= 100;
   m.sm100_wide = m.sm100 && span_of(m) > 131071;
   m.noted_bytes = noted_bytes(m);
