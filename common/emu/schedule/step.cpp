@@ -4,6 +4,8 @@
 // that meet become one, so that lanes come together again behind branches.
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "common/emu/schedule/schedule.h"
 #include "common/emu/state/tmem.h"
@@ -279,13 +281,44 @@ int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
   return most;
 }
 
+// The fragment that choose() has picked of several. Until it comes to the place of another, or its turn is
+// over, choose() would pick it again, unless another waits: then there is more to ask.
+class Chosen {
+ public:
+  Chosen(const Warp& w, const Fragment& f)
+      : f_(&f), fragments_(w.fragments.size()), turn_(w.steps / kFragmentTurn) {
+    for (const Fragment& other : w.fragments) {
+      if (&other == &f) continue;
+      if (other.ready) before_ = -1;
+      if (other.pc > f.pc) before_ = std::min(before_, other.pc);
+      if (other.pc < f.pc) behind_ = std::max(behind_, other.pc);
+    }
+  }
+  bool still(const Warp& w) const {
+    return w.fragments.size() == fragments_ && w.steps / kFragmentTurn == turn_ && !f_->ready &&
+           !f_->parked && behind_ < f_->pc && f_->pc < before_;
+  }
+
+ private:
+  const Fragment* f_;
+  size_t fragments_;
+  uint32_t turn_;
+  int32_t behind_ = -1, before_ = std::numeric_limits<int32_t>::max();
+};
+
 }  // namespace
 
 int run_warp(Warp& w, const Code& code, int turn) {
   int done = 0;
+  Fragment* f = nullptr;
+  std::optional<Chosen> chosen;
   while (done < turn && w.live) {
-    Fragment* f = choose(w);
-    if (!f) break;
+    if (!chosen || !chosen->still(w)) {
+      f = choose(w);
+      if (!f) break;
+      chosen.reset();
+      if (w.fragments.size() > 1) chosen.emplace(w, *f);
+    }
     const Instr& in = code.instrs[size_t(f->pc)];
     if (in.straight && w.fragments.size() == 1 && w.in_flight.empty() && w.touched.empty()) {
       done += run_straight(w, *f, code, turn - done);
