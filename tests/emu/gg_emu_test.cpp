@@ -28,8 +28,8 @@ bool says(const std::string& text, const std::string& what) { return text.find(w
 TEST(GgEmu, HelpListsOptionsAndFaults) {
   const Outcome outcome = gg_emu({"--help"});
   EXPECT_EQ(outcome.code, 0);
-  for (const char* word :
-       {"--like", "--order", "--report", "--allow", "--trace", "deadlock", "uninit-shared", "race"}) {
+  for (const char* word : {"--like", "--order", "--report", "--allow", "--trace", "--multiprocessors",
+                           "deadlock", "uninit-shared", "race"}) {
     EXPECT_TRUE(says(outcome.out, word)) << word;
   }
 }
@@ -45,6 +45,9 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--allow", "race,rain", "x"}, "\"rain\" is no kind of fault"},
       {{"--allow", "", "x"}, "\"\" is no kind of fault"},
       {{"--allow", "race,trap", "x"}, "\"trap\", these kinds can be allowed: uninit-shared, "},
+      {{"--multiprocessors", "0", "x"}, "--multiprocessors 0: a device has 1 to 1024 multiprocessors"},
+      {{"--multiprocessors", "1025", "x"}, "--multiprocessors 1025"},
+      {{"--multiprocessors", "4x", "x"}, "--multiprocessors 4x"},
       {{"--trace"}, "--trace wants a value"},
       {{"--trace", "/no/such/folder/t.json", "x"}, "/no/such/folder/t.json"},
       {{"--trace", "/dev/null", "x"}, "/dev/null: is there and is no plain file"},
@@ -89,6 +92,14 @@ TEST(GgEmu, RunsAProgram) {
 TEST(GgEmu, PlaysAnotherDevice) {
   const Outcome outcome = gg_emu({"--like", "a100", kRuntimeTest, filter("Runtime.NamesErrors")});
   EXPECT_TRUE(says(outcome.out, "no device like an H200")) << outcome.out;
+}
+
+TEST(GgEmu, GivesTheDeviceAsManyMultiprocessors) {
+  const Outcome outcome =
+      gg_emu({"--multiprocessors", "3", kRuntimeTest, filter("*DISABLED_HasThreeMultiprocessors"),
+              "--gtest_also_run_disabled_tests"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_TRUE(says(outcome.out, "[  PASSED  ] 1 test.")) << outcome.out;
 }
 
 TEST(GgEmu, ReportsCounts) {

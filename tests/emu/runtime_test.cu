@@ -603,6 +603,16 @@ TEST_F(Emulator, DISABLED_ReadsUnwrittenSharedMemory) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// gg_emu_test runs it by itself, with --multiprocessors 3.
+TEST_F(Emulator, DISABLED_HasThreeMultiprocessors) {
+  int count = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
+  EXPECT_EQ(count, 3);
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  EXPECT_EQ(properties.multiProcessorCount, 3);
+}
+
 TEST_F(Emulator, KeepsTheHostOutOfDeviceMemory) {
   // A sanitizer handles the signal, unless told not to, and exits.
   EXPECT_EXIT((std::signal(SIGSEGV, SIG_DFL), *values_ = 1), testing::KilledBySignal(SIGSEGV), "");

@@ -38,6 +38,16 @@ Order parse_order(const std::string& option, const std::string& value) {
   return {std::stoull(seed), policy == "skew"};
 }
 
+int parse_multiprocessors(const std::string& option, const std::string& value) {
+  constexpr int kMost = 1024;
+  const bool digits =
+      !value.empty() && value.size() < 5 && value.find_first_not_of("0123456789") == value.npos;
+  const int count = digits ? std::stoi(value) : 0;
+  if (count < 1 || count > kMost)
+    throw std::invalid_argument(option + " " + value + ": a device has 1 to 1024 multiprocessors");
+  return count;
+}
+
 uint32_t parse_allowed(const std::string& option, const std::string& value) {
   uint32_t allowed = 0;
   for (size_t at = 0; at <= value.size();) {
@@ -69,7 +79,9 @@ Settings read_settings() {
   settings.trace = environment("GG_EMU_TRACE");
   settings.ptx = environment("GG_EMU_PTX");
   settings.launches = environment("GG_EMU_LAUNCHES");
-  settings.multiprocessors = std::atoi(environment("GG_EMU_MULTIPROCESSORS").c_str());
+  const std::string multiprocessors = environment("GG_EMU_MULTIPROCESSORS");
+  if (!multiprocessors.empty())
+    settings.multiprocessors = parse_multiprocessors("GG_EMU_MULTIPROCESSORS", multiprocessors);
   return settings;
 }
 

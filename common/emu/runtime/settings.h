@@ -17,9 +17,10 @@ struct Settings {
   bool report = false;  // GG_EMU_REPORT=1
   std::string trace;    // GG_EMU_TRACE=FILE; empty: none
   // For tests/mutants. GG_EMU_PTX=FILE: PTX to run in place of the module that has its first kernel.
-  // GG_EMU_LAUNCHES=FILE: gets the names of the kernels launched, a line each. GG_EMU_MULTIPROCESSORS=N:
-  // fewer than the device has, so that persistent kernels walk many tiles on a small problem.
+  // GG_EMU_LAUNCHES=FILE: gets the names of the kernels launched, a line each.
   std::string ptx, launches;
+  // GG_EMU_MULTIPROCESSORS=N: of the device, 0 for its own number. With few, persistent kernels walk many tiles
+  // on a small problem, and fills of the whole device end sooner.
   int multiprocessors = 0;
 };
 
@@ -27,6 +28,7 @@ struct Settings {
 Settings read_settings();
 void check_like(const std::string& option, const std::string& value);
 Order parse_order(const std::string& option, const std::string& value);
+int parse_multiprocessors(const std::string& option, const std::string& value);  // 1 to 1024
 uint32_t parse_allowed(const std::string& option, const std::string& value);
 
 }  // namespace gg::emu

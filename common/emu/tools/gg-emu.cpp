@@ -47,6 +47,8 @@ void print_help() {
       "epilogue,\n"
       "                              other. The axis is issue order, 1 us for each warp instruction, not "
       "time\n"
+      "  --multiprocessors N         the device has N of them and not its own number: programs that fill a "
+      "device end sooner\n"
       "  --help                      this text\n\n"
       "A fault ends the program with code 3. The kinds, with a * those that can be allowed:\n");
   std::fputs(gg::emu::fault_kinds_help().c_str(), stdout);
@@ -78,6 +80,10 @@ int take_options(int argc, char** argv) {
       gg::emu::parse_allowed(option, kinds);
       allowed += (allowed.empty() ? "" : ",") + kinds;
       setenv("GG_EMU_ALLOW", allowed.c_str(), 1);
+    } else if (option == "--multiprocessors") {
+      const std::string count = value(option);
+      gg::emu::parse_multiprocessors(option, count);
+      setenv("GG_EMU_MULTIPROCESSORS", count.c_str(), 1);
     } else if (option == "--report") {
       setenv("GG_EMU_REPORT", "1", 1);
     } else if (option == "--trace") {
