@@ -603,6 +603,19 @@ TEST_F(Emulator, DISABLED_ReadsUnwrittenSharedMemory) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// Programs that link the driver's library too find what there is of it.
+TEST_F(Emulator, IsTheDriversLibraryToo) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  void* looked_up = nullptr;
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &looked_up, 13000, cudaEnableDefault,
+                                             nullptr),
+            cudaSuccess);
+  EXPECT_EQ(dlsym(library, "cuTensorMapEncodeTiled"), looked_up);
+  EXPECT_NE(dlsym(library, "cuGetErrorString"), nullptr);
+  dlclose(library);
+}
+
 // gg_emu_test runs it by itself, with --multiprocessors 3.
 TEST_F(Emulator, DISABLED_HasThreeMultiprocessors) {
   int count = 0;
