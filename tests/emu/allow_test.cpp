@@ -62,6 +62,14 @@ std::vector<Case> memory_cases() {
   all.push_back({"UninitRegister", FaultKind::uninit_register,
                  kernel("and.b32 %r11, %r41, 0;\nadd.u32 %r11, %r11, %r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
+  // Not measured: ThunderKittens' kernels for a B200 rely on it.
+  all.push_back({"AddressSpace", FaultKind::address_space, kernel(shared + R"(
+    cvt.u64.u32 %rd3, %r10;
+    cvta.shared.u64 %rd3, %rd3;
+    st.shared.u32 [%rd3], %r0;
+    ld.shared.u32 %r11, [%r10];
+    st.global.u32 [%rd2], %r11;)"),
+                 32, counting(32), "is the generic one of shared address 0x400"});
   // Before the wait a thread reads the old word or the new one, behind it the new one.
   all.push_back({"AsyncWindow", FaultKind::async_window, kernel(shared + R"(
     st.shared.u32 [%r10], %r0;

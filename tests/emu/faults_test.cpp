@@ -160,6 +160,12 @@ std::vector<Mistake> memory_mistakes() {
                               "tile;\nmad.wide.u32 %rd3, %r0, 16, %rd1;\n") +
                   "cp.async.cg.shared.global [%r10" + first + "], [%rd3], 16;\ncp.async.wait_all;\n");
   };
+  const auto one_word = [](const char* address) {
+    return kernel(
+        std::string(".shared .align 4 .b32 word;\nmov.u64 %rd3, word;\ncvta.shared.u64 %rd4, %rd3;\n") +
+        "setp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [" + address + "], %r0;\n");
+  };
+  all.push_back({"address_space_of_a_pointer", FaultKind::address_space, one_word("%rd4"), one_word("%rd3")});
   all.push_back({"alignment_of_a_copy", FaultKind::alignment, copies("+8"), copies("+16"), {}, Words(256)});
   return all;
 }

@@ -35,8 +35,9 @@ enum class FaultKind : uint8_t {
   uninit_tmem,      // a read of tensor memory that nobody wrote
   tcgen05,          // misuse of tcgen05: allocation, several lanes that issue, two cta_groups in a kernel
   tcgen05_fence,    // tensor memory handed from warp to warp without the fences of tcgen05
+  address_space,    // a generic address where an instruction wants one of shared memory
 };
-constexpr int kFaultKinds = 23;
+constexpr int kFaultKinds = 24;
 const char* fault_name(FaultKind kind);  // "uninit-shared"
 bool fault_kind(const std::string& name, FaultKind* kind);
 
@@ -55,6 +56,7 @@ constexpr bool can_be_allowed(FaultKind kind) {
     case FaultKind::race:
     case FaultKind::uninit_tmem:
     case FaultKind::tcgen05_fence:
+    case FaultKind::address_space:
       return true;
     default:
       return false;

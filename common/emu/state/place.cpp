@@ -78,8 +78,19 @@ constexpr const char* kTooFar =
 
 // ---- finding memory ----
 
+bool in_window(uint64_t address, uint64_t window, uint64_t bytes) { return address - window < bytes; }
+
 // Bits 24 and up of a shared address are the block's rank in its cluster.
 Place locate_shared(Warp& w, const Instr& in, int lane, uint64_t address, int width, bool any_rank) {
+  if (in_window(address, kSharedWindow, kSharedWindowBytes)) {
+    raise(FaultKind::address_space, w, in, lane,
+          "address " + hex(address) + " is the generic one of shared address " +
+              hex(address - kSharedWindow) + ", and the instruction names the space",
+          "cvta.to.shared (__cvta_generic_to_shared in CUDA C++) makes the address that such instructions "
+          "want of a "
+          "pointer");
+    address -= kSharedWindow;  // allowed: hardware looks at the low 32 bits
+  }
   const uint64_t rank = address >> 24, blocks = w.block->cluster->blocks.size();
   if (rank != uint64_t(w.block->rank) && (!any_rank || rank >= blocks)) {
     raise_final(
@@ -141,8 +152,6 @@ inline uint8_t* locate_global(Warp& w, const Instr& in, int lane, uint64_t addre
   }
   return w.block->grid->memory->unchecked(address);
 }
-
-bool in_window(uint64_t address, uint64_t window, uint64_t bytes) { return address - window < bytes; }
 
 [[noreturn]] void raise_alignment(Warp& w, const Instr& in, int lane, Space space, uint64_t address,
                                   int width, int alignment) {
