@@ -19,27 +19,29 @@ namespace gg {
 
 enum class BlockFormat : uint8_t { none, mxfp8, mxfp8_e5m2, mxfp4, nvfp4, fp4_ue8m0_16 };
 
+// 1 / the magnitude that the largest element of a block is scaled to, at most. E5M2 stays below 128, far from
+// its largest value.
+constexpr float E4M3_RECIPROCAL = 1.0f / 448, E5M2_RECIPROCAL = 1.0f / 128, E2M1_RECIPROCAL = 1.0f / 6;
+
 struct BlockScaling {
   const char* name;  // of --format
   Format element, scale;
   int block;  // elements along K that share a scale
-  // 1 / the magnitude that the largest element of a block is scaled to, at most. E5M2 stays below 128, far
-  // from its largest value.
   float reciprocal;
 };
 
 GG_HD constexpr BlockScaling block_scaling(BlockFormat format) {
   switch (format) {
     case BlockFormat::mxfp8:
-      return {"mxfp8", Format::e4m3, Format::ue8m0, 32, 1.0f / 448};
+      return {"mxfp8", Format::e4m3, Format::ue8m0, 32, E4M3_RECIPROCAL};
     case BlockFormat::mxfp8_e5m2:
-      return {"mxfp8_e5m2", Format::e5m2, Format::ue8m0, 32, 1.0f / 128};
+      return {"mxfp8_e5m2", Format::e5m2, Format::ue8m0, 32, E5M2_RECIPROCAL};
     case BlockFormat::mxfp4:
-      return {"mxfp4", Format::e2m1, Format::ue8m0, 32, 1.0f / 6};
+      return {"mxfp4", Format::e2m1, Format::ue8m0, 32, E2M1_RECIPROCAL};
     case BlockFormat::nvfp4:
-      return {"nvfp4", Format::e2m1, Format::ue4m3, 16, 1.0f / 6};
+      return {"nvfp4", Format::e2m1, Format::ue4m3, 16, E2M1_RECIPROCAL};
     case BlockFormat::fp4_ue8m0_16:
-      return {"fp4_ue8m0_16", Format::e2m1, Format::ue8m0, 16, 1.0f / 6};
+      return {"fp4_ue8m0_16", Format::e2m1, Format::ue8m0, 16, E2M1_RECIPROCAL};
     case BlockFormat::none:
       break;
   }

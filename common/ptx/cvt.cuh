@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Floats become narrower numbers, several to a register. PTX ISA, "Data movement and conversion instructions:
-// cvt". bf16 and f16 need sm_80, e4m3 needs sm_89, e2m1 and ue8m0 need sm_100a.
+// cvt". bf16 and f16 need sm_80, e4m3 and e5m2 need sm_89, e2m1 and ue8m0 need sm_100a.
 
 #pragma once
 
@@ -32,6 +32,13 @@ __device__ inline uint32_t cvt_rn_x2<f16>(float low, float high) {
 __device__ inline uint16_t cvt_e4m3x2(float low, float high) {
   uint16_t both;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(high), "f"(low));
+  return both;
+}
+
+// cvt.rn.satfinite.e5m2x2.f32: the same for e5m2, whose largest number is 57344.
+__device__ inline uint16_t cvt_e5m2x2(float low, float high) {
+  uint16_t both;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(both) : "f"(high), "f"(low));
   return both;
 }
 

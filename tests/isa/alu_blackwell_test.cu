@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic of compute capability 10.0: floats to e4m3, e2m1 and ue8m0, back from e2m1, and fma of two f32
-// at once. Each thread has operands of its own.
+// Arithmetic of compute capability 10.0: floats to e4m3, e5m2, e2m1 and ue8m0, back from e2m1, and fma of two
+// f32 at once. Each thread has operands of its own.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace probe {
 namespace {
 
-constexpr int kThreads = 96, kSources = 8, kResults = 8;
+constexpr int kThreads = 96, kSources = 8, kResults = 9;
 
 // [probe]
 __global__ void narrow(const float* numbers, uint32_t* out) {
@@ -37,6 +37,7 @@ __global__ void narrow(const float* numbers, uint32_t* out) {
   r[5] = uint32_t(d);
   r[6] = uint32_t(d >> 32);
   asm("max.f32 %0, %1, %2, %3;" : "=r"(r[7]) : "r"(__float_as_uint(x[5])), "f"(x[6]), "f"(x[7]));
+  r[8] = gg::ptx::cvt_e5m2x2(x[6], x[7]);
 }
 // [/probe]
 
@@ -64,6 +65,12 @@ uint32_t e4m3(float x) {
   return nearest(x, 127, 0x80, 0x7F, [](int code) {
     const int field = code >> 3, fraction = code & 7;
     return std::ldexp(field ? 8 + fraction : fraction, std::max(field, 1) - 10);
+  });
+}
+uint32_t e5m2(float x) {
+  return nearest(x, 124, 0x80, 0x7F, [](int code) {
+    const int field = code >> 2, fraction = code & 3;
+    return std::ldexp(field ? 4 + fraction : fraction, std::max(field, 1) - 17);
   });
 }
 constexpr double kE2M1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -119,7 +126,8 @@ TEST_F(AluBlackwell, NarrowFormatsAndPairs) {
                                      half_of_e2m1(nibbles >> 28) << 16 | half_of_e2m1(nibbles >> 24),
                                      bits_of(std::fma(x[0], x[2], x[4])),
                                      bits_of(std::fma(x[1], x[3], x[5])),
-                                     bits_of(largest(x[5], largest(x[6], x[7])))};
+                                     bits_of(largest(x[5], largest(x[6], x[7]))),
+                                     e5m2(x[7]) << 8 | e5m2(x[6])};
     for (size_t k = 0; k < kResults; ++k)
       EXPECT_EQ(got[t * kResults + k], want[k]) << "thread " << t << " result " << k;
   }
