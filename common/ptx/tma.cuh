@@ -64,6 +64,15 @@ __device__ inline void tma_load_2d_multicast(uint32_t dst_addr, const CUtensorMa
       : "memory");
 }
 
+__device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
+                                             int c2, uint32_t bar_addr, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr), "h"(blocks)
+      : "memory");
+}
+
 // The first two loads for pairs of blocks, ranks 2i and 2i + 1 of the cluster, that share an mbarrier. Needs
 // sm_100a. The box goes to dst_addr of this block, and its bytes count at the mbarrier of the even block at
 // the offset of bar_addr. An address in shared memory has the block's rank in its bits 24 and up, so that

@@ -96,7 +96,9 @@ __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
 }
 
 // [multicast]
-// Each of two blocks loads one half of a box, for both; box after box into the same place.
+// Each of two blocks loads one half of a box, for both; box after box into the same place. DIMS: of the map;
+// of a map of matrices, the second one.
+template <int DIMS>
 __global__ void __cluster_dims__(2)
     multicast(const __grid_constant__ CUtensorMap map, int boxes, uint32_t* out) {
   __shared__ __align__(1024) uint32_t box[2][4][32];
@@ -113,8 +115,10 @@ __global__ void __cluster_dims__(2)
     if (thread == 0) {
       gg::ptx::mbarrier_wait_parity(empty_addr, i % 2 ^ 1);  // all threads of both blocks have read the box
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, int(sizeof box));  // both halves, whoever asks for them
-      gg::ptx::tma_load_2d_multicast(gg::ptx::shared_addr(box[rank]), &map, int(blockIdx.x / 2) * 32,
-                                     i * 8 + rank * 4, full_addr, 0b11);
+      const uint32_t dst_addr = gg::ptx::shared_addr(box[rank]);
+      const int c0 = int(blockIdx.x / 2) * 32, c1 = i * 8 + rank * 4;
+      if constexpr (DIMS == 2) gg::ptx::tma_load_2d_multicast(dst_addr, &map, c0, c1, full_addr, 0b11);
+      if constexpr (DIMS == 3) gg::ptx::tma_load_3d_multicast(dst_addr, &map, c0, c1, 1, full_addr, 0b11);
     }
     gg::ptx::mbarrier_wait_parity(full_addr, i % 2);  // both halves have landed here
     for (int at = thread; at < 256; at += kThreads) {
@@ -240,27 +244,34 @@ TEST_F(ClusterOf4, BulkCopiesReachOtherBlocks) {
 
 class ClusterOf2 : public HopperProbe {};
 
-TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
-  constexpr int kColumns = 96, kBoxes = 5, kRows = kBoxes * 8;
-  std::vector<uint32_t> in(kColumns * kRows);
+template <int DIMS>
+void expect_multicast() {
+  constexpr int kColumns = 96, kBoxes = 5, kRows = kBoxes * 8, kFirst = (DIMS - 2) * kColumns * kRows;
+  std::vector<uint32_t> in(kFirst + kColumns * kRows);
   for (size_t i = 0; i < in.size(); ++i) in[i] = uint32_t(i * 2654435761u);
   const Array<uint32_t> tensor(in), out(std::vector<uint32_t>(6 * kRows * 32));
-  const CUtensorMap map = gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                                               .data = tensor.get(),
-                                               .dims = {kColumns, kRows},
-                                               .stride_bytes = {kColumns * 4},
-                                               .box = {32, 4}});
-  multicast<<<6, kThreads>>>(map, kBoxes, out.get());
+  gg::TensorBox box = {.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                       .data = tensor.get(),
+                       .dims = {kColumns, kRows},
+                       .stride_bytes = {kColumns * 4},
+                       .box = {32, 4}};
+  if (DIMS == 3)
+    box.dims.push_back(2), box.stride_bytes.push_back(kColumns * kRows * 4), box.box.push_back(1);
+  multicast<DIMS><<<6, kThreads>>>(gg::make_tensor_map(box), kBoxes, out.get());
   const std::vector<uint32_t> got = out.read();
   for (int block = 0; block < 6; ++block) {
     for (int row = 0; row < kRows; ++row) {
       for (int col = 0; col < 32; ++col) {
         EXPECT_EQ(got[size_t((block * kRows + row) * 32 + col)],
-                  in[size_t(row * kColumns + block / 2 * 32 + col)])
+                  in[size_t(kFirst + row * kColumns + block / 2 * 32 + col)])
             << "block " << block << " row " << row << " col " << col;
       }
     }
   }
+}
+TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
+  expect_multicast<2>();
+  expect_multicast<3>();
 }
 
 }  // namespace
