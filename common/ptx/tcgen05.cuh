@@ -159,7 +159,12 @@ __device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
           uint64_t(1) << 46 |                   // bits 46-48: constant 1, which Hopper's lacks
           uint64_t(2) << 61};                   // bits 61-63: 128-byte swizzle, which is 1 in Hopper's
 }
-// The same tile, `bytes` further along K, within its rows of 128 bytes.
+// The same for tiles of 8-bit elements whose rows lie along M or N: row k has 128 elements of k. Where the
+// tile has more lines, the next 128 begin leading_bytes further on. A step of 32 along K is 32 rows further.
+__device__ inline Tcgen05Desc tcgen05_desc_mn_major_128b(uint32_t tile_addr, uint32_t leading_bytes) {
+  return {tcgen05_desc_k_major_128b(tile_addr).bits | uint64_t(leading_bytes >> 4) << 16};  // bits 16-29
+}
+// The same tile, `bytes` further along K, in a tile along K within its rows of 128 bytes.
 __device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
   const uint32_t address = uint32_t(desc.bits) + uint32_t(bytes >> 4);
   return {desc.bits >> 32 << 32 | address};
@@ -212,6 +217,9 @@ constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
          1u << 23 |                // bit 23: scales are UE8M0
          uint32_t(M >> 7) << 27;   // bits 27-28
 }
+// Added to that: B's lines lie along N (PTX ISA, "Instruction descriptor", "Transpose B Matrix"). 8-bit
+// elements.
+constexpr uint32_t TCGEN05_B_MN_MAJOR = 1u << 16;
 // Which of the four bytes of a column a product takes its scales from: for A, and for B.
 __device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
   return uint32_t(a) << 29 |  // bits 29-30
