@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Counts an epilogue beside the unfused way: chapter 08d's product, then a kernel for each step (gg-unfused).
+
+  python3 -B plots/unfused.py BUILD_DIR [CHAPTER ...]
+
+Prints a table for the README of each chapter, of the set smoke in mxfp8 on the emulator. That set has three groups of 256
+rows and N = 256, the sizes that gg-unfused has by default.
+"""
+
+import csv
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PRODUCT = "08d_two_cta"
+SCALED = ["--d-dtype", "e4m3", "--norm-const", "0.01"]
+STEPS = {"08e_epilogue": (["scale", "largest"], []),  # the steps that the chapter has, its options
+         "08f_row_scales": (["scale", "largest", "quantise_rows"], SCALED),
+         "09a_quantized": (["scale", "largest", "quantise_rows", "quantise_columns"], SCALED)}
+COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
+
+
+def of_chapter(build, chapter, options):
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "counts.csv")
+        subprocess.run([build / "bin" / chapter, "--device", "emu", "--bench", "--format", "mxfp8", *options,
+                        "--counts-csv", table], check=True, capture_output=True)
+        with table.open(encoding="utf-8") as file:
+            return {row["counter"]: int(row["value"]) for row in csv.DictReader(file) if row["set"] == "smoke"}
+
+
+def of_steps(build):
+    """The counts of each kernel of gg-unfused by its name."""
+    done = subprocess.run([build / "bin" / "gg-emu", "--report", build / "bin" / "gg-unfused"], check=True,
+                          capture_output=True, text=True)
+    found = {}
+    for part in re.split(r"^counts of ", done.stderr, flags=re.M)[1:]:
+        name, *lines = part.splitlines()
+        found[name] = {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) == 2}
+    return found
+
+
+def main():
+    build, chapters = Path(sys.argv[1]), sys.argv[2:] or list(STEPS)
+    steps, product = of_steps(build), of_chapter(build, PRODUCT, [])
+    for chapter in chapters:
+        names, options = STEPS[chapter]
+        fused = of_chapter(build, chapter, options)
+        unfused = {c: product[c] + sum(steps[name].get(c, 0) for name in names) for c in COLUMNS}
+        print(f"\n{chapter}:\n\n| `mxfp8` | launches | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |")
+        print("| --- |" + " ---: |" * (1 + len(COLUMNS)))
+        # A launch that plans, one that multiplies, and one for each step.
+        for who, launches, counts in ((f"{PRODUCT}, then {', '.join(f'`{n}`' for n in names)}", 2 + len(names), unfused),
+                                      (chapter, 2, fused)):
+            print(f"| {who} | {launches} | " + " | ".join(f"{counts[c]:,}" for c in COLUMNS) + " |")
+
+
+if __name__ == "__main__":
+    main()
