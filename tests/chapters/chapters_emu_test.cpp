@@ -312,6 +312,35 @@ TEST(Rungs, WithTokensOnNMultiplyWhatTheyMust) {
   }
 }
 
+// Tiles are independent, a maximum has no order, and weights are the same wherever they lie.
+TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
+  for (const std::string& id : built_chapters()) {
+    if (!has_epilogue(id)) continue;
+    SCOPED_TRACE(id);
+    const Words problem = {"--device", "emu", "--m", "512,0,256,768", "--n", "400", "--k", "352", "--bias"};
+    const bool scales = has_option(id, "norm-const"), columns = has_option(id, "discrete-col-sfd");
+    const Words same = with(problem, scales ? scaled_d() : Words{"--format", "mxfp8", "--d-dtype", "e4m3"});
+    Words outputs = {"d.npy", "amax.npy"};
+    if (scales) outputs.push_back("sfd_row.npy");
+    if (columns) outputs = with(outputs, {"d_col.npy", "sfd_col.npy"});
+    const Folder pairs;
+    write_tensors(id, pairs, same);
+    std::vector<Words> others = {{"--tile", "128x256", "--cluster", "1x1"}, {"--order", "1:skew"}};
+    if (has_option(id, "weights")) others.push_back({"--weights", "discrete"});
+    if (has_option(id, "schedule")) {
+      others.push_back({"--schedule", "dynamic", "--order", "2:skew"});
+      others.push_back({"--schedule", "dynamic", "--tile", "128x256", "--cluster", "2x1"});
+    }
+    for (const Words& other : others) {
+      const Folder folder;
+      write_tensors(id, folder, with(same, other));
+      for (const std::string& name : outputs)
+        EXPECT_EQ(text_of(pairs.at(name)), text_of(folder.at(name)))
+            << name << " with " << other[0] << " " << other[1];
+    }
+  }
+}
+
 // 22 rows of tiles and three columns: bands of 6, 8 and 8 rows, of which the second one goes backwards.
 TEST(Rungs, ThatHaveBandsMakeEachTileOfThem) {
   const Words problem = {"--device", "emu", "--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64"};

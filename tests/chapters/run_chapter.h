@@ -59,9 +59,22 @@ inline std::vector<Words> formats_of(const std::string& id) {
   EXPECT_FALSE(all.empty()) << id;
   return all;
 }
+inline bool has_block_scales(const std::string& id) { return !described(id, "(\"sfa\")").empty(); }
+// Does it scale by alpha and prob, and look for amax?
+inline bool has_epilogue(const std::string& id) { return !described(id, "(\"alpha\")").empty(); }
+
+inline bool has_option(const std::string& id, const char* name) {
+  const Words options = listed(id, "options");
+  return std::find(options.begin(), options.end(), name) != options.end();
+}
+
+// The words for D in FP8 with block scales.
+inline Words scaled_d() { return {"--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"}; }
+
 // The words that choose each value of a chapter's own options.
 inline std::vector<Words> choices_of(const std::string& id) {
   std::vector<Words> all;
+  const Words kn = {"--format", "mxfp8", "--b-layout", "kn"};  // 4-bit elements lie along K
   for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
                                     {"--cluster", "clusters"},
                                     {"--tile-k", "tile_ks"},
@@ -69,8 +82,14 @@ inline std::vector<Words> choices_of(const std::string& id) {
                                     {"--b-layout", "b_layouts"}}) {
     const Words values = listed(id, key);
     if (std::string(option) == "--b-layout" && values.size() == 1) continue;  // nothing to choose, no option
-    for (const std::string& value : values) all.push_back({option, value});
+    for (const std::string& value : values)
+      all.push_back(value == "kn" && has_block_scales(id) ? kn : Words{option, value});
   }
+  if (has_option(id, "schedule"))
+    all.push_back({"--schedule", "dynamic", "--tile", "128x256", "--cluster", "2x1"});
+  if (has_option(id, "weights")) all.push_back({"--weights", "discrete"});
+  if (has_option(id, "norm-const")) all.push_back(with(scaled_d(), {"--bias"}));
+  if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(), {"--discrete-col-sfd"}));
   return all;
 }
 // Tiles of 256x128 that are stored in halves, and shorter ones before and behind.
@@ -81,8 +100,6 @@ inline Words tall_problem() {
 inline bool wants_equal_groups(const std::string& id) {
   return !described(id, "(\"equal_groups\": true)").empty();
 }
-
-inline bool has_block_scales(const std::string& id) { return !described(id, "(\"sfa\")").empty(); }
 
 // A small problem that a chapter takes: ragged, padded, or of equal groups.
 struct SmallProblem {
@@ -131,7 +148,12 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
               scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
   const Words scaled = {"a.npy", "b.npy", "d.npy", "offsets.npy", "sfa.npy", "sfb.npy"};
-  const Words& names = id == "04_persistent" ? scattered : has_block_scales(id) ? scaled : packed;
+  const Words epilogue = {"a.npy",       "alpha.npy", "amax.npy", "b.npy",  "d.npy",
+                          "offsets.npy", "prob.npy",  "sfa.npy",  "sfb.npy"};
+  const Words& names = id == "04_persistent"  ? scattered
+                       : has_epilogue(id)     ? epilogue
+                       : has_block_scales(id) ? scaled
+                                              : packed;
   for (const Folder* folder : {&first, &other}) ASSERT_EQ(files_in(*folder), names);
   expect_same_files(first, second);
   expect_same_files(first, third);

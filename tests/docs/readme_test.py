@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 from functools import cache
 from pathlib import Path
@@ -290,6 +291,21 @@ class Texts(EveryCase):
                 for option, values in zip(command, command[1:]):
                     for value in values.split(",") if option == "--set" else []:
                         self.expect(re.search(rf"^  {value} ", text, re.M), path, "uses set", value, "in", shown)
+
+    def test_python_examples_run(self):
+        """In a folder where `build` is the build tree, with whatever Python has NumPy. Without one: not tested."""
+        python = os.environ.get("GG_NUMPY_PYTHON") or sys.executable
+        if subprocess.run([python, "-B", "-c", "import numpy"], capture_output=True).returncode:
+            self.skipTest("no NumPy")
+        for path in readmes():
+            for language, body in FENCE.findall(read(path)):
+                programs = re.findall(r"build/bin/(\w+)", body)
+                if language != "python" or not all((PROGRAMS / each).exists() for each in programs):
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    Path(folder, "build").symlink_to(PROGRAMS.parent.resolve())
+                    done = subprocess.run([python, "-B", "-c", body], cwd=folder, capture_output=True, text=True, timeout=60)
+                    self.expect(done.returncode == 0, path, "shows Python that fails:", done.stderr[-400:])
 
     def test_presets_exist(self):
         presets = json.loads(read(ROOT / "CMakePresets.json"))

@@ -238,7 +238,7 @@ class PlantedTest(unittest.TestCase):
                 ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
                 ("common/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
                 ("common/emu/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
-                ("common/base/npy.h", "common/verify/verify.h", "base < problem"),
+                ("common/base/npy.h", "common/verify/verify.h", "ptx < base"),
                 ("common/machine/gpu.cu", "common/bench/timer.h", "machine < verify"),
                 ("common/machine/gpu.cu", "common/harness.cuh", "bench < harness.cuh"),
                 ("common/check.h", "common/types.cuh", "check.h < types.cuh"),

@@ -162,10 +162,20 @@ def attempts(program):
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if re.match("07[ab]|08", described["id"]):  # a block makes the schedule, of more groups than it has threads
+    if re.match("07[ab]|08[a-d]", described["id"]):  # a block makes the schedule, of more groups than it has threads
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(1100)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
+    rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of chapters with an epilogue: each way that differs
+    scales = ["--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
+    if "norm-const" in described["options"]:
+        problems.append([*scales, "--bias", *rows])
+    if "weights" in described["options"]:
+        problems.append(["--weights", "discrete", *rows])
+    if "schedule" in described["options"]:
+        problems += [["--schedule", "dynamic", *tile, *rows] for tile in ([], ["--tile", "128x256", "--cluster", "2x1"])]
+    if "discrete-col-sfd" in described["options"]:
+        problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
     if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages are used again
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
@@ -191,7 +201,8 @@ def attempts(program):
 
 def run(program, environment, arguments):
     # Room for one worker: a block, a pair of them, or four.
-    pairs = "256x128" in arguments or (re.match("07[fg]|08d", program.name) and "--tile" not in arguments)
+    by_two = re.match("07[fg]", program.name) or program.name >= "08d"
+    pairs = "256x128" in arguments or "2x1" in arguments or (by_two and "--tile" not in arguments)
     multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"
     try:
         return subprocess.run([program, "--device", "emu", "--check", *arguments],
