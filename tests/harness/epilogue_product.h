@@ -33,14 +33,28 @@ class Product {
       v_.assign(size_t(end_ - first_) * size_t(n_), 0);
       for (int row = first_; row < end_; ++row) products(row);
       problem.epilogue().op == Operator::quant ? quantise() : gate();
-      if (problem.amax() && !is("NoAmax"))
-        problem.amax()[is("AmaxOfNextGroup") ? (g + 1) % problem.groups() : g] = amax_;
+      wrong_places();
+      if (problem.amax() && !is("NoAmax")) problem.amax()[g] = amax_;
     }
   }
 
  private:
   bool is(const char* bug) const { return bug_ == bug; }
   float& v(int row, int col) { return v_[size_t(row - first_) * size_t(n_) + size_t(col)]; }
+
+  // Writes where no group owns anything, and what is left unwritten.
+  void wrong_places() {
+    const Problem& p = *p_;
+    const int64_t ends = p.padded_offsets()[p.groups() - 1];
+    if (is("WritesRowBehind")) store(p.d<void>(), p.formats().d, ends * n_ + 3, 1);
+    if (is("WritesColumnBehind")) store(p.d_col<void>(), p.formats().d, ends * n_, 1);
+    if (is("WritesScaleBehind")) p.sfd_row()[ScaleLayout{ends, (n_ + 31) / 32}.bytes() + 5] = 0;
+    if (is("WritesColumnScaleBehind")) p.sfd_col()[ScaleLayout{n_, ends / 32}.bytes()] = 0;
+    if (is("WritesAmaxBehind")) p.amax()[p.groups()] = 1;
+    if (is("WritesCBehind")) store(p.c<void>(), p.formats().c, ends * n_ + 70, 1);
+    if (is("ChangesEachTime")) store(p.d<void>(), p.formats().d, int64_t(first_) * n_, float(++launches_));
+    if (is("TileMatters") && p.tile().m == 128) amax_ += 1;
+  }
 
   void load_weights() {
     const Problem& p = *p_;
@@ -81,6 +95,10 @@ class Product {
     for (int col = 0; col < n_; ++col) {
       float acc = 0;
       const int slice = is("MissingSlice") ? p.k() - 32 : p.k();
+      if (is("ReadsProbBehind")) acc = 0 * p.prob()[last + 1];
+      if (is("ReadsNextBias"))
+        acc = 0 * decode(p.bias_format(),
+                         load_code(p.bias<void>(), p.bias_format(), (group_ + 1) % p.groups() * n_));
       for (int k = 0; k < slice; ++k) acc += a[size_t(k)] * b_[size_t(col) * size_t(p.k()) + size_t(k)];
       v(row, col) = p.epilogue().op == Operator::quant ? gated_sum(acc, alpha, prob, bias(col))
                     : p.bias<void>()                   ? std::fma(alpha, acc, bias(col))
@@ -161,7 +179,7 @@ class Product {
           is("NoPaddingOfRows") || is("RowLayout") ? layout.blocks : layout.block_atoms() * 4;
       for (int64_t block = 0; block < blocks; ++block) row_block(row, int(block) * 32, layout);
     }
-    if (p.sfd_col()) columns();
+    if (p.sfd_col() && !is("NoColumns")) columns();
   }
 
   void row_block(int row, int col0, const ScaleLayout& layout) {
@@ -276,6 +294,7 @@ class Product {
   const Problem* p_ = nullptr;
   int n_ = 0, group_ = 0, first_ = 0, end_ = 0;
   float amax_ = 0;
+  int launches_ = 0;
   std::vector<float> b_, v_;
 };
 

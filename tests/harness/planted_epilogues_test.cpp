@@ -51,6 +51,11 @@ Kind quant_e5m2() {
   kind.format = BlockFormat::mxfp8_e5m2;
   return kind;
 }
+Kind neighbours() {  // no group is empty
+  Kind kind = quant(false, true);
+  kind.shape.m = {256, 256, 256};
+  return kind;
+}
 Kind wide() {  // more than an atom of columns
   Kind kind = quant(true, false);
   kind.shape.n = {144};
@@ -128,6 +133,23 @@ std::vector<Planted> bugs() {
       {"NoPaddingOfColumns", quant(true, false), "never written", Symptom::unwritten},
       {"ExpertAfter", quant(true, false), "the weights of the expert after", Symptom::swapped_expert},
       {"MissingSlice", quant(true, false), "the last 32 products", Symptom::missing_k_slice},
+      {"NoColumns", quant(true, false), "SFD_col: 3072 of 3072 values are wrong", Symptom::unwritten},
+      {"WritesRowBehind", quant(false, false), "D: a write outside what the groups own: row 768, column 3",
+       Symptom::out_of_bounds},
+      {"WritesColumnBehind", quant(true, false),
+       "D_col: a write outside what the groups own: row 768, column 0", Symptom::out_of_bounds},
+      {"WritesScaleBehind", quant(true, false), "SFD_row: a write outside what the groups own: byte 3077",
+       Symptom::out_of_bounds},
+      {"WritesColumnScaleBehind", quant(true, false),
+       "SFD_col: a write outside what the groups own: byte 3072", Symptom::out_of_bounds},
+      {"WritesAmaxBehind", quant(true, false), "amax: a write outside", Symptom::out_of_bounds},
+      {"WritesCBehind", swiglu(), "C: a write outside what the groups own: row 768, column 70",
+       Symptom::out_of_bounds},
+      {"ReadsProbBehind", quant(false, false), "no group owns are NaN: they are read", Symptom::padding_read},
+      {"ReadsNextBias", neighbours(),
+       "NaN in the neighbouring groups' operands: D: ", Symptom::neighbour_read},
+      {"ChangesEachTime", quant(false, false), "two launches on the same data differ, first in D at byte 0",
+       Symptom::nondeterministic},
       {"CClamped", geglu(), "C stored after the clamps"},
       {"CGated", swiglu(), "C multiplied with prob"},
       {"GateAndUp", swiglu(), "gate and up exchanged"},
@@ -170,18 +192,36 @@ void passes(const Kind& kind, const std::string& twin = "") {
   std::printf("%s\n", result.note.c_str());
 }
 
+// What a reader may choose without changing a bit, and does change one.
+TEST(PlantedEpilogues, InOneChoiceAloneAreFound) {
+  Kind kind = quant(true, false);
+  gg::Setup setup = setup_of(kind);
+  setup.tile = {256, 256, 2};
+  setup.same_bits = {true, true, {{256, 256, 2}, {128, 256, 1}}};
+  const CheckOptions options{.seed = 3, .graph_replay = true};
+  const auto found = [&](const char* bug) {
+    const CheckResult result = check_problem(*host_machine(), setup, Product(bug), kind.shape, options);
+    return result.failure ? result.failure->sentence : "passed";
+  };
+  EXPECT_EQ(found(""), "passed");
+  EXPECT_NE(found("DiscreteInOrder").find("random data with discrete weights: the outputs differ"),
+            std::string::npos);
+  EXPECT_NE(found("TileMatters")
+                .find("random data with tile 128x256 in a cluster of 1: the outputs differ from those "
+                      "without, first in amax"),
+            std::string::npos);
+}
+
 TEST(CleanEpilogues, OfQuantPass) {
   for (const Format d : {Format::bf16, Format::f16, Format::e4m3, Format::e5m2}) {
     for (const bool bias : {false, true}) {
       Kind kind = quant(d == Format::e4m3 || d == Format::e5m2, bias);
       kind.d = d;
       passes(kind);
-      passes(kind, "NotFused");
       kind.epilogue.bias_format = Format::f32;
       kind.epilogue.discrete = kind.epilogue.discrete_col_sfd = true;
-      passes(kind);
-      kind.layout = BLayout::kn;
-      passes(kind);
+      kind.layout = bias ? BLayout::nk : BLayout::kn;
+      passes(kind, "NotFused");
     }
   }
 }
