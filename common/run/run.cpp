@@ -87,7 +87,7 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
 
 // Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
 void say_if_long(const Session& session, const Plan& plan) {
-  constexpr int kTrials = 4;  // launches of a check
+  const int trials = session.setup.epilogue.has_operands() ? 8 : 4;  // launches of a check
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
@@ -96,7 +96,7 @@ void say_if_long(const Session& session, const Plan& plan) {
         multiply_adds += launches * shape.flops() / 2;
     }
   };
-  add(plan.to_check, kTrials);
+  add(plan.to_check, trials);
   add(plan.to_time, 1);
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
   const std::vector<std::string> short_sets = default_count_sets(session.chapter);

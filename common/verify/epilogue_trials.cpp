@@ -41,7 +41,7 @@ class EpilogueTrials {
     if (launch_over("operands from files, over another fill", launch, kUnlikeNan)) return result_;
     if (same_bits(first, "two launches on the same data differ")) return result_;
     if (play(small)) trial("operands from files", launch, 0xFF);
-    note();
+    note("operands from files");
     return result_;
   }
 
@@ -64,7 +64,7 @@ class EpilogueTrials {
     play(whole);
     fill(normal, normal);
     if (trial("random data", on_whole, 0xFF)) return result_;
-    note();
+    note("random data");
     const OutputImages first = after_;
     play(small);
     if (launch_over("random data again, over another fill", on_small, kUnlikeNan)) return result_;
@@ -271,15 +271,15 @@ class EpilogueTrials {
     return false;
   }
 
-  void note() {
+  void note(const char* data) {
     const auto number = [](int64_t value) { return static_cast<long long>(value); };
     std::string outputs;
     for (int i = 0; i < kOutputs; ++i) {
       if (!after_[size_t(i)].bytes.empty())
         outputs += (outputs.empty() ? "" : ", ") + std::string(output_name(Output(i)));
     }
-    result_.note = format("%s; random data: %lld of %lld values beside the nearest, within their bound",
-                          outputs.c_str(), number(last_.loose()), number(last_.checked()));
+    result_.note = format("%s; %s: %lld of %lld values beside the nearest, within their bound",
+                          outputs.c_str(), data, number(last_.loose()), number(last_.checked()));
   }
 
   bool explain(const std::function<void()>& launch, Output output, const OutputTally& tally);
