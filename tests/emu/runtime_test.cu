@@ -613,6 +613,16 @@ TEST_F(Emulator, IsTheDriversLibraryToo) {
             cudaSuccess);
   EXPECT_EQ(dlsym(library, "cuTensorMapEncodeTiled"), looked_up);
   EXPECT_NE(dlsym(library, "cuGetErrorString"), nullptr);
+  const auto fill = reinterpret_cast<decltype(&cuMemsetD32Async)>(dlsym(library, "cuMemsetD32Async"));
+  ASSERT_NE(fill, nullptr);
+  const CUdeviceptr words = reinterpret_cast<CUdeviceptr>(values_);
+  int found[4] = {1, 2, 3, 4};
+  ASSERT_EQ(cudaMemcpy(values_, found, sizeof found, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(fill(words + 4, 0x12345678, 2, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(fill(words + 2, 0, 1, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(fill(0, 0, 1, nullptr), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cudaMemcpy(found, values_, sizeof found, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::vector<int>(found, found + 4), (std::vector<int>{1, 0x12345678, 0x12345678, 4}));
   dlclose(library);
 }
 

@@ -4,6 +4,9 @@
 // "Unified Addressing". Device memory cannot be touched by the host; pinned and managed memory lie at one
 // address for both.
 
+#include <cuda.h>
+
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -267,6 +270,27 @@ cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
   return api([&](Runtime& rt) { return fill(rt, to, pitch, value, width, height, stream); });
+}
+
+// The driver's: `count` words. CUDA Driver API, "Memory Management".
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  CUresult result = CUDA_SUCCESS;
+  api([&](Runtime& rt) {
+    void* const begin = reinterpret_cast<void*>(to);
+    if (to % sizeof value || !is_device(rt, begin) || count > SIZE_MAX / sizeof value) {
+      result = CUDA_ERROR_INVALID_VALUE;
+      return cudaSuccess;  // the driver's errors are not the runtime's last one
+    }
+    const auto run = [&rt, begin, value, count] {
+      uint8_t* const bytes = resolve(rt, begin, count * sizeof value);
+      if (!bytes) return cudaErrorInvalidValue;
+      std::fill_n(reinterpret_cast<unsigned*>(bytes), count, value);
+      return cudaSuccess;
+    };
+    if (count) result = CUresult(rt.streams.submit(stream, cudaGraphNodeTypeMemset, run));
+    return cudaSuccess;
+  });
+  return result;
 }
 
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {

@@ -62,6 +62,7 @@ cudaError_t find_entry(const char* name, void** function, unsigned version,
       entry("cuDeviceGetAttribute", &cuDeviceGetAttribute, 2000),
       entry("cuGetErrorName", &cuGetErrorName, 6000),
       entry("cuGetErrorString", &cuGetErrorString, 6000),
+      entry("cuMemsetD32Async", &cuMemsetD32Async, 3020),
       entry("cuTensorMapEncodeTiled", &cuTensorMapEncodeTiled, 12000),
       entry("cuTensorMapReplaceAddress", &cuTensorMapReplaceAddress, 12000),
   };
