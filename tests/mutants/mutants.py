@@ -180,8 +180,8 @@ def attempts(program):
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
             problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
-    if rung >= "07e":  # each width after one whose store has boxes in both halves, and K such that its steps are under a
-        # slice, or behind the last one
+    if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
+        # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
         all_widths = tall + ["250,200,5,180,40,250,70,200,100,250,150,200,250,250,140", "--k"]
         problems += [all_widths + [k] for k in ("64", "320", "448", "520")]
@@ -202,7 +202,8 @@ def attempts(program):
 def run(program, environment, arguments):
     # Room for one worker: a block, a pair of them, or four.
     by_two = re.match("07[fg]", program.name) or program.name >= "08d"
-    pairs = "256x128" in arguments or "2x1" in arguments or (by_two and "--tile" not in arguments)
+    tall = "256x128" in arguments and not re.match("07[de]", program.name)
+    pairs = tall or "2x1" in arguments or (by_two and "--tile" not in arguments)
     multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"
     try:
         return subprocess.run([program, "--device", "emu", "--check", *arguments],
