@@ -175,7 +175,6 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
         if (c0 + PART >= cols) {  // this warp has read its rows: products need not wait for what follows
           gg::ptx::tcgen05_fence_before();
           if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(taken_addr + turn % HALVES * 8, 0));
-          __syncwarp();
         }
         // [/taken]
         row.take(part, at.col0 + c0);

@@ -162,11 +162,12 @@ def attempts(program):
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
     if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if re.match("07[ab]|08[a-d]", described["id"]):  # a block makes the schedule, of more groups than it has threads
-        few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(1100)), "--n", "8", "--k", "32"]
+    if re.match("07[ab]|08|09", described["id"]):  # a block makes the schedule, of more groups than it has threads, or of all
+        count = min(1100, described["limits"]["groups"])  # that a chapter takes
+        few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
-    rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of chapters with an epilogue: each way that differs
+    rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of epilogues: each way that differs
     scales = ["--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
     if "norm-const" in described["options"]:
         problems.append([*scales, "--bias", *rows])
