@@ -121,6 +121,24 @@ __device__ inline void tcgen05_wait_ld(uint32_t (&d)[32]) {
   for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(d[i]));
 }
 
+// ---- registers to tensor memory ----
+
+// Who: a whole warp; lanes as for tcgen05_ld_32x32b_x32.
+// Does: starts to store 16 columns; lane t of the warp fills those of lane t of its 32.
+// Before: nobody reads or writes these columns any more.
+// After: tcgen05_wait_st; then tcgen05_fence_before and a barrier, and others may read them.
+__device__ inline void tcgen05_st_32x32b_x16(TmemAddr to, const uint32_t (&d)[16]) {
+  asm volatile(
+      "tcgen05.st.sync.aligned.32x32b.x16.b32 [%16], {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "%13, %14, %15};" ::"r"(d[0]),
+      "r"(d[1]), "r"(d[2]), "r"(d[3]), "r"(d[4]), "r"(d[5]), "r"(d[6]), "r"(d[7]), "r"(d[8]), "r"(d[9]),
+      "r"(d[10]), "r"(d[11]), "r"(d[12]), "r"(d[13]), "r"(d[14]), "r"(d[15]), "r"(to.value)
+      : "memory");
+}
+
+// Who: the warp that stored. Does: waits until its stores to tensor memory are done.
+__device__ inline void tcgen05_wait_st() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
+
 // ---- shared memory to tensor memory ----
 
 // PTX ISA, "Tensor memory layout for scale factors". An atom of 512 bytes in shared memory has the scales of
@@ -170,6 +188,16 @@ __device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
   return {desc.bits >> 32 << 32 | address};
 }
 
+// A small tile along K that is not swizzled: units of 16 bytes, those of eight rows one behind the other in
+// 128 bytes, which make a core matrix. `k_bytes` further are the same rows' next 16 bytes of K, `rows_bytes`
+// further the next eight rows. All multiples of 16.
+__device__ inline Tcgen05Desc tcgen05_desc_k_major(uint32_t tile_addr, int k_bytes, int rows_bytes) {
+  return {uint64_t(tile_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
+          uint64_t(k_bytes >> 4) << 16 |        // bits 16-29: leading dimension byte offset
+          uint64_t(rows_bytes >> 4) << 32 |     // bits 32-45: stride dimension byte offset
+          uint64_t(1) << 46};                   // bits 46-48: constant 1; bits 61-63: 0, no swizzle
+}
+
 // PTX ISA, "Instruction descriptor": f32 sums of M rows and N columns of T, both operands along K.
 // M: 64 or 128, of a pair 256, which is both blocks' rows; N: a multiple of 16 from 16 to 256, of a pair both
 // blocks' rows of B.
@@ -201,6 +229,22 @@ __device__ inline void tcgen05_mma_f16(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b,
       "tcgen05.mma.cta_group::%5.kind::f16 [%0], %1, %2, %3, p;\n"
       "}" ::"r"(d.value),
       "l"(a.bits), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate)), "n"(CTA_GROUP)
+      : "memory");
+}
+
+// The same with A in tensor memory: row m in the lane where row m of D is, in block m / 128 of a pair; 16
+// elements of K in eight columns from `a` on, two to a column, the even one in bits 0 to 15.
+// Before: who stored A has run tcgen05_wait_st and tcgen05_fence_before, then a barrier, tcgen05_fence_after.
+template <int CTA_GROUP = 1>
+__device__ inline void tcgen05_mma_f16(TmemAddr d, TmemAddr a, Tcgen05Desc b, uint32_t idesc,
+                                       bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.u32 p, %4, 0;\n"
+      "tcgen05.mma.cta_group::%5.kind::f16 [%0], [%1], %2, %3, p;\n"
+      "}" ::"r"(d.value),
+      "r"(a.value), "l"(b.bits), "r"(idesc), "r"(uint32_t(accumulate)), "n"(CTA_GROUP)
       : "memory");
 }
 

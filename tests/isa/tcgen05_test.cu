@@ -125,6 +125,65 @@ __global__ void __cluster_dims__(2) __launch_bounds__(kThreads)
 }
 // [/pair]
 
+// [transform]
+// Y [128,32] = X W^T for each half of X's 32 columns, W [16,16]: X goes from registers to tensor memory. With
+// BLOCKS = 2, a pair has 256 rows of X and Y, and each block half of W's rows.
+template <int BLOCKS>
+__global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
+    transform(const uint4* x, const uint4* w, float* y) {
+  constexpr int kColumns = 64, kX = 0, kY = 32;  // of tensor memory
+  constexpr int kRows = 16 / BLOCKS, kUnitRows = 8 * 16;
+  __shared__ __align__(16) uint4 w_units[2 * kRows];
+  __shared__ gg::ptx::TmemAddr slot;
+  __shared__ uint64_t bar;
+  const int thread = int(threadIdx.x), warp = thread / 32, block = int(blockIdx.x);
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar), w_addr = gg::ptx::shared_addr(w_units);
+  if (thread < 2 * kRows) {  // 16 bytes of a row each: units of eight rows follow each other
+    const int row = thread / 2, unit = thread % 2;
+    w_units[row / 8 * 16 + unit * 8 + row % 8] = w[block * 2 * kRows + thread];
+    gg::ptx::fence_proxy_async();
+  }
+  if (warp == 1) gg::ptx::tcgen05_alloc<kColumns, BLOCKS>(gg::ptx::shared_addr(&slot));
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+  }
+  gg::ptx::tcgen05_fence_before();
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // W, the barrier and tensor memory are there
+  gg::ptx::tcgen05_fence_after();
+  uint32_t row[16];
+  for (int i = 0; i < 4; ++i) *reinterpret_cast<uint4*>(row + 4 * i) = x[(block * kThreads + thread) * 4 + i];
+  gg::ptx::tcgen05_st_32x32b_x16(gg::ptx::tmem_at(slot, warp * 32, kX), row);
+  gg::ptx::tcgen05_wait_st();
+  gg::ptx::tcgen05_fence_before();
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // X is there
+  gg::ptx::tcgen05_fence_after();
+  if (block == 0 && warp == 2 && gg::ptx::elect()) {
+    const auto desc = gg::ptx::tcgen05_desc_k_major(w_addr, kUnitRows, 2 * kUnitRows);
+    constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BLOCKS * kM, 16>();
+    for (int half = 0; half < 2; ++half) {
+      gg::ptx::tcgen05_mma_f16<BLOCKS>(gg::ptx::tmem_at(slot, 0, kY + 16 * half),
+                                       gg::ptx::tmem_at(slot, 0, kX + 8 * half), desc, IDESC, false);
+    }
+    gg::ptx::tcgen05_commit_multicast<BLOCKS>(bar_addr, (1 << BLOCKS) - 1);
+  }
+  __syncwarp();
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // Y is complete
+  gg::ptx::tcgen05_fence_after();
+  uint32_t part[32];
+  gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(slot, warp * 32, kY));
+  gg::ptx::tcgen05_wait_ld(part);
+  for (int c = 0; c < 32; ++c) y[(block * kThreads + thread) * 32 + c] = __uint_as_float(part[c]);
+  gg::ptx::tcgen05_fence_before();
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // all have read
+  gg::ptx::tcgen05_fence_after();
+  if (warp == 1) gg::ptx::tcgen05_dealloc<kColumns, BLOCKS>(slot);
+}
+// [/transform]
+
 // [copy]
 // tcgen05.cp: kAtoms atoms of 512 bytes, each into four columns of tensor memory, and what all lanes find
 // there: words[block][thread][column]. CTA_GROUP 2: one thread of the pair copies in both blocks.
@@ -429,6 +488,35 @@ void expect_scaled_products(gg::Format element, gg::Format scale) {
   expect_scaled_product<T, Scale, V, 256, 2>(element, scale);
 }
 
+std::vector<uint4> codes_of(const Matrix& m) {
+  std::vector<uint4> units(m.data.size() * sizeof(uint16_t) / sizeof(uint4));
+  auto* bytes = reinterpret_cast<char*>(units.data());
+  for (size_t i = 0; i < m.data.size(); ++i) {
+    const auto code = uint16_t(matrix::whole(matrix::kBf16, int(m.data[i])));
+    std::memcpy(bytes + i * sizeof code, &code, sizeof code);
+  }
+  return units;
+}
+
+template <int BLOCKS>
+void expect_transform() {
+  constexpr int kRows = BLOCKS * kM, kColumns = 32, kSize = 16;
+  const Matrix x = matrix::whole_numbers(kRows, kColumns, 31, 5),
+               w = matrix::whole_numbers(kSize, kSize, 31, 6);
+  const Array<uint4> x_codes(codes_of(x)), w_codes(codes_of(w));
+  const Array<float> y(std::vector<float>(size_t(kRows * kColumns)));
+  transform<BLOCKS><<<BLOCKS, kThreads>>>(x_codes.get(), w_codes.get(), y.get());
+  const std::vector<float> got = y.read();
+  for (int row = 0; row < kRows; ++row) {
+    for (int column = 0; column < kColumns; ++column) {
+      const int first = column / kSize * kSize;
+      int sum = 0;
+      for (int i = 0; i < kSize; ++i) sum += x.number(row, first + i) * w.number(column - first, i);
+      ASSERT_EQ(got[size_t(row * kColumns + column)], float(sum)) << "row " << row << ", column " << column;
+    }
+  }
+}
+
 using Tcgen05 = BlackwellProbe;
 TEST_F(Tcgen05, MultipliesBf16) {
   expect_product<bf16, 32>(matrix::kBf16);
@@ -439,6 +527,10 @@ TEST_F(Tcgen05, MultipliesBf16) {
 TEST_F(Tcgen05, MultipliesInPairs) {
   expect_product_of_pairs<64>();
   expect_product_of_pairs<256>();
+}
+TEST_F(Tcgen05, TakesAFromTensorMemory) {
+  expect_transform<1>();
+  expect_transform<2>();
 }
 TEST_F(Tcgen05, CopiesScalesToEachQuarterOfTheLanes) { expect_copied<1>(); }
 TEST_F(Tcgen05, CopiesScalesInPairs) { expect_copied<2>(); }
