@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "common/types.cuh"
 #ifdef __CUDACC__
@@ -96,6 +98,17 @@ GG_HD inline void hadamard_butterfly(float (&x)[HADAMARD_SIZE]) {
       x[i + step] = a - b;
     }
   }
+}
+
+// The same for 16 X of bf16 in 8 words, the first of each two in bits 0 to 15, into 16 Y.
+GG_HD inline void hadamard_butterfly(const uint32_t* x, float* y) {
+  float v[HADAMARD_SIZE];
+  for (int i = 0; i < HADAMARD_SIZE; ++i) {  // a bf16 is the upper half of an f32
+    const uint32_t bits = i % 2 == 0 ? x[i / 2] << 16 : x[i / 2] & 0xFFFF0000;
+    memcpy(&v[i], &bits, sizeof bits);
+  }
+  hadamard_butterfly(v);
+  for (int i = 0; i < HADAMARD_SIZE; ++i) y[i] = v[i];
 }
 
 }  // namespace gg::epilogue

@@ -188,6 +188,19 @@ TEST(Hadamard, WorkedExamples) {
   }
 }
 
+TEST(Hadamard, TakesPairsOfBf16) {
+  uint32_t words[HADAMARD_SIZE / 2];
+  float x[HADAMARD_SIZE], y[HADAMARD_SIZE + 1];
+  y[HADAMARD_SIZE] = 99;
+  for (int i = 0; i < HADAMARD_SIZE; ++i) x[i] = float(i * i) - 100;  // bf16 has them all
+  for (int i = 0; i < HADAMARD_SIZE; i += 2)
+    words[i / 2] = std::bit_cast<uint32_t>(x[i]) >> 16 | (std::bit_cast<uint32_t>(x[i + 1]) & 0xFFFF0000);
+  hadamard_butterfly(words, y);
+  hadamard_butterfly(x);
+  for (int i = 0; i < HADAMARD_SIZE; ++i) EXPECT_EQ(y[i], x[i]) << i;
+  EXPECT_EQ(y[HADAMARD_SIZE], 99);
+}
+
 // NaN, infinities and zeros of the exact sum. A zero's sign is free.
 void expect_transform(const float (&x)[HADAMARD_SIZE]) {
   float y[HADAMARD_SIZE];
