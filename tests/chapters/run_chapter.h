@@ -85,11 +85,17 @@ inline std::vector<Words> choices_of(const std::string& id) {
     for (const std::string& value : values)
       all.push_back(value == "kn" && has_block_scales(id) ? kn : Words{option, value});
   }
+  const Words tiles = listed(id, "tiles");
+  const bool two_alone = std::find(tiles.begin(), tiles.end(), "128x256") != tiles.end();
   if (has_option(id, "schedule"))
-    all.push_back({"--schedule", "dynamic", "--tile", "128x256", "--cluster", "2x1"});
+    all.push_back(with({"--schedule", "dynamic"},
+                       two_alone ? Words{"--tile", "128x256", "--cluster", "2x1"} : Words{}));
   if (has_option(id, "weights")) all.push_back({"--weights", "discrete"});
   if (has_option(id, "norm-const")) all.push_back(with(scaled_d(), {"--bias"}));
   if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(), {"--discrete-col-sfd"}));
+  if (has_option(id, "act")) all.push_back({"--act", "geglu", "--bias", "--bias-dtype", "f32"});
+  if (has_option(id, "c-dtype")) all.push_back({"--c-dtype", "f16", "--d-dtype", "f16"});
+  if (has_option(id, "transform")) all.push_back({"--transform", "butterfly"});
   return all;
 }
 // Tiles of 256x128 that are stored in halves, and shorter ones before and behind.
@@ -101,6 +107,12 @@ inline bool wants_equal_groups(const std::string& id) {
   return !described(id, "(\"equal_groups\": true)").empty();
 }
 
+// The least N from this one on that a chapter takes.
+inline int n_from(const std::string& id, int least) {
+  const int multiple = std::stoi(described(id, "\"n_multiple\": (\\d+)").at(0));
+  return (least + multiple - 1) / multiple * multiple;
+}
+
 // A small problem that a chapter takes: ragged, padded, or of equal groups.
 struct SmallProblem {
   std::string m;
@@ -110,7 +122,7 @@ struct SmallProblem {
 };
 inline SmallProblem small_problem(const std::string& id) {
   if (wants_equal_groups(id)) return {"64,64,64", 3, 192, 64, 72, 48};
-  if (has_block_scales(id)) return {"256,0,512", 3, 768, 512, 72, 96};
+  if (has_block_scales(id)) return {"256,0,512", 3, 768, 512, n_from(id, 72), 96};
   return {"5,0,33", 3, 38, 33, 72, 40};
 }
 inline Words problem_of(const std::string& id) { return small_problem(id).words(); }
@@ -148,8 +160,12 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
               scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
   const Words scaled = {"a.npy", "b.npy", "d.npy", "offsets.npy", "sfa.npy", "sfb.npy"};
-  const Words epilogue = {"a.npy",       "alpha.npy", "amax.npy", "b.npy",  "d.npy",
-                          "offsets.npy", "prob.npy",  "sfa.npy",  "sfb.npy"};
+  Words epilogue = {"a.npy",       "alpha.npy", "amax.npy", "b.npy",  "d.npy",
+                    "offsets.npy", "prob.npy",  "sfa.npy",  "sfb.npy"};
+  for (const std::string name : {"c", "hadamard"}) {
+    if (!described(id, "(\"name\": \"" + name + "\")").empty()) epilogue.push_back(name + ".npy");
+  }
+  std::sort(epilogue.begin(), epilogue.end());
   const Words& names = id == "04_persistent"  ? scattered
                        : has_epilogue(id)     ? epilogue
                        : has_block_scales(id) ? scaled

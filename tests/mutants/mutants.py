@@ -146,6 +146,17 @@ def mutants(ptx, name):
             yield kind, line, text, source_line(ptx, match.start()), ptx[:start] + new + ptx[match.end() :]
 
 
+def taken_by(described, words):
+    """A problem with the next N that the chapter takes, in a list; none if it has no such tile."""
+    multiple, tiles = described["limits"]["n_multiple"], described["tiles"]
+    if "--tile" in words and tiles and words[words.index("--tile") + 1] not in tiles:
+        return []
+    if "--n" in words and "," not in words[words.index("--n") + 1]:
+        at = words.index("--n") + 1
+        words = [*words[:at], str(-(-int(words[at]) // multiple) * multiple), *words[at + 1 :]]
+    return [words]
+
+
 def attempts(program):
     """What a mutant is to survive, as arguments, the quickest first; and what else unless it is known as harmless."""
     found = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
@@ -195,6 +206,9 @@ def attempts(program):
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
         problems += [parts + [rows, "--groups", "6", "--k", k] for rows in ("32", "64") for k in ("8", "648")]
         problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
+    if "transform" in described["options"]:
+        problems.append(["--transform", "butterfly", *rows])
+    problems = [taken for words in problems for taken in taken_by(described, words)]
     # Code of its own for each width runs once or twice in a problem: whether somebody is late there, a few more tell.
     few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in range(3, 11) if rung >= "07d"]
     return [[words + ["--order", order] for order in orders for words in problems] for orders in (few, rest)]
