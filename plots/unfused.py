@@ -4,8 +4,8 @@
 
   python3 -B plots/unfused.py BUILD_DIR [CHAPTER ...]
 
-Prints a table for the README of each chapter, of the set smoke in mxfp8 on the emulator. That set has three groups of 256
-rows and N = 256, the sizes that gg-unfused has by default.
+Prints a table for the README of each chapter, of the set smoke on the emulator, in mxfp8 or nvfp4. That set has three
+groups of 256 rows and N = 256, the sizes that gg-unfused has by default.
 """
 
 import csv
@@ -19,14 +19,17 @@ PRODUCT = "08d_two_cta"
 SCALED = ["--d-dtype", "e4m3", "--norm-const", "0.01"]
 STEPS = {"08e_epilogue": (["scale", "largest"], []),  # the steps that the chapter has, its options
          "08f_row_scales": (["scale", "largest", "quantise_rows"], SCALED),
-         "09a_quantized": (["scale", "largest", "quantise_rows", "quantise_columns"], SCALED)}
+         "09a_quantized": (["scale", "largest", "quantise_rows", "quantise_columns"], SCALED),
+         "09b_glu": (["scale_sums", "glu", "largest_output"], []),
+         "09c_glu_hadamard": (["scale_sums", "glu", "hadamard", "largest_output"], [])}
+GATED = ["09b_glu", "09c_glu_hadamard"]  # which take four bits only
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 
 
-def of_chapter(build, chapter, options):
+def of_chapter(build, chapter, name, options):
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "counts.csv")
-        subprocess.run([build / "bin" / chapter, "--device", "emu", "--bench", "--format", "mxfp8", *options,
+        subprocess.run([build / "bin" / chapter, "--device", "emu", "--bench", "--format", name, *options,
                         "--counts-csv", table], check=True, capture_output=True)
         with table.open(encoding="utf-8") as file:
             return {row["counter"]: int(row["value"]) for row in csv.DictReader(file) if row["set"] == "smoke"}
@@ -45,12 +48,13 @@ def of_steps(build):
 
 def main():
     build, chapters = Path(sys.argv[1]), sys.argv[2:] or list(STEPS)
-    steps, product = of_steps(build), of_chapter(build, PRODUCT, [])
+    steps = of_steps(build)
     for chapter in chapters:
         names, options = STEPS[chapter]
-        fused = of_chapter(build, chapter, options)
+        name = "nvfp4" if chapter in GATED else "mxfp8"
+        product, fused = of_chapter(build, PRODUCT, name, []), of_chapter(build, chapter, name, options)
         unfused = {c: product[c] + sum(steps[name].get(c, 0) for name in names) for c in COLUMNS}
-        print(f"\n{chapter}:\n\n| `mxfp8` | launches | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |")
+        print(f"\n{chapter}:\n\n| `{name}` | launches | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |")
         print("| --- |" + " ---: |" * (1 + len(COLUMNS)))
         # A launch that plans, one that multiplies, and one for each step.
         for who, launches, counts in ((f"{PRODUCT}, then {', '.join(f'`{n}`' for n in names)}", 2 + len(names), unfused),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-unfused: what chapters 08e to 09a do in their epilogue, as a kernel for each step that reads D from
+// gg-unfused: what chapters 08e to 09c do in their epilogue, as a kernel for each step that reads D from
 // memory and writes it back, in bf16 between steps. It is there to be counted beside them:
 //
 //   build/bin/gg-emu --report build/bin/gg-unfused [--groups G] [--m M] [--n N]
 //
 // Groups have M rows each, a multiple of 32; N is a multiple of 256. Every thread has 16 bytes at a time, and
-// each kernel reads and writes every byte once. Steps check themselves: the scales of all blocks on the host.
+// each kernel reads and writes every byte once. Steps check themselves: the scales of all blocks, and the
+// outputs of gates and ups before and behind their transform, on the host.
 
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "common/check.h"
 #include "common/epilogue.cuh"
+#include "common/epilogue_glu.cuh"
 
 namespace {
 
@@ -107,6 +109,62 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__device__ uint4 packed(const float* v) {
+  uint32_t words[4];
+  for (int i = 0; i < 4; ++i) words[i] = ep::word_of<Format::bf16>(v + 2 * i);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// C = alpha * C, [rows,N].
+__global__ void __launch_bounds__(kThreads)
+    scale_sums(uint4* c, const float* alpha, int64_t units, int m, int n) {
+  const int64_t unit = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (unit >= units) return;
+  float v[kAtOnce];
+  unpack(c[unit], v);
+  for (float& each : v) each = ep::scaled(each, alpha[int(unit * kAtOnce / n) / m]);
+  c[unit] = packed(v);
+}
+
+// x [rows,N/2] of C's gates and ups. `units`: of x.
+__global__ void __launch_bounds__(kThreads)
+    glu(const uint4* c, const float* prob, uint4* x, int64_t units, int n) {
+  const int64_t unit = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (unit >= units) return;
+  const int row = int(unit * kAtOnce / (n / 2)), column = int(unit * kAtOnce % (n / 2));
+  const int64_t first = int64_t(row) * n;
+  float gate[kAtOnce], up[kAtOnce];
+  unpack(c[(first + ep::gate_column(column)) / kAtOnce], gate);
+  unpack(c[(first + ep::up_column(column)) / kAtOnce], up);
+  for (int i = 0; i < kAtOnce; ++i) gate[i] = ep::swiglu(gate[i], up[i], prob[row]);
+  x[unit] = packed(gate);
+}
+
+// Y of each 16 x, where x was. `blocks`: of 16.
+__global__ void __launch_bounds__(kThreads) hadamard(uint4* x, int64_t blocks) {
+  const int64_t block = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (block >= blocks) return;
+  const uint4 low = x[2 * block], high = x[2 * block + 1];
+  const uint32_t words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  float y[ep::HADAMARD_SIZE];
+  ep::hadamard_butterfly(words, y);
+  x[2 * block] = packed(y);
+  x[2 * block + 1] = packed(y + kAtOnce);
+}
+
+// `largest` of [rows,N/2], as a kernel that is counted by itself.
+__global__ void __launch_bounds__(kThreads)
+    largest_output(const uint4* d, float* amax, int64_t units, int m, int n) {
+  const int64_t unit = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  float v[kAtOnce];
+  unpack(unit < units ? d[unit] : uint4{}, v);
+  uint32_t most = 0;
+  for (const float each : v) most = ep::larger(most, ep::magnitude(each));
+  const int group = int(unit * kAtOnce / (n / 2)) / m;
+  most = __reduce_max_sync(~0u, ep::amax_with(0, most));  // rows of a group: N / 2 is a multiple of 128
+  if (threadIdx.x % 32 == 0 && unit < units) atomicMax(reinterpret_cast<int*>(amax) + group, int(most));
+}
+
 template <class T>
 struct Buffer {
   explicit Buffer(const std::vector<T>& host) : count(host.size()) {
@@ -149,6 +207,45 @@ void require_scales(const Sizes& s, const std::vector<uint8_t>& rows, const std:
   if (bad) throw gg::Error(gg::Exit::check_failed, gg::format("%zu scales are wrong", bad));
 }
 
+float decoded(uint16_t code) { return float(gg::decode(Format::bf16, code)); }
+float rounded(float v) { return decoded(uint16_t(gg::encode(Format::bf16, double(v)))); }
+
+// Whole numbers again: C has no rounding. An output may be the neighbour of the host's, whose sigma is exact.
+void require_outputs(const Sizes& s, const std::vector<uint16_t>& x, const std::vector<uint16_t>& y) {
+  size_t bad = 0;
+  const int half = s.n / 2;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int row = int(i) / half, column = int(i) % half;
+    const auto c = [&](int at) { return alpha_of(row / s.m) * sum_at(int64_t(row) * s.n + at); };
+    const float want = ep::swiglu(c(ep::gate_column(column)), c(ep::up_column(column)), prob_of(row));
+    bad += !(std::fabs(decoded(x[i]) - want) <= std::fabs(want) * 0x1p-8f);
+  }
+  for (size_t first = 0; first < x.size(); first += ep::HADAMARD_SIZE) {
+    float v[ep::HADAMARD_SIZE];
+    for (int i = 0; i < ep::HADAMARD_SIZE; ++i) v[i] = decoded(x[first + size_t(i)]);
+    ep::hadamard_butterfly(v);
+    for (int i = 0; i < ep::HADAMARD_SIZE; ++i) bad += decoded(y[first + size_t(i)]) != rounded(v[i]);
+  }
+  if (bad) throw gg::Error(gg::Exit::check_failed, gg::format("%zu outputs are wrong", bad));
+}
+
+void run_gated(const Sizes& s, const std::vector<uint16_t>& sums, const Buffer<float>& alphas,
+               const Buffer<float>& probs) {
+  const Buffer<uint16_t> c(sums), d(std::vector<uint16_t>(sums.size() / 2));
+  const Buffer<float> amax(std::vector<float>(size_t(s.groups), -HUGE_VALF));
+  const int64_t units = s.elements() / kAtOnce, outputs = units / 2;
+  const auto blocks = [](int64_t threads) { return unsigned((threads + kThreads - 1) / kThreads); };
+  auto *const in = reinterpret_cast<uint4*>(c.data), *const out = reinterpret_cast<uint4*>(d.data);
+  scale_sums<<<blocks(units), kThreads>>>(in, alphas.data, units, s.m, s.n);
+  glu<<<blocks(outputs), kThreads>>>(in, probs.data, out, outputs, s.n);
+  GG_CHECK(cudaGetLastError());
+  const std::vector<uint16_t> x = d.read();
+  hadamard<<<blocks(outputs / 2), kThreads>>>(out, outputs / 2);
+  largest_output<<<blocks(outputs), kThreads>>>(out, amax.data, outputs, s.m, s.n);
+  GG_CHECK(cudaGetLastError());
+  require_outputs(s, x, d.read());
+}
+
 void run(const Sizes& s) {
   std::vector<uint16_t> sums(size_t(s.elements()));
   for (size_t i = 0; i < sums.size(); ++i)
@@ -176,7 +273,8 @@ void run(const Sizes& s) {
       s.groups * s.m, s.n);
   GG_CHECK(cudaGetLastError());
   require_scales(s, sfd_row.read(), sfd_col.read());
-  std::printf("gg-unfused: G=%d M=%d N=%d: four launches\n", s.groups, s.m, s.n);
+  run_gated(s, sums, alphas, probs);
+  std::printf("gg-unfused: G=%d M=%d N=%d: eight launches\n", s.groups, s.m, s.n);
 }
 
 Sizes sizes_of(int argc, char** argv) {
