@@ -187,8 +187,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
         const auto from = gg::ptx::tmem_at(sums, warp * 32, turn % HALVES * BN + c0);
         gg::ptx::tcgen05_ld_32x32b_x32(gate, from);
         gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(from, 0, PART));
-        gg::ptx::tcgen05_wait_ld(gate);
-        gg::ptx::tcgen05_wait_ld(up);
+        gg::ptx::tcgen05_wait_ld(gate, up);
         if (c0 + 2 * PART >= cols) {  // this warp has read its rows: products need not wait for what follows
           gg::ptx::tcgen05_fence_before();
           if (gg::ptx::elect())

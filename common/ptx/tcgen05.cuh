@@ -121,6 +121,13 @@ __device__ inline void tcgen05_wait_ld(uint32_t (&d)[32]) {
   for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(d[i]));
 }
 
+// The same behind two loads: one wait is for all loads of the warp.
+__device__ inline void tcgen05_wait_ld(uint32_t (&d)[32], uint32_t (&e)[32]) {
+  tcgen05_wait_ld(d);
+#pragma unroll
+  for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(e[i]));
+}
+
 // ---- registers to tensor memory ----
 
 // Who: a whole warp; lanes as for tcgen05_ld_32x32b_x32.
