@@ -192,7 +192,6 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           gg::ptx::tcgen05_fence_before();
           if (gg::ptx::elect())
             gg::ptx::mbarrier_arrive(gg::ptx::mapa(taken_addr + turn % HALVES * 8, leader));
-          __syncwarp();
         }
         // [/taken]
         row.take(gate, up, at.col0 + c0);

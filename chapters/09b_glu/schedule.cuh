@@ -92,7 +92,6 @@ struct Mailbox {
         gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&tile[slot]), lane), uint32_t(number), bar);
       }
       // [/claim]
-      __syncwarp();
     }
   }
 
@@ -103,7 +102,6 @@ struct Mailbox {
     const int number = tile[slot];
     __syncwarp();  // all lanes have read it
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[slot]), 0));
-    __syncwarp();
     return number;
   }
 };
