@@ -180,12 +180,13 @@ def attempts(program):
         problems.append(few_full if padded == 256 else each_one)
     rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of epilogues: each way that differs
     scales = ["--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
+    apart = ["--weights", "discrete"] if "weights" in described["options"] else []
     if "norm-const" in described["options"]:
-        problems.append([*scales, "--bias", *rows])
-    if "weights" in described["options"]:
-        problems.append(["--weights", "discrete", *rows])
+        problems.append([*scales, "--bias", *apart, *rows])
+    if apart:
+        problems.append([*apart, *rows])
     if "schedule" in described["options"]:
-        problems += [["--schedule", "dynamic", *tile, *rows] for tile in ([], ["--tile", "128x256", "--cluster", "2x1"])]
+        problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in ([], ["--tile", "128x256", "--cluster", "2x1"])]
     if "discrete-col-sfd" in described["options"]:
         problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
     if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages are used again
