@@ -58,14 +58,14 @@ class Store {
   // One of the four things that are left to do for such a tile, if any is, while the tensor cores have the
   // next one. All at once would take longer than a slice's products.
   __device__ void step() {
-    if (left_ > 0) advance<4>();
+    if (left_ > 0) advance<4, 1>();
   }
   // What the steps have left of that, at least one having been made. Then `put` may come again.
   __device__ void settle() {
-    while (left_ > 0) advance<3>();
+    while (left_ > 0) advance<3, 1>();
   }
   __device__ void finish() {
-    while (left_ > 1) advance<4>();
+    while (left_ > 1) advance<4, 2>();
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
   }
 
@@ -77,7 +77,7 @@ class Store {
     gg::ptx::bar_sync(barrier_, 128);  // what was stored from here before has been read
   }
 
-  template <int MOST>  // of what is left: the code of what comes before is not there
+  template <int MOST, int LEAST>  // so much is left: the code of the rest is not there
   __device__ void advance() {
     if constexpr (TALL) {
       if (MOST == 4 && left_ == 4) {
@@ -89,7 +89,7 @@ class Store {
         for (int box = 0; box < (BM - HALF) / STEP; ++box) {
           if (HALF + box * STEP < rows_) turn(box, reinterpret_cast<uint32_t(&)[8]>(packed_[box * 8]));
         }
-      } else if (left_ == 2) {
+      } else if (LEAST == 2 || left_ == 2) {
         send(HALF, rows_ - HALF);
       } else {
         make_room();  // for the next tile's first half

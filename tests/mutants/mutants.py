@@ -196,7 +196,7 @@ def attempts(program):
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
-        all_widths = tall + ["250,200,5,180,40,250,70,200,100,250,150,200,250,250,140", "--k"]
+        all_widths = tall + ["250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212", "--k"]
         problems += [all_widths + [k] for k in ("64", "320", "448", "520")]
         problems += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
     if rung >= "07g":  # tiles long enough to be claimed, for a block and for a pair
