@@ -125,6 +125,7 @@ TEST(GgEmu, TracesATensorCoreKernel) {
   ASSERT_FALSE(trace.warps.empty());
   int multiplying = 0;
   for (const auto& [where, row] : trace.warps) {
+    if (says(trace.blocks.at(where.first), "gg::late_copy")) continue;  // the harness's: it writes offsets
     EXPECT_TRUE(says(trace.blocks.at(where.first), "chapter::grouped_gemm")) << trace.blocks.at(where.first);
     std::string order;
     for (const std::string& kind : testing_gg::kinds_of(row)) order += kind[0];
