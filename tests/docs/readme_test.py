@@ -255,6 +255,19 @@ class Lessons(EveryCase):
             self.expect(shown == [cells], "README.md: of", table.stem, "tour prints", cells, "and not", shown)
 
 
+class Features(EveryCase):
+    def test_each_has_tests_that_exist(self):
+        sources = "".join(read(path) for path in files() if path.suffix in (".cpp", ".cu") and "tests" in path.parts)
+        there = {f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_P|_F)?\((\w+), (\w+)\)", sources, re.M)}
+        path = ROOT / "tests" / "epilogues.md"
+        rows = [line.split(" | ") for line in read(path).splitlines() if line.startswith("| ") and "---" not in line]
+        for feature, *_, named in [row for row in rows if row[0] != "| feature"]:
+            tests = re.findall(r"`(\w+\.\w+)`", named)
+            self.expect(tests, path, "has no test beside:", feature)
+            for test in tests:
+                self.expect(test in there, path, "names", test, "which is not there")
+
+
 class Texts(EveryCase):
     def test_links_lead_somewhere(self):
         for path in readmes():
