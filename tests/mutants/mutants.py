@@ -14,7 +14,7 @@ survives all of that must stand in survivors.txt: as harmless, because the progr
 or as blind, because it is wrong and the emulator cannot tell. An entry there that no surviving mutant matches is an
 error too.
 
---sample 48 tries about 48 mutants of six chapters, others with each commit.
+--sample 48 tries about 48 mutants of six chapters, others whenever chapters or common change.
 """
 
 import argparse
@@ -295,10 +295,11 @@ def survivors(path=HERE / "survivors.txt"):
 
 
 def sampled(everything, count):
-    """Every n-th, so that about `count` are left; which ones changes with every commit."""
+    """Every n-th, so that about `count` are left; which ones changes with what is committed of chapters and common."""
     step = max(1, len(everything) // count)
-    found = subprocess.run(["git", "-C", HERE, "rev-parse", "HEAD"], capture_output=True, text=True)
-    return everything[int(found.stdout[:8] or "0", 16) % step :: step]
+    found = subprocess.run(["git", "-C", HERE, "rev-parse", "HEAD:chapters", "HEAD:common"], capture_output=True, text=True)
+    rotation = sum(int(tree[:8], 16) for tree in found.stdout.split()) if found.returncode == 0 else 0
+    return everything[rotation % step :: step]
 
 
 def work_of(program, pool, known):
