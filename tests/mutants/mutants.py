@@ -14,7 +14,8 @@ survives all of that must stand in survivors.txt: as harmless, because the progr
 or as blind, because it is wrong and the emulator cannot tell. An entry there that no surviving mutant matches is an
 error too.
 
---sample 48 tries about 48 mutants of six chapters, others whenever chapters or common change.
+--sample 48 tries about 48 mutants of six chapters, others whenever chapters or common change; of chapters of which not
+all mutants have been looked at it tries none.
 """
 
 import argparse
@@ -31,6 +32,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 120
 FAULT, CHECK_FAILED = 3, 1
+# Of these some mutants survive that nobody has looked at yet. The sample leaves them out and says so.
+OPEN = ("07e", "07f", "07g", "07h", "07i", "08h", "09a")
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
 
 
@@ -325,7 +328,8 @@ def main():
     programs = sorted(p for p in (options.build / "bin").iterdir()
                       if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
     if options.sample:  # what a chapter's problems launch takes a while to find out
-        programs = sampled(programs, 6)
+        print("left out of the sample:", ", ".join(p.name for p in programs if p.name.startswith(OPEN)))
+        programs = sampled([p for p in programs if not p.name.startswith(OPEN)], 6)
     known, results, bad = survivors(), Counter(), 0
     with ThreadPoolExecutor(options.jobs) as pool:
         work = [job for program in programs for job in work_of(program, pool, known)]
@@ -352,7 +356,8 @@ def main():
         print(f"mutants: {total - excused - results['blind'] - bad} of {total - excused} found, "
               f"{100 * (total - excused - results['blind'] - bad) / (total - excused):.1f} %; "
               f"{results['blind']} where the emulator is blind; {excused} harmless, with reasons")
-    stale |= was_found - survived
+    if not options.sample:  # of which another, of the same line, may survive
+        stale |= was_found - survived
     for entry in sorted(stale):
         print("survivors.txt:", " | ".join(entry), "is found, or is not there; take the line out")
     return 1 if (bad or stale) and not options.list else 0
