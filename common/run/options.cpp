@@ -102,7 +102,7 @@ void m(Draft& draft, const std::string& value) { draft.options.m = numbers("m", 
 void n(Draft& draft, const std::string& value) { draft.options.n = numbers("n", value, 1); }
 void k(Draft& draft, const std::string& value) { draft.options.k = numbers("k", value, 1); }
 void groups(Draft& draft, const std::string& value) {
-  draft.options.groups = int(number("groups", value, 1, kMostGroups));
+  draft.options.groups = int(number("groups", value, 1, most_groups(draft.chapter)));
 }
 void seed(Draft& draft, const std::string& value) {
   draft.options.seed = uint64_t(number("seed", value, 0, INT64_MAX / 8));
@@ -260,8 +260,10 @@ Formats choose_formats(const std::string& in, const std::string& out, const std:
   for (const Formats& each : formats) {
     if ((in.empty() || each.name() == in) && (out.empty() || out == format_info(each.d).name)) return each;
   }
-  throw Error(Exit::bad_input, format("--%s %s%s%s: %s has %s", in_option, in.empty() ? "any" : in.c_str(),
-                                      out.empty() ? "" : " --d-dtype ", out.c_str(), chapter.id,
+  std::vector<std::string> asked;
+  if (!in.empty()) asked.push_back(format("--%s %s", in_option, in.c_str()));
+  if (!out.empty()) asked.push_back("--d-dtype " + out);
+  throw Error(Exit::bad_input, format("%s: %s has %s", join(asked, " ").c_str(), chapter.id,
                                       join(format_names(formats), ", ").c_str()));
 }
 

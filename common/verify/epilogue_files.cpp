@@ -50,14 +50,21 @@ void read_bias(const std::string& path, const Chapter& chapter, const Shape& sha
 
 std::string numbered_file(const char* name, int group) { return format("%s_%05d.npy", name, group); }
 
+void require_one_kind_of_weights(const std::string& dir, bool discrete) {
+  for (const char* name : {"b", "sfb"}) {
+    const std::string dense = dir + "/" + name + ".npy", first = dir + "/" + numbered_file(name, 0);
+    GG_REQUIRE(!discrete || !exists(dense),
+               "%s: --weights discrete reads %s and so on: remove the file, or leave the option out",
+               dense.c_str(), first.c_str());
+    GG_REQUIRE(discrete || !exists(first),
+               "%s: weights of one expert each want --weights discrete: remove the file, or give the option",
+               first.c_str());
+  }
+}
+
 NpyArray read_weights(const std::string& dir, const char* name, Format type, size_t rank, bool discrete,
                       bool shared, int groups) {
-  const std::string dense = dir + "/" + name + ".npy", first = dir + "/" + numbered_file(name, 0);
-  GG_REQUIRE(!discrete || exists(first) || !exists(dense),
-             "%s: --weights discrete reads %s and so on: leave it out", dense.c_str(), first.c_str());
-  GG_REQUIRE(discrete || exists(dense) || !exists(first),
-             "%s: weights of one expert each want --weights discrete", first.c_str());
-  if (!discrete) return read_npy(dense, type, shared ? rank : rank + 1);
+  if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1);
   NpyArray all;
   for (int g = 0; g < groups; ++g) {
     const std::string path = dir + "/" + numbered_file(name, g);
@@ -98,6 +105,8 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     epilogue.sfd_row = chapter.epilogue.sfd_row;
     epilogue.sfd_col = chapter.epilogue.sfd_col;
   }
+  GG_REQUIRE(epilogue.op == Operator::glu_hadamard || !exists(matrix),
+             "%s: %s has no transform: remove the file", matrix.c_str(), chapter.id);
   if (epilogue.op == Operator::glu_hadamard) {
     operands.hadamard = sylvester_matrix();
     if (exists(matrix)) {

@@ -14,6 +14,10 @@ namespace gg {
 
 std::string numbered_file(const char* name, int group);  // "b_00003.npy"
 
+// Throws gg::Error (bad input) if the folder holds B or its scales in the files of the other choice: dense
+// ones with --weights discrete, numbered ones without.
+void require_one_kind_of_weights(const std::string& dir, bool discrete);
+
 // The weights of all groups as one tensor [G,..], from b.npy or, where they are discrete, b_00000.npy and so
 // on. `format` gives the type, `rank` the dimensions of one group's.
 NpyArray read_weights(const std::string& dir, const char* name, Format format, size_t rank, bool discrete,

@@ -18,14 +18,14 @@ namespace {
 // Row offsets as a file gives them: [G+1], from 0, never decreasing, within int32 and within A's rows.
 // `not_in_file` of them were put before what the file holds, and are not counted where one is named.
 std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& array, int64_t rows_of_a,
-                                   int not_in_file = 0) {
+                                   int most, int not_in_file = 0) {
   GG_REQUIRE(array.type == "<i4" || array.type == "<i8", "%s: has type '%s', offsets are '<i4' or '<i8'",
              path.c_str(), array.type.c_str());
   GG_REQUIRE(array.shape.size() == 1 && array.shape[0] >= 2,
              "%s: has shape %s, [G+1] with at least one group is wanted", path.c_str(),
              shape_text(array.shape).c_str());
-  GG_REQUIRE(array.shape[0] - 1 <= kMostGroups, "%s: %lld groups: at most %d are accepted", path.c_str(),
-             static_cast<long long>(array.shape[0] - 1), kMostGroups);
+  GG_REQUIRE(array.shape[0] - 1 <= most, "%s: %lld groups: at most %d are accepted", path.c_str(),
+             static_cast<long long>(array.shape[0] - 1), most);
   std::vector<int> rows;
   int64_t previous = 0;
   for (int64_t i = 0; i < array.shape[0]; ++i) {
@@ -60,13 +60,13 @@ int extent(const std::string& path, const NpyArray& array, size_t dimension) {
 }
 
 // Row offsets of block-scaled problems: [G] int32, where each group ends. As above with a 0 before them.
-std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t rows_of_a) {
+std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t rows_of_a, int most) {
   GG_REQUIRE(ends.type == "<i4" && ends.shape.size() == 1 && ends.shape[0] >= 1,
              "%s: has type '%s' and shape %s, '<i4' [G] with the end of each group is wanted", path.c_str(),
              ends.type.c_str(), shape_text(ends.shape).c_str());
   ++ends.shape[0];
   ends.data.insert(ends.data.begin(), sizeof(int32_t), 0);
-  return rows_from_offsets(path, ends, rows_of_a, 1);
+  return rows_from_offsets(path, ends, rows_of_a, most, 1);
 }
 
 // The bytes of a file of scales. Padding must not be NaN: a kernel multiplies it by zeros.
@@ -142,17 +142,20 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
                                            bool shared_b) {
   const Formats& formats = setup.formats;
   auto given = std::make_unique<GivenOperands>();
-  const std::string a_path = dir + "/a.npy", b_path = dir + "/b.npy", offsets_path = dir + "/offsets.npy";
+  const bool discrete = setup.epilogue.discrete;
+  const std::string a_path = dir + "/a.npy", b_path = dir + (discrete ? "/b_00000.npy .." : "/b.npy"),
+                    offsets_path = dir + "/offsets.npy";
   const NpyArray a = read_npy(a_path, formats.a, 2), offsets = read_npy(offsets_path);
   given->rows_of_a = a.shape[0];
   given->shape.set = "files";
-  given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0])
-                                        : rows_from_offsets(offsets_path, offsets, a.shape[0]);
+  const int most = most_groups(chapter);
+  given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
+                                        : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
   // Either type is read; a launch that knows only int32 gets int32, which holds every accepted offset.
   given->wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;
   const int64_t groups = given->shape.groups();
-  const bool discrete = setup.epilogue.discrete;
+  if (chapter.epilogue.discrete) require_one_kind_of_weights(dir, discrete);
   const NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups));
   GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
              b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));

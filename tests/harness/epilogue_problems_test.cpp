@@ -191,7 +191,7 @@ TEST(Shapes, AreRefusedInASentence) {
       [&] {
         shapes_of({"--m", "0", "--groups", "1025", "--n", "64", "--k", "32"});
       },
-      "1025 groups: at most 1024 are accepted");
+      "--groups 1025: must lie between 1 and 1024");
   refused(
       [&] {
         shapes_of({"--m", "256,128", "--n", "64", "--k", "32"});

@@ -158,7 +158,7 @@ TEST(Types, AreChosenByInputAndOutput) {
   EXPECT_EQ(chosen({"--d-dtype", "bf16"}), "bf16 bf16 told");
   EXPECT_EQ(chosen({"--d-dtype", "f32", "--in-dtype", "f16"}), "f16 f32");
   EXPECT_EQ(refusal({"--d-dtype", "f16"}),
-            "--in-dtype any --d-dtype f16: x_uniform has bf16 -> f32, f16 -> f32, bf16 -> bf16");
+            "--d-dtype f16: x_uniform has bf16 -> f32, f16 -> f32, bf16 -> bf16");
   EXPECT_NE(help_text(uniform(), kFormats).find("Element types: bf16 -> f32; f16 -> f32; bf16 -> bf16."),
             std::string::npos);
 }
