@@ -30,11 +30,18 @@ REPO = Path(__file__).resolve().parents[1]
 LIMIT_S = 300  # for one run
 COUNTERS = "multiply_adds global_load_bytes shared_load_bytes global_store_bytes instructions".split()
 SLICES = 16, 32  # more than a ring of stages has: what fills it cancels
-CHAPTERS = {  # formats and tiles
+SCALED = "--d-dtype e4m3 --norm-const 0.01"
+CHAPTERS = {  # formats, tiles, and words of other options
     "08a_tcgen05": [("bf16", "128x128"), ("bf16", "128x256")],
     "08b_mxfp8": [("mxfp8", "128x128"), ("mxfp8", "128x256")],
     "08c_fp4": [("nvfp4", "128x128"), ("nvfp4", "128x256"), ("mxfp4", "128x128"), ("mxfp4", "128x256")],
     "08d_two_cta": [("nvfp4", "256x256"), ("nvfp4", "128x256"), ("mxfp4", "256x256"), ("mxfp8", "256x256")],
+    "09a_quantized": [("nvfp4", "256x256"), ("mxfp8", "256x256"), ("mxfp8", "256x256", SCALED),
+                      ("mxfp8", "256x256", SCALED + " --bias"), ("mxfp8", "128x256", SCALED)],
+    "09b_glu": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--bias"), ("nvfp4", "256x256", "--act geglu"),
+                ("nvfp4", "128x256"), ("mxfp4", "256x256")],
+    "09c_glu_hadamard": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--transform butterfly"), ("mxfp4", "256x256"),
+                         ("mxfp4", "256x256", "--transform butterfly")],
 }
 
 
@@ -42,12 +49,12 @@ class Failed(Exception):
     """A run that did not do what it should."""
 
 
-def count(program, fmt, tile, n, k):
+def count(program, fmt, tile, choice, n, k):
     """The counters of one launch: one group of 256 rows."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "counts.csv"
         command = [program, "--device", "emu", "--bench", "--tile", tile, "--m", 256, "--n", n, "--k", k,
-                   "--counts-csv", table, *([] if fmt == "bf16" else ["--format", fmt])]
+                   "--counts-csv", table, *([] if fmt == "bf16" else ["--format", fmt]), *choice.split()]
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, errors="replace", timeout=LIMIT_S)
         if done.returncode:
@@ -55,12 +62,12 @@ def count(program, fmt, tile, n, k):
         return next(iter(read_counts(folder).values()))
 
 
-def slice_and_tile(program, fmt, tile):
+def slice_and_tile(program, fmt, tile, choice=""):
     """What one slice and what one tile takes beyond its slices, of all blocks that share the tile."""
     tile_m, tile_n = map(int, tile.split("x"))
     few, many = SLICES
     rows_of_tiles, found = 256 // tile_m, {"slice": {}, "tile": {}}
-    counted = {(columns, slices): count(program, fmt, tile, columns * tile_n, slices * slice_k(fmt))
+    counted = {(columns, slices): count(program, fmt, tile, choice, columns * tile_n, slices * slice_k(fmt))
                for columns in (1, 2) for slices in SLICES}
     for name in COUNTERS:
         # All is (rest + tiles (tile + slices slice)), so that columns and slices each differ by what one more takes.
@@ -82,15 +89,16 @@ def main():
     try:
         before = read_costs(args.out)
         for chapter, variants in CHAPTERS.items():
-            for fmt, tile in variants:
-                found = slice_and_tile(args.build.resolve() / "bin" / chapter, fmt, tile)
+            for fmt, tile, *more in variants:
+                key = chapter, fmt, tile, "".join(more)
+                found = slice_and_tile(args.build.resolve() / "bin" / chapter, *key[1:])
                 for per, counters in found.items():
-                    rows += [dict(zip(COST_COLUMNS, (chapter, fmt, tile, per, name, value)))
+                    rows += [dict(zip(COST_COLUMNS, (*key, per, name, value)))
                              for name, value in counters.items()]
                     for name, value in counters.items():
-                        old = before.get((chapter, fmt, tile), {}).get(per, {}).get(name)
+                        old = before.get(key, {}).get(per, {}).get(name)
                         if args.compare and name != "instructions" and old != value:
-                            print(f"cost_counts: {chapter} {fmt} {tile}: {name} of a {per} is {value}, not {old}")
+                            print(f"cost_counts: {' '.join(key).strip()}: {name} of a {per} is {value}, not {old}")
                             differ = 1
         if not args.compare:
             beside = args.out.with_name(f".{args.out.name}.new")

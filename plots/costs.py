@@ -32,14 +32,15 @@ PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/problem/shapes.h
 
 
 def read_costs(path):
-    """The counts of each chapter, format and tile: per slice and per tile a dictionary of counters."""
+    """The counts of each chapter, format, tile and choice (words of its options): per slice and per tile a dictionary of
+    counters."""
     found = {}
     for row in read_csv(path, COST_COLUMNS) if path.exists() else []:
         if not row["value"].lstrip("-").isdigit():
             raise BadData(f"{path}: {row['counter']} is {row['value']!r}, a count is a whole number")
         if row["format"] not in ELEMENTS:
             raise BadData(f"{path}: nothing is known of the format {row['format']!r}")
-        key = row["chapter"], row["format"], row["tile"]
+        key = row["chapter"], row["format"], row["tile"], row["choice"]
         found.setdefault(key, {"slice": {}, "tile": {}})[row["per"]][row["counter"]] = int(row["value"])
     return found
 
@@ -57,10 +58,11 @@ def accumulators(fmt, tile_n):
     return 2 if 2 * tile_n + columns <= TMEM_COLUMNS else 1
 
 
-def cost(fmt, tile, counted, writes=False, problem=None):
+def cost(fmt, tile, counted, choice="", writes=False, problem=None):
     """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
-    two multiprocessors'. The counts are of whole tiles, of all blocks that share one. writes: what TMA writes to shared
-    memory takes cycles there as what the tensor core reads does; nothing published says whether."""
+    two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
+    they were taken with. writes: what TMA writes to shared memory takes cycles there as what the tensor core reads does;
+    nothing published says whether."""
     problem = problem or PREFILL
     tile_m, tile_n = map(int, tile.split("x"))
     blocks = tile_m // 128
@@ -70,7 +72,9 @@ def cost(fmt, tile, counted, writes=False, problem=None):
     tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
     shared = (per_slice["shared_load_bytes"] + writes * tma_bytes) / SHARED_BYTES_PER_CYCLE
     store, issue = d_bytes / MEMORY_BYTES_PER_CYCLE, per_tile["instructions"] / INSTRUCTIONS_PER_CYCLE
-    main, epilogue = slices * max(tensor, shared), max(store, issue)
+    with_bias = 128 * tile_n if "--bias" in choice.split() else 0  # multiply-adds in f32, which are instructions
+    transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]  # tensor cores', with X in bf16
+    main, epilogue = slices * max(tensor, shared), max(store, issue, transform)
     hidden = accumulators(fmt, tile_n) == 2
     cycles = max(main, epilogue) if hidden else main + epilogue
     tiles = problem["groups"] * ceil(problem["m"] / tile_m) * ceil(problem["n"] / tile_n)
@@ -80,4 +84,5 @@ def cost(fmt, tile, counted, writes=False, problem=None):
     return SimpleNamespace(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared,
                            memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
                            d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], issue=issue,
-                           hidden=hidden, slack=main - epilogue, us=us, bound=bound)
+                           transform=transform, hidden=hidden, slack=main - epilogue, us=us, bound=bound,
+                           exposed=epilogue / (main + epilogue))  # the epilogue's part of both, if nothing hides it

@@ -17,7 +17,7 @@ COLUMNS = (
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of plots/ncu_counts.py
-COST_COLUMNS = "chapter,format,tile,per,counter,value".split(",")  # of plots/cost_counts.py
+COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of plots/cost_counts.py
 # plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 # Type, elements that share a scale, type of the scale: common/base/block_scales.h.

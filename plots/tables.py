@@ -235,27 +235,34 @@ def counts_table(data, chapter):
 def costs_table(data, chapter, predicted):
     """What slices and tiles should cost on a B200, and what one measured there, if one did."""
     slices, tiles, rates, depths = [], [], {}, {}
-    for (who, fmt, tile), counted in predicted.items():
+    for (who, fmt, tile, choice), counted in predicted.items():
         if who != chapter.id:
             continue
-        least, most = (costs.cost(fmt, tile, counted, writes) for writes in (False, True))
+        least, most = (costs.cost(fmt, tile, counted, choice, writes) for writes in (False, True))
         measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
-                    and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()]
-        name, kind = f"`{fmt}`, {tile}", costs.ELEMENTS[fmt][0]
+                    and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()
+                    and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]  # a choice adds words to the name
+        name, kind = ", ".join([f"`{fmt}`", tile, *([f"`{choice}`"] if choice else [])]), costs.ELEMENTS[fmt][0]
         rates[kind], depths[fmt] = costs.MULTIPLY_ADDS[kind], least.slices
-        slices.append([name, *(f"{number:,.0f}" for number in (least.tma_bytes, least.tensor, least.shared, most.shared,
-                                                               least.memory, least.l2)), least.bound])
+        one = [f"`{fmt}`, {tile}", *(f"{number:,.0f}" for number in (
+            least.tma_bytes, least.tensor, least.shared, most.shared, least.memory, least.l2)), least.bound]
+        slices += [one] if one not in slices else []  # what a slice takes goes with no choice
         tiles.append([name, *(f"{number:,.0f}" for number in (least.slices * least.tma_bytes, least.main, least.d_bytes,
-                                                              least.store, least.instructions, least.issue)),
-                      f"{least.slack:,.0f}" if least.hidden else "not hidden", f"{least.us:.0f}", f"{most.us:.0f}",
+                                                              least.store, least.instructions, least.issue,
+                                                              least.transform)),
+                      f"{least.slack:,.0f}" if least.hidden else f"not hidden, {least.exposed:.0%}".replace("%", " %"),
+                      f"{least.us:.0f}", f"{most.us:.0f}",
                       value(measured[-1], "us_median") if measured else NONE])
     if not slices:
         return "Nothing is counted yet."
     first = ["cycles of a slice", "bytes by TMA", "tensor core", "shared memory, read", "and written", "memory",
              "L2, bytes a cycle", "bound by"]
-    second = ["cycles of a tile, µs of `prefill`", "bytes by TMA", "main loop", "bytes of D", "to memory",
-              "instructions beside slices", "issue slots", "slack", "µs, predicted", "if TMA's writes count",
-              "µs, measured"]
+    second = ["cycles of a tile, µs of `prefill`", "bytes by TMA", "main loop", "bytes stored", "to memory",
+              "instructions beside slices", "issue slots", "transform", "slack", "µs, predicted",
+              "if TMA's writes count", "µs, measured"]
+    at = second.index("transform")
+    none_transforms = all(row[at] == "0" for row in tiles)
+    second, *tiles = [row[:at] + row[at + none_transforms:] for row in (second, *tiles)]
     deep = ", ".join(f"{count}" + (f" in `{fmt}`" if len(set(depths.values())) > 1 else "")
                      for fmt, count in depths.items() if len(set(depths.values())) > 1 or fmt == next(iter(depths)))
     many = " and ".join(f"{rate:,} multiply-adds of {kind}" for kind, rate in rates.items())
@@ -266,7 +273,9 @@ def costs_table(data, chapter, predicted):
         f"a cycle: {many}, {costs.SHARED_BYTES_PER_CYCLE} bytes of shared memory, {costs.INSTRUCTIONS_PER_CYCLE} "
         f"instructions, {costs.MEMORY_BYTES_PER_CYCLE:.1f} bytes of memory; {costs.CYCLES_PER_S / 1e9:.2f} GHz.",
         f"Slices of a main loop: {deep}. `memory`: if nothing of a slice is in the L2. `slack`: the main loop less the "
-        "epilogue it hides. Only the last column is measured."])
+        "epilogue it hides. With one place for sums nothing hides it: then its part of a tile, of the longest of its "
+        "columns. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
+                           f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "Only the last column is measured."])
 
 
 def problems_of(rows):

@@ -30,6 +30,7 @@ words = sys.argv
 def of(name): return words[words.index("--" + name) + 1]
 tile_m, tile_n = map(int, of("tile").split("x"))
 rows, columns, slices = int(of("m")) // tile_m, int(of("n")) // tile_n, int(of("k")) // 128
+more = 50 if "--bias" in words else 0
 assert of("format") == "mxfp8" and of("device") == "emu" and int(of("n")) % tile_n == 0
 if RESULT:
     print("what went wrong")
@@ -37,7 +38,7 @@ if RESULT:
 with open(of("counts-csv"), "w") as table:
     table.write("chapter,set,order,counter,value\\n")
     for name, tile, each in [("multiply_adds", 0, 1000), ("global_load_bytes", 70, 500), ("shared_load_bytes", 0, 400),
-                             ("global_store_bytes", 900, 0), ("instructions", 600, 11)]:
+                             ("global_store_bytes", 900, 0), ("instructions", 600 + more, 11)]:
         value = 12345 + 3 * slices + rows * columns * (tile + slices * each)
         table.write(f"x,own,0:fair,{name},{value}\\n")
 """
@@ -82,6 +83,17 @@ class CostsTest(unittest.TestCase):
         self.assertLess(tile.slack, 0)
         self.assertAlmostEqual(tile.us, 28 * tile.store / costs.CYCLES_PER_S * 1e6)
 
+    def test_products_of_a_transform_and_multiply_adds_of_a_bias(self):
+        # Of 256x256 each block has 128x128 outputs of 16 products: 64 cycles at 4096 in one. A bias is a multiply-add in f32
+        # for each of 128x256 sums, and an instruction like others.
+        each = counted(2 * 38912, 256 * 256 * 256, 2 * 98304, 2 * 16000)
+        each["tile"]["multiply_adds"] = 256 * 128 * 16
+        one = costs.cost("nvfp4", "256x256", each)
+        self.assertEqual((one.transform, one.issue, one.exposed), (64, 4000, 4000 / (28 * 512 + 4000)))
+        each["tile"]["multiply_adds"] += 256 * 256
+        self.assertEqual(costs.cost("nvfp4", "256x256", each, "--act geglu --bias").transform, 64)
+        self.assertEqual(costs.cost("nvfp4", "256x256", each).transform, 72)
+
     def test_tensor_memory_holds_what_the_chapters_say(self):
         self.assertEqual([costs.accumulators("bf16", n) for n in (64, 128, 256)], [2, 2, 2])
         for fmt in ("mxfp8", "mxfp4", "nvfp4"):
@@ -89,7 +101,8 @@ class CostsTest(unittest.TestCase):
         for chapter in ("08b_mxfp8", "08c_fp4"):
             text = (ROOT / "chapters" / chapter / "kernel.cuh").read_text(encoding="utf-8")
             self.assertRegex(text, r"HALVES = BN == 256 \? 1 : 2;")
-        self.assertIn("HALVES = 1;", (ROOT / "chapters/08d_two_cta/kernel.cuh").read_text(encoding="utf-8"))
+        for chapter in ("08d_two_cta", "09a_quantized", "09b_glu", "09c_glu_hadamard"):
+            self.assertIn("HALVES = 1;", (ROOT / "chapters" / chapter / "kernel.cuh").read_text(encoding="utf-8"), chapter)
 
     def test_prefill_is_the_harness_s(self):
         text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
@@ -98,8 +111,9 @@ class CostsTest(unittest.TestCase):
 
     def test_committed_counts_are_those_of_the_tiles_shape(self):
         found = costs.read_costs(COMMITTED)
-        self.assertEqual(set(found), {(chapter, *each) for chapter, some in cost_counts.CHAPTERS.items() for each in some})
-        for (chapter, fmt, tile), per in found.items():
+        self.assertEqual(set(found), {(chapter, fmt, tile, "".join(choice)) for chapter, some in
+                                      cost_counts.CHAPTERS.items() for fmt, tile, *choice in some})
+        for (chapter, fmt, tile, choice), per in found.items():
             m, n = map(int, tile.split("x"))
             _, k, block = costs.ELEMENTS[fmt]
             a_and_b = 128 * (m + n)
@@ -107,16 +121,26 @@ class CostsTest(unittest.TestCase):
             self.assertEqual(per["slice"]["global_load_bytes"], a_and_b + scales, (chapter, fmt, tile))
             self.assertEqual(per["slice"]["shared_load_bytes"], a_and_b + scales, (chapter, fmt, tile))
             self.assertEqual(per["slice"]["multiply_adds"], m * n * k)
-            self.assertEqual(per["tile"]["global_store_bytes"], 2 * m * n)
+            gated, scaled = chapter in ("09b_glu", "09c_glu_hadamard"), "--norm-const" in choice
+            # C and half as many columns of D; or D and D_col of a byte with their scales; or D.
+            self.assertEqual(per["tile"]["global_store_bytes"],
+                             3 * m * n if gated else 2 * (m * n + m * n // 32) if scaled else 2 * m * n, (chapter, choice))
             self.assertGreater(per["tile"]["instructions"], m * n // 64)  # each stores 16 bytes of 32 rows
+            # Multiply-adds beside the slices: one a value for a bias, 16 an output for a transform on tensor cores.
+            on_tensor_cores = chapter == "09c_glu_hadamard" and "butterfly" not in choice
+            self.assertEqual(per["tile"]["multiply_adds"],
+                             ("--bias" in choice) * m * n + on_tensor_cores * 16 * m * n // 2, (chapter, choice))
 
 
 class TableTest(unittest.TestCase):
-    def table(self, *rows):
+    def table(self, *rows, transform=()):
         data = SimpleNamespace(on=lambda device: [row for row in rows if row.device == device])
-        predicted = {("08b_mxfp8", "mxfp8", "128x128"): counted(33792, 128 ** 3, 32768, 1539),
-                     ("08b_mxfp8", "mxfp8", "128x256"): counted(50688, 128 * 256 * 128, 65536, 2842),
-                     ("08a_tcgen05", "bf16", "128x128"): counted(32768, 128 * 128 * 64, 32768, 1519)}
+        predicted = {("08b_mxfp8", "mxfp8", "128x128", ""): counted(33792, 128 ** 3, 32768, 1539),
+                     ("08b_mxfp8", "mxfp8", "128x256", ""): counted(50688, 128 * 256 * 128, 65536, 2842),
+                     ("08b_mxfp8", "mxfp8", "128x256", "--norm-const 1"): counted(50688, 128 * 256 * 128, 65536, 20000),
+                     ("08a_tcgen05", "bf16", "128x128", ""): counted(32768, 128 * 128 * 64, 32768, 1519)}
+        for products, per in zip(transform, predicted.values()):
+            per["tile"]["multiply_adds"] = products
         return tables.costs_table(data, SimpleNamespace(id="08b_mxfp8"), predicted)
 
     def row(self, us, **changed):
@@ -133,7 +157,11 @@ class TableTest(unittest.TestCase):
         first, second = self.cells(text, "`mxfp8`, 128x128")
         self.assertEqual(first[1:4] + first[-1:], ["33,792", "256", "264", "shared memory"])
         self.assertEqual(second[1:3] + second[-4:], ["1,892,352", "14,784", "13,659", "223", "446", "–"])
-        self.assertEqual(self.cells(text, "`mxfp8`, 128x256")[1][-4], "not hidden")
+        # A tile with no place beside it: 2,250 cycles of stores, or 5,000 of instructions, after 28,672 of products.
+        slices, plain, scaled = self.cells(text, "`mxfp8`, 128x256")
+        self.assertEqual((slices[0], plain[-4], scaled[-4]), ("`mxfp8`, 128x256", "not hidden, 7 %", "not hidden, 15 %"))
+        self.assertEqual((scaled[0], scaled[6]), ("`mxfp8`, 128x256, `--norm-const 1`", "5,000"))
+        self.assertNotIn("transform", text)
         self.assertEqual(self.cells(text, "`bf16`"), [], "another chapter's")
         self.assertIn("Only the last column is measured.", text)
         self.assertIn("8,192 multiply-adds of fp8", text)
@@ -143,6 +171,16 @@ class TableTest(unittest.TestCase):
                           self.row(250, device="NVIDIA H200"), self.row(9, peer="cublas_loop"), self.row(9, set="decode"))
         self.assertEqual(self.cells(text, "`mxfp8`, 128x128")[1][-1], "240")
         self.assertEqual(self.cells(text, "`mxfp8`, 128x256")[1][-1], "–")
+
+    def test_a_choice_is_not_measured_by_the_chapter_without(self):
+        rows = [self.row(400, kernel="grouped_gemm 128x256 1x1"),
+                self.row(9, kernel="grouped_gemm 128x256 1x1 d=e4m3 sfd")]
+        _, plain, scaled = self.cells(self.table(*rows), "`mxfp8`, 128x256")
+        self.assertEqual((plain[-1], scaled[-1]), ("400", "–"))
+
+    def test_products_of_a_transform_have_a_column(self):
+        text = self.table(transform=[4096 * 64])
+        self.assertEqual([row[7] for row in self.cells(text, "`mxfp8`, 128x")[2:]], ["64", "0", "0"])
 
     def test_nothing_counted(self):
         self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4"), {}),
@@ -165,17 +203,18 @@ class CountTest(unittest.TestCase):
         out, err = io.StringIO(), io.StringIO()
         command = ["cost_counts", "--build", str(self.folder), "--out", str(self.out), *options]
         with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
-                mock.patch.object(cost_counts, "CHAPTERS", {"08x": [("mxfp8", "128x128"), ("mxfp8", "256x256")]}):
+                mock.patch.object(cost_counts, "CHAPTERS",
+                                  {"08x": [("mxfp8", "128x128"), ("mxfp8", "256x256", "--act x --bias")]}):
             return cost_counts.main(), out.getvalue(), err.getvalue()
 
     def test_what_a_launch_takes_besides_cancels(self):
         self.assertEqual(self.count()[0], 0)
-        for tile in ("128x128", "256x256"):
-            self.assertEqual(costs.read_costs(self.out)["08x", "mxfp8", tile], {
+        for tile, choice in (("128x128", ""), ("256x256", "--act x --bias")):
+            self.assertEqual(costs.read_costs(self.out)["08x", "mxfp8", tile, choice], {
                 "slice": dict(multiply_adds=1000, global_load_bytes=500, shared_load_bytes=400, global_store_bytes=0,
                               instructions=11),
                 "tile": dict(multiply_adds=0, global_load_bytes=70, shared_load_bytes=0, global_store_bytes=900,
-                             instructions=600)})
+                             instructions=650 if choice else 600)})
 
     def test_compares_all_but_instructions(self):
         self.count()
@@ -198,7 +237,7 @@ class CountTest(unittest.TestCase):
             with open(self.out, "w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, COST_COLUMNS)
                 writer.writeheader()
-                writer.writerow(dict(zip(COST_COLUMNS, ("08x", "mxfp8", "128x128", "slice", "instructions", "1"))) | changed)
+                writer.writerow(dict(zip(COST_COLUMNS, ("08x", "mxfp8", "128x128", "", "slice", "instructions", "1"))) | changed)
             with self.assertRaisesRegex(BadData, why):
                 costs.read_costs(self.out)
 
