@@ -13,7 +13,8 @@ import math
 import os
 import sys
 import tempfile
-from itertools import pairwise
+import textwrap
+from itertools import groupby, pairwise
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
@@ -24,8 +25,8 @@ from results import Data  # noqa: E402
 HERE = Path(__file__).resolve().parent
 GREY, DARK, SHADE = "#6e7681", "#24292f", "#f3f4f6"
 PARTS = [("01", "#a8650f"), ("03", "#0b7a69"), ("06", "#1f62c9"), ("08", "#7b3fb0"), ("09", "#bf2c50")]
+NAMES = 114  # points at the left of bars for the names of chapters
 MARKERS = "osD^vP*X"
-PAPER = dict(facecolor="white", edgecolor="none", pad=0.8)
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
 DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
@@ -57,52 +58,73 @@ def ladder(plt, data):
     guests = data.visiting("prefill", inputs)
     extra = data.added("prefill", inputs)
     own = {row.chapter: row for row in [*rows, *guests] if not row.peer}
-    timed = [row.tflops for row in [*own.values(), *extra] if row.timed]
+    known = {*own, *(row.chapter for row in extra)}
+    names = [chapter.id for chapter in data.chapters if chapter.id in known]
+    timed = [row.tflops for row in [*(own[name] for name in names if name in own), *extra] if row.timed]
     if not timed and not data.like:
         raise NoData("no chapter was timed on set prefill in bf16")
-    names = [chapter.id for chapter in data.chapters]
     best = results.best_peer(rows)
+    where = " on " + data.device.removeprefix("NVIDIA ") if guests else ""
     roofs = [row.roof_tflops for row in rows if row.roof_tflops and row.format == "bf16"]
-    lines = [(f"measured roof {roofs[-1]:.3g}", roofs[-1], "-")] if roofs else []
-    lines += [(f"{best.peer} {best.tflops:.3g}", best.tflops, "--")] if best else []
+    lines = [(roofs[-1], f"measured roof {three(roofs[-1])}{where}", "-")] if roofs else []
+    lines += [(best.tflops, f"{best.peer} {three(best.tflops)}{where}", "--")] if best else []
     if data.like:
-        lines.append((f"data sheet {DATASHEET[data.device][0]}", DATASHEET[data.device][0], ":"))
-    floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
+        lines.append((DATASHEET[data.device][0], f"data sheet {DATASHEET[data.device][0]}", ":"))
 
+    cells = [cells_of(chapter, own, guests, names) for chapter in data.chapters if chapter.id in known]
+    value, gain, about = (5.6 * max(map(len, texts)) for texts in zip(("TFLOP/s", "gain", ""), *cells))
+    columns = [value + 2, value + 10, value + gain + 14]  # points from the axes to the value, the gain and the rest
+    left_out = ranges(data.chapters, known)
+    note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
     fig, ax = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
-                     width=max(8, 3 + 0.72 * len(names)), bottom=76)
-    ax.set(xlim=(-0.5, len(names) - 0.5), yscale="log", ylabel="TFLOP/s, log scale",
-           ylim=(floor, 1.8 * max(timed + [y for _, y, _ in lines])))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
-    ax.grid(axis="x", visible=False)
-    for x, chapter in enumerate(data.chapters):
-        row, before = own.get(chapter.id), own.get(chapter.previous)
-        if not row or not row.timed:
-            ax.text(x, floor * 1.15, "failed" if row and not row.ok else "?" if row else "not\ntimed", ha="center",
-                    va="bottom", color=GREY)
-            continue
-        if before and before.device != row.device:  # a gain between two devices is none of the chapter
-            before = None
-        about = [row.format] * (row.format != "bf16") + [row.device.split()[-1]] * (row in guests)
-        if about:
-            ax.text(x, floor * 1.15, "\n".join(about), ha="center", va="bottom", color="white")
-        ax.bar(x, row.tflops - floor, bottom=floor, width=0.76, color=colour(chapter.id))
-        ax.text(x, row.tflops * 1.05, f"{row.tflops:.3g}", ha="center", va="bottom", bbox=PAPER)
-        if before and before.timed:
-            gain = row.tflops / before.tflops
-            text = f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"
-            text += "" if names[x - 1] == chapter.previous else "\non " + chapter.previous.split("_")[0]
-            text += "\nslower" if gain < 0.995 else ""
-            ax.text(x, row.tflops / 1.1, text, ha="center", va="top", color="white")
+                     bars=len(names), top=54 + 12 * len(lines), bottom=64 + 12 * len(note.splitlines()),
+                     right=columns[2] + about + 4)
+    floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
+    ax.set(xscale="log", xlabel="TFLOP/s, log scale", xlim=(floor, 1.1 * max(timed + [x for x, _, _ in lines])))
+    name_rows(ax, names)
+    beside = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center_baseline")
+    for y, (name, texts) in enumerate(zip(names, cells)):
+        if name in own and own[name].timed:
+            ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=colour(name))
+        for text, x, side, ink in zip(texts, columns, ("right", "left", "left"), (DARK, DARK, GREY)):
+            ax.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
+    for text, x, side in zip(("TFLOP/s", "gain"), columns, ("right", "left")):
+        ax.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
     for row in extra:
-        ax.plot(names.index(row.chapter) + 0.38, row.tflops, **DIAMOND)
-    for _, y, dashes in lines:
-        ax.axhline(y, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
-    name_ends(ax, [(len(names) - 0.5, y, text, DARK) for text, y, _ in lines])
+        ax.plot(row.tflops, names.index(row.chapter) + 0.2, **DIAMOND)
+    for i, (x, text, dashes) in enumerate(sorted(lines)):  # each ends at its name, lower than the one right of it
+        ax.plot([x, x], [0, 1 + (14 + 12 * i) / (15 * len(names))], color=DARK, lw=1.2, ls=dashes, zorder=0.9,
+                transform=ax.get_xaxis_transform(), clip_on=False)
+        ax.annotate(text, (x, -0.5), xytext=(-4, 9 + 12 * i), textcoords="offset points", ha="right", va="center",
+                    color=DARK)
+    ax.annotate(note, (0, 0), (6 - NAMES, -40), xycoords="axes fraction", textcoords="offset points", va="top",
+                color=GREY)
     return fig, rows + guests + extra
+
+
+def cells_of(chapter, own, guests, names):
+    """What the ladder says beside a bar: the value, the gain over the predecessor, format and device if others."""
+    row, before = own.get(chapter.id), own.get(chapter.previous)
+    if not row:
+        return "–", "", ""
+    about = [row.format] * (row.format != "bf16") + [row.device.removeprefix("NVIDIA ")] * (row in guests)
+    words = []
+    if before and row.timed and before.timed and row.device == before.device:  # other devices: none of the chapter
+        gain = row.tflops / before.tflops
+        words = [f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"] + ["slower"] * (gain < 0.995)
+        if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
+            words[0] += " on " + chapter.previous.split("_")[0]
+    value = three(row.tflops) if row.timed else "?" if row.ok else "failed"
+    return value, ", ".join(words), ", ".join(about)
+
+
+def ranges(chapters, known):
+    """The chapters that are not known as "07b to 07i, 08a to 09c": runs of one architecture, in order of reading."""
+    runs = [[chapter.id.split("_")[0] for chapter in run]
+            for (there, _), run in groupby(chapters, lambda chapter: (chapter.id in known, chapter.arch)) if not there]
+    return ", ".join(" to ".join(dict.fromkeys([run[0], run[-1]])) for run in runs)
 
 
 def step(plt, data, chapter):
@@ -137,7 +159,7 @@ def step(plt, data, chapter):
     for some, name, look in curves:
         some = curve(ax, some, lambda row: row.m_max, lambda row: row.tflops, look)
         ink, last = look["color"], [row for row in some if row.timed][-1:]
-        ends += [(row.m_max, row.tflops, f"{name} {row.tflops:.3g}", ink) for row in last]
+        ends += [(row.m_max, row.tflops, f"{name} {three(row.tflops)}", ink) for row in last]
         for row in some:
             if not row.ok:
                 ax.text(row.m_max, top * 0.06, "failed", rotation=90, ha="center", va="bottom", color=ink)
@@ -148,7 +170,8 @@ def step(plt, data, chapter):
 
 def roofline(plt, data):
     found = {name: data.of(name) for name in ("decode", "skewed", "prefill")}
-    dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer]
+    dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer
+            and row.format == "bf16"]  # another format has another roof
     extra = [row for name, (_, how) in found.items() for row in data.added(name, how)]
     if not dots:
         raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
@@ -156,7 +179,7 @@ def roofline(plt, data):
     # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each are the two.
     roofs = [(row.roof_tflops, row.roof_tflops / row.intensity) for row in dots if row.roof_tflops]
     roofs = [("measured", "-", *map(max, zip(*roofs)))] if roofs else []
-    roofs += [("datasheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
+    roofs += [("data sheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
     left, right = min(row.intensity for row in dots) / 1.9, max(row.intensity for row in dots) * 1.2
     low = min(row.tflops for row in dots + extra) / 2.5
     high = 1.5 * max([row.tflops for row in dots + extra] + [rate for _, _, rate, _ in roofs])
@@ -171,10 +194,10 @@ def roofline(plt, data):
     for name, dashes, rate, bandwidth in roofs:
         xs = sorted({left, rate / bandwidth, right})
         ax.plot(xs, [min(rate, bandwidth * x) for x in xs], color=DARK, ls=dashes, lw=1.3)
-        ends.append((right, rate, f"{name} {rate:.3g}, {bandwidth:.2g} TB/s", DARK))
+        ends.append((right, rate, f"{name} {three(rate)}, {bandwidth:.2g} TB/s", DARK))
     for name, x in {row.set: row.intensity for row in dots}.items():
         ax.axvline(x, color=GREY, lw=0.8, ls=(0, (1, 3)), zorder=0.5)
-        ax.text(x, low * 1.08, f"{name} ", ha="right", va="bottom", color=GREY)
+        ax.annotate(name, (x, low), xytext=(-5, 4), textcoords="offset points", ha="right", color=GREY)
     for number, chapter in enumerate(data.chapters):
         some = [row for row in dots if row.chapter == chapter.id]
         look = dict(color=colour(chapter.id), marker=MARKERS[number % 8], lw=0.9, ms=6, mec="white", mew=0.6)
@@ -191,7 +214,7 @@ def skew(plt, data):
              if row.timed and not row.peer and row.m_max * row.groups == row.m_total}
     rows = [row for row in rows if not row.peer and row.chapter in equal]
     if not rows:
-        raise NoData("no chapter was timed on the equal groups of set skew in bf16")
+        raise NoData("no chapter was timed on the equal groups of set skew")
 
     def ratio(row):
         return row.m_max * row.groups / row.m_total
@@ -201,7 +224,8 @@ def skew(plt, data):
 
     groups, m_total, _, n, k = rows[0].shape
     fig, ax = canvas(plt, "What uneven groups cost",
-                     f"{m_total} rows in {groups} groups, N = {n}, K = {k}; {inputs} inputs, bf16")
+                     f"{m_total} rows in {groups} groups, N = {n}, K = {k}; {inputs} inputs, "
+                     + ("each in its own format" if any(row.format != "bf16" for row in rows) else "bf16"))
     ticks = log2(ax, sorted({round(ratio(row), 1) for row in rows}))
     top = 1.1 * max(slowdown(row) for row in rows if row.timed)
     ax.set(xlim=(ticks[0] / 1.06, ticks[-1] * 1.06), ylim=(0, top),
@@ -241,20 +265,22 @@ def peers(plt, data):
         if row.peer and row.chapter == last and row.shape in ours:
             best = libraries.setdefault(row.peer.split("_")[0], {})
             best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
-    fig, ax = canvas(plt, "Libraries beside " + last,
+    fig, ax = canvas(plt, f"Libraries beside {last}" + (f", now {results.FORMER[last]}" if last in results.FORMER else ""),
                      "their rate over ours, warm inputs, bf16; below 1 they are slower",
                      width=11, bottom=84)
     ax.axhline(1, color=colour(last), lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
     shades = [DARK, *(shade for _, shade in PARTS)]
-    for i, (name, found) in enumerate(sorted(libraries.items())):
+    rates = {name: [(i, ours[shape].us_median / found[shape].us_median) for i, shape in enumerate(ours)
+                    if shape in found] for name, found in sorted(libraries.items())}
+    for i, (name, found) in enumerate(rates.items()):
         beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
-        ax.plot([place + beside for place, shape in enumerate(ours) if shape in found],
-                [ours[shape].us_median / found[shape].us_median for shape in ours if shape in found],
-                marker=MARKERS[i % len(MARKERS)], color=shades[i % len(shades)], label=name, **look)
+        ax.plot([place + beside for place, _ in found], [rate for _, rate in found], marker=MARKERS[i % len(MARKERS)],
+                color=shades[i % len(shades)], label=name, **look)
     names = [f"G={row.groups}\n" + (f"M={row.m_max}" if row.m_max * row.groups == row.m_total else
                                     f"{row.m_total} rows") + f"\nN={row.n}\nK={row.k}" for row in ours.values()]
-    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(0, 1.12), ylabel="rate over ours")
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
+           ylim=(0, 1.12 * max(1, *(rate for found in rates.values() for _, rate in found))))
     ax.set_xticks(range(len(names)), names)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return fig, [row for row in rows if row.chapter == last]
@@ -268,37 +294,29 @@ def counts(plt, data):
     def bytes_moved(c):
         return 32 * sum(c[f"global_{way}_sectors"] for way in ("load", "store", "atomic"))
 
-    panels = [("global memory: bytes of the 32-byte sectors that warps touch", bytes_moved),
-              ("shared memory: wavefronts (of them, what bank conflicts cost)",
-               lambda c: c["shared_wavefronts"]),
+    panels = [("global memory: bytes of\nthe 32-byte sectors\nthat warps touch", bytes_moved),
+              ("shared memory: wavefronts\n(of them, what bank\nconflicts cost)", lambda c: c["shared_wavefronts"]),
               ("instructions of warps", lambda c: c["instructions"])]
     names = [chapter.id for chapter in data.chapters]
-    fig, ax = canvas(plt, "What each chapter asks of the machine",
-                     "counts for 1000 useful FLOP of its smoke set; log scales",
-                     width=max(8, 3 + 0.72 * len(names)), bottom=76, right=14)
-    box = ax.get_position()
-    ax.set_axis_off()
-    for place, (told, count) in enumerate(panels):
-        height = box.height / len(panels)
-        low = box.y0 + (len(panels) - 1 - place) * height
-        ax = fig.add_axes([box.x0, low, box.width, 0.62 * height])
-        ax.text(0, 1.08, told, transform=ax.transAxes, color=GREY, va="bottom")
+    fig, axes = canvas(plt, "What each chapter asks of the machine",
+                       "counts for 1000 useful FLOP of its smoke set; log scales", bars=len(names), top=88, bottom=40,
+                       right=14, panels=len(panels))
+    for ax, (told, count) in zip(axes, panels):
+        ax.annotate(told, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom", color=GREY)
         values = [c and count(c) / kiloflop(c) for c in found]
         some = [value for value in values if value] or [1]
-        floor, room = min(some) / 2, (max(some) / min(some)) ** 0.35  # above the bars, for their numbers
-        ax.set(xlim=(-0.5, len(names) - 0.5), yscale="log", ylim=(floor, 2 * max(some) * room))
-        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
-        ax.tick_params(labelbottom=place == len(panels) - 1)
-        ax.yaxis.set_major_formatter("{x:g}")
+        floor, room = min(some) / 2, (2 * max(some) / min(some)) ** 0.6  # right of the bars, for their numbers
+        ax.set(xscale="log", xlim=(floor, max(some) * room))
+        name_rows(ax, names)
         ax.minorticks_off()
-        ax.grid(axis="x", visible=False)
-        for x, (c, value) in enumerate(zip(found, values)):
-            ax.bar(x, max((value or 0) - floor, 0), bottom=floor, width=0.76, color=colour(names[x]))
-            text = "not counted" if c is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-            if c and place == 1:
-                text += f" ({c['shared_bank_conflicts'] / kiloflop(c):.3g})"
-            ax.annotate(text, (x, value or floor), xytext=(0, 2), textcoords="offset points", ha="center",
-                        va="bottom", color=GREY if c is None else DARK)
+        ax.grid(visible=False)
+        for y, (c, value) in enumerate(zip(found, values)):
+            ax.barh(y, max((value or 0) - floor, 0), left=floor, height=0.74, color=colour(names[y]))
+            text = "not counted" if c is None else three(value)
+            if c and count is panels[1][1]:
+                text += f" ({three(c['shared_bank_conflicts'] / kiloflop(c))})"
+            ax.annotate(text, (max(value or 0, floor), y), xytext=(3, 0), textcoords="offset points",
+                        va="center_baseline", color=GREY if c is None else DARK)
     return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
 
 
@@ -324,13 +342,29 @@ def rival(rows, chapter_id):
     return list(max(by_name.values(), key=rank, default={}).values())
 
 
-def canvas(plt, title, below, width=8, right=150, bottom=62):
-    """A figure with one pair of axes; margins in points, so that they stay when the figure grows."""
-    fig, ax = plt.subplots(figsize=(width, 4.5))
-    fig.subplots_adjust(50 / (72 * width), bottom / 324, 1 - right / (72 * width), 1 - 48 / 324)
-    ax.set_title(title)
-    ax.text(0, 1.025, below, transform=ax.transAxes, color=GREY)
-    return fig, ax
+def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, panels=1):
+    """A figure with axes side by side, for so many bars if any; margins in points, so that they stay as it grows."""
+    left, wide, high = NAMES if bars else 50, 72 * width, top + bottom + 15 * bars if bars else 324
+    fig, axes = plt.subplots(1, panels, sharey=True, figsize=(width, high / 72))
+    fig.subplots_adjust(left / wide, bottom / high, 1 - right / wide, 1 - top / high, wspace=0.12)
+    x = 6 if bars else left
+    fig.suptitle(title, x=x / wide, y=1 - 26 / high, ha="left", va="baseline")
+    fig.text(x / wide, 1 - 43 / high, below, color=GREY)
+    return fig, axes
+
+
+def name_rows(ax, names):
+    """Chapters at the left of their bars, in order from the top."""
+    ax.set(ylim=(len(names) - 0.5, -0.5))
+    ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names], ha="left")
+    ax.tick_params(axis="y", length=0, pad=NAMES - 6)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.grid(axis="y", visible=False)
+
+
+def three(value):
+    """Three digits, or a whole number."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def log2(ax, ticks):
@@ -343,7 +377,8 @@ def log2(ax, ticks):
 def curve(ax, rows, x, y, look):
     """A line through rows in order of x, broken where a check failed."""
     rows = sorted(rows, key=x)
-    ax.plot([x(row) for row in rows], [y(row) if row.timed else math.nan for row in rows], **look)
+    ax.plot([x(row) for row in rows], [y(row) if row.timed else math.nan for row in rows],
+            clip_on=False, **look)
     return rows
 
 

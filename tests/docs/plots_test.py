@@ -505,6 +505,93 @@ class PlotsTest(unittest.TestCase):
             self.assertIn(text, ladder)
         self.assertIn("failed", (outs[0] / "step_02_tiled.svg").read_text())
 
+    def drawn(self, tool, *arguments):
+        """Of each figure that a tool draws, by its title: its texts, and those that lie over another text, a line or
+        a bar, or beyond the paper."""
+        from matplotlib.text import Text
+        found, sign = {}, plot.sign
+
+        def signed(fig, *rest):
+            sign(fig, *rest)
+            fig.draw_without_rendering()
+            unseen = {label for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for tick in axis.get_major_ticks()
+                      if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+                      for label in (tick.label1, tick.label2)}
+            texts = [text for text in fig.findobj(Text) if text not in unseen and text.get_visible() and text.get_text()]
+            boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]  # an annotation's without its arrow
+            lines = [line.get_transform().transform_path(line.get_path()) for ax in fig.axes for line in ax.lines
+                     if line.get_linestyle() not in ("", "None")]
+            bars = [bar.get_window_extent() for ax in fig.axes for bar in ax.patches]
+            wrong = [(told, other) for i, (told, box) in enumerate(boxes) for other, its in boxes[:i] if box.overlaps(its)]
+            wrong += [(told, "a line") for told, box in boxes for line in lines if line.intersects_bbox(box, filled=False)]
+            wrong += [(told, "a bar") for told, box in boxes for bar in bars if bar.width and box.overlaps(bar)]
+            wrong += [(told, "beyond the paper") for told, box in boxes
+                      if box.x0 < 0 or box.y0 < 0 or box.x1 > fig.bbox.x1 or box.y1 > fig.bbox.y1]
+            found[fig.get_suptitle()] = [told for told, _ in boxes], wrong
+
+        with mock.patch.object(plot, "sign", signed):
+            status, _, err = self.run_tool(tool, *arguments, "--out", self.repo / "out")
+        self.assertEqual((status, err), (0, ""))
+        return found
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_nothing_lies_over_a_text_of_the_figures(self):
+        committed = ("--repo", ROOT, "--data", ROOT / "plots/data")
+        found = self.drawn(plot, *committed)
+        chapters = [chapter.id.replace("_", " ") for chapter in read_chapters(ROOT)]
+        self.assertEqual([text for text in found["What each chapter asks of the machine"][0] if text in chapters], chapters)
+        self.assertGreater(len(found), 6)
+        for title, (texts, wrong) in found.items():
+            self.assertEqual(wrong, [], title)
+            self.assertGreater(len(texts), 10, title)
+        with mock.patch.object(plot, "NAMES", 60):  # too little room: names reach into bars
+            _, wrong = self.drawn(plot, *committed)["What each chapter gains"]
+        self.assertIn(("04 persistent", "a bar"), wrong)
+        with mock.patch.object(plot, "three", lambda value: "9" * 40):  # numbers reach into the next panel's
+            wrong = self.drawn(plot, *committed)["What each chapter asks of the machine"][1]
+        self.assertIn(("9" * 40,) * 2, [(told, other.split(" ")[0]) for told, other in wrong])
+
+    @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+    def test_the_ladder_has_a_row_for_each_chapter_that_was_timed(self):
+        chapters = read_chapters(ROOT)
+
+        def ladder(timed, *more):
+            save(self.data / "a.csv", [
+                row(c.id, "prefill", SETS["prefill"][0], 5.4 * 1.29 ** i * (0.7 if i % 3 == 1 else 1), format=c.format,
+                    kernel=f"grouped_gemm {c.tile}", roof_tflops=735, device="NVIDIA " + timed(c))
+                for i, c in enumerate(chapters) if timed(c)])
+            with open(self.data / "a.csv", "a", newline="") as file:
+                csv.DictWriter(file, COLUMNS).writerows(more)
+            texts, wrong = self.drawn(plot, "--repo", ROOT, "--data", self.data)["What each chapter gains"]
+            self.assertEqual(wrong, [])
+            names = {c.id.replace("_", " "): c.id for c in chapters}
+            return [names[text] for text in texts if text in names], texts
+
+        library = row("06a_tma", "prefill", SETS["prefill"][0], 675, peer="cublas_loop", roof_tflops=735)
+        rows, texts = ladder(lambda c: "B200" if c.arch == "sm_100a" else "H200", library)
+        self.assertEqual(rows, [c.id for c in chapters])
+        self.assertEqual([text for text in texts if text.startswith("not timed")], [])
+        for text in ("measured roof 735 on H200", "cublas_loop 675 on H200", "B200", "nvfp4, B200", "×0.90, slower",
+                     "×1.16 on 07a"):
+            self.assertIn(text, texts)
+
+        first = [c.id for c in chapters[:2]]
+        rows, texts = ladder(lambda c: c.id in first and "H200", library)
+        self.assertEqual(rows, first)
+        self.assertRegex("\n".join(texts), r"(?m)^not timed yet: 03 to 05b, 06a to 07\w, 08a to \d\d\w$")
+
+        rows, texts = ladder(lambda c: "H200" if chapters.index(c) % 2 else "", row(
+            "03_tensor_cores", "prefill", SETS["prefill"][0], 1, ok=0, kernel="grouped_gemm"))
+        self.assertEqual(rows, [c.id for i, c in enumerate(chapters) if i % 2 or c.id == "03_tensor_cores"])
+        self.assertIn("failed", texts)
+        self.assertIn("not timed yet: 01, 05a, 06a, 07a, 07c,", " ".join(texts))
+
+        for title, (texts, wrong) in self.drawn(like, "b200", "--repo", ROOT).items():
+            self.assertEqual(wrong, [], title)
+            if title == "What each chapter gains":
+                self.assertRegex("\n".join(texts), r"(?m)^not run there: 06a to 07\w$")
+                self.assertEqual(texts.count("?"), sum(c.arch != "sm_90a" for c in chapters))
+
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
     def test_figures_come_without_caches(self):
         self.measure()
