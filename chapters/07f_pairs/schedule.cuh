@@ -17,16 +17,21 @@ struct alignas(16) Tile {  // group -1: none is left; row0, col0: its corner in 
 };
 
 // In the shared memory of each block of a cluster, a place for one tile. `phase`: the parity of the number of
-// tiles that went through before.
+// tiles that went through before. Invariant: each warp that `empty` counts reads every tile, and none is sent
+// before all have read the one before. So nobody is two phases behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t full;   // a tile has come
   uint64_t empty;  // in the first block: all warps of the cluster that load or multiply have read it
   Tile tile;
 
-  // By a whole warp of the first block. Lane 4 r + w sends word w to block r.
+  // By a whole warp of the first block: until all have read the tile before, if there is one.
+  __device__ void wait_empty(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);
+  }
+  // By the same warp. Lane 4 r + w sends word w to block r.
   __device__ void send(const Tile& next, int phase) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);  // all have read the tile before
+    wait_empty(phase);
     if constexpr (BLOCKS > 1) {
       const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
       if (rank < BLOCKS) {

@@ -20,10 +20,11 @@ inline int next_counter() {  // on the host
 constexpr int LEAST_SLICES = 32;
 
 // By a whole warp: the index of the next tile that nobody has, behind the first one of each worker.
-// Invariant: a counter is 0 between launches. Each worker claims once behind each of its tiles, so there are
-// as many claims as tiles, and the last one sets the counter back. All workers must count the same `tiles`:
-// with too many the counter would never be set back, and the next launch that has it would leave tiles out;
-// with too few, tiles would be made twice.
+// Invariant: a counter is 0 at first and between launches. Each worker claims once behind each of its tiles
+// and empty pieces: as many claims as `tiles`. The last `workers` of them find no tile, and the very last
+// sets the counter back. All must count the same `tiles`: with too many the counter is not set back, and the
+// next launch that has it leaves tiles out; with too few, tiles are made twice.
+// [claim]
 __device__ inline int claim(int counter, int workers, int tiles) {
   int index = 0;
   if (threadIdx.x % 32 == 0) {
@@ -32,5 +33,6 @@ __device__ inline int claim(int counter, int workers, int tiles) {
   }
   return __shfl_sync(~0u, index, 0);
 }
+// [/claim]
 
 }  // namespace chapter

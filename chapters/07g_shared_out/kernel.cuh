@@ -137,7 +137,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       float acc[BM / 2];
       auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
         auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);  // all widths use the same registers
-        // [consume]
         int last = 0;
 #pragma unroll 1
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
@@ -156,6 +155,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           if (k_tile > 0) gg::ptx::wgmma_wait_group<1>(), release(last);  // while this one goes on
           last = stage;
         }
+        // [consume]
         store.settle();
         next = next_tile();                  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied

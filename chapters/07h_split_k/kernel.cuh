@@ -139,19 +139,20 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       if (thread % 128 < CLUSTER) arrive_in<CLUSTER>(thread % 128, empty_addr + stage * 8);
     };
     Store<T, BM> store(&maps.d, d, n, shared + store_off + warpgroup * C::STORE_BYTES, 1 + warpgroup);
+    // [split]
     auto* const sums_of_others = reinterpret_cast<float*>(shared + store_off + CONSUMERS * C::STORE_BYTES);
     SplitK<BM> split(rank, (slices + share - 1) / share, &sums_bars[warpgroup],
                      sums_of_others + warpgroup * C::SUMS_BYTES / 4, 1 + warpgroup);
     Tile next = next_tile();
-    if constexpr (SPLIT > 1) {  // behind the last share of K there is nothing to multiply
+    if constexpr (SPLIT > 1) {  // no share of K: reads all tiles, for `empty` counts it
       while (k_tiles == 0 && next.group >= 0) next = next_tile();
     }
+    // [/split]
     while (next.group >= 0) {
       const Tile tile = next;
       float acc[BM / 2];
       auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
         auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);  // all widths use the same registers
-        // [consume]
         int last = 0;
 #pragma unroll 1
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
@@ -170,13 +171,14 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           if (k_tile > 0) gg::ptx::wgmma_wait_group<1>(), release(last);  // while this one goes on
           last = stage;
         }
+        // [consume]
         store.settle();
         next = next_tile();                  // while the last products are made
         gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
         release(last);
-        // [/consume]
         if constexpr (SPLIT > 1) split.add_up(sums);
         if (SPLIT == 1 || rank == 0) store.put(sums, tile, tile.col0 + warpgroup * 64);
+        // [/consume]
       };
       with_width_for<BM>(tile.rows, multiply);  // as many rows as were loaded
     }

@@ -17,6 +17,7 @@ struct LastRound {
   int pieces;
 
   // `rows`: of all groups, times the columns of tiles.
+  // [plan]
   __device__ LastRound(int tiles, float rows, int workers, int slices) {
     const int lane = int(threadIdx.x) % 32, my_pieces = lane % (C::BM / STEP) + 1;
     const int last = (tiles - 1) % workers + 1, height = min(C::BM, int(rows / float(tiles)) + 1);
@@ -26,6 +27,7 @@ struct LastRound {
     const unsigned key = (__float_as_uint(cycles) & ~31u) | unsigned(lane);  // compares as the float does
     pieces = int(__reduce_min_sync(~0u, key)) % 32 % (C::BM / STEP) + 1;
   }
+  // [/plan]
 
   // Of a slice of a tile of so many rows: its products; until it is there, 45 bytes a cycle from the L2.
   __device__ static constexpr int to_multiply(int rows) { return rows * C::BN / 32; }

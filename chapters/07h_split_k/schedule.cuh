@@ -20,7 +20,8 @@ struct alignas(16) Tile {  // group -1: none is left; row0, col0: its corner in 
 };
 
 // In the shared memory of each block of a cluster, a place for one tile. `phase`: the parity of the number of
-// tiles that went through before.
+// tiles that went through before. Invariant: each warp that `empty` counts reads every tile, and none is sent
+// before all have read the one before. So nobody is two phases behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t full;   // a tile has come
@@ -60,8 +61,7 @@ struct Mailbox {
     return gg::ptx::uniform(next);
   }
 };
-// How a group's steps of 32 rows are shared out evenly over its rows of tiles: the first `taller` ones have
-// one more than the others, and the last one has what is left.
+// A group's steps of 32 rows, dealt out evenly over its rows of tiles: the first `taller` ones have one more.
 struct Share {
   int each, taller;
 };
@@ -97,7 +97,9 @@ class Schedule {
     }
   }
 
-  // Counts the tiles of all groups and plans the last round. Says how many there are then, with pieces.
+  // Counts the tiles of all groups and plans the last round. Says how many there are then, with pieces. The
+  // first round is never cut: its tiles are found before this.
+  // [plan_end]
   __device__ int plan_end(int workers, int slices) {
     int rows_of_tiles = 0;
     for (int group = lane(); group < groups_; group += 32) {
@@ -111,6 +113,7 @@ class Schedule {
     pieces_ = plan.pieces;
     return whole_tiles_ + (tiles - whole_tiles_) * pieces_;
   }
+  // [/plan_end]
 
  private:
   __device__ static int tiles_of(int rows) { return (rows + BM - 1) / BM; }

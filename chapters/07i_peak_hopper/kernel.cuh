@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       next = next_tile();
     }
     // [/unread]
-    if constexpr (SPLIT > 1) {  // behind the last share of K there is nothing to multiply
+    if constexpr (SPLIT > 1) {  // no share of K: reads all tiles, for `empty` counts it
       while (k_tiles == 0 && next.group >= 0) next = next_tile();
     }
     while (next.group >= 0) {

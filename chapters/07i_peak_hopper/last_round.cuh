@@ -20,6 +20,7 @@ struct LastRound {
   int more, pieces;
 
   // `rows`: of all groups, times the columns of tiles.
+  // [plan]
   __device__ LastRound(int tiles, float rows, int workers, int slices, int tiles_n, int rows_each,
                        int groups) {
     const int lane = int(threadIdx.x) % 32, my_more = lane / (C::BM / STEP),
@@ -32,8 +33,7 @@ struct LastRound {
     // Two guesses: it is chance who gets how many less tall tiles; and workers that do not end together wait
     // for half a piece.
     cycles += rows_each > 0 ? cycles_of(C::BM, slices) / 8 * float(my_more) : piece / 2;
-    // A row of tiles more: only if tiles get a quarter less tall at most, and nobody's first tile is among
-    // them.
+    // A row of tiles more: only if tiles get at most a quarter less tall, and no first tile is among them.
     const int tiles_m = round_up(rows_each, C::BM) / C::BM;
     const bool may = MAY_HAVE_MORE && rows_each / (tiles_m + 1) >= C::BM / 4 * 3 &&
                      (groups - my_more) * tiles_m * tiles_n >= workers;
@@ -42,6 +42,7 @@ struct LastRound {
     const int best = int(__reduce_min_sync(~0u, key) % 32);
     more = best / (C::BM / STEP), pieces = best % (C::BM / STEP) + 1;
   }
+  // [/plan]
 
   // Of a slice of a tile of so many rows: its products; until it is there, 45 bytes a cycle from the L2.
   __device__ static constexpr int to_multiply(int rows) { return rows * C::BN / 32; }

@@ -86,6 +86,7 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   decltype(&launch_as<T, D, Config<2, 256, 4>, Major::k>) best = nullptr;
   double least = INFINITY;
+  // [choose]
   const auto consider = [&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
     const double cycles = tile.m ? 0 : estimate<C>(problem, m_total, multiprocessors);
@@ -102,6 +103,7 @@ void launch(const T* a, const T* b, D* d, int64_t rows, int64_t m_total, const P
   consider(Config<1, 32, 9>());
   consider(Config<1, 64, 7, 1, 2>());
   consider(Config<1, 64, 6, 1, 4>());
+  // [/choose]
   GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
              multiprocessors);
   best(a, b, d, rows, problem, multiprocessors, dependent, stream);

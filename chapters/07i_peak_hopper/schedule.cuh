@@ -20,7 +20,8 @@ struct alignas(16) Tile {  // group -1: none is left; row0, col0: its corner in 
 };
 
 // In the shared memory of each block of a cluster, a place for one tile. `phase`: the parity of the number of
-// tiles that went through before.
+// tiles that went through before. Invariant: each warp that `empty` counts reads every tile, and none is sent
+// before all have read the one before. So nobody is two phases behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t full;   // a tile has come
@@ -65,8 +66,7 @@ struct Mailbox {
 __device__ inline int divide_small(int a, int b) { return int(__fdividef(float(a) + 0.5f, float(b))); }
 __device__ inline int divide(int a, int b) { return a < 1 << 21 ? divide_small(a, b) : a / b; }
 
-// How a group's steps of 32 rows are shared out evenly over its rows of tiles: the first `taller` ones have
-// one more than the others, and the last one has what is left.
+// A group's steps of 32 rows, dealt out evenly over its rows of tiles: the first `taller` ones have one more.
 struct Share {
   int each, taller;
 };
@@ -97,8 +97,7 @@ class Schedule {
   }
 
   __device__ void begin() { look(); }  // reads the first offsets
-  // Of group -1: there is no such tile. The tiles asked for only grow, behind `begin`. A piece of a tile may
-  // have no rows.
+  // Of group -1: there is no such tile. Behind `begin`. Tiles asked for only grow. A piece may have no rows.
   __device__ Tile find(int index) {
     const bool whole = index < whole_tiles_;
     const int piece = whole ? 0 : (index - whole_tiles_) % pieces_;
@@ -119,7 +118,9 @@ class Schedule {
     }
   }
 
-  // Counts the tiles of all groups and plans the last round. Says how many there are then, with pieces.
+  // Counts the tiles of all groups and plans the last round. Says how many there are then, with pieces. The
+  // first round is never cut: its tiles are found before this.
+  // [plan_end]
   // `rows_each`: of all groups, or 0.
   __device__ int plan_end(int workers, int slices, int rows_each) {
     int rows_of_tiles = 0;
@@ -139,6 +140,7 @@ class Schedule {
     pieces_ = plan.pieces;
     return whole_tiles_ + (tiles - whole_tiles_) * pieces_;
   }
+  // [/plan_end]
 
  private:
   __device__ static int tiles_of(int rows) { return (rows + BM - 1) / BM; }

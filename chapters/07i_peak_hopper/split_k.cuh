@@ -27,7 +27,10 @@ class SplitK {
   __device__ SplitK(int rank, int blocks, Barriers* bars, float* shared, int barrier)
       : rank_(rank), blocks_(blocks), barrier_(barrier), bars_(bars), shared_(shared) {}
 
-  // Adds the sums of all blocks to those of the first.
+  // Adds the sums of all blocks to those of the first. Invariant: no phase is overtaken. The first block
+  // opens `room` when it has read all sums, and nobody sends the next tile's before. So `came` never counts
+  // bytes of two tiles. Bytes before the `expect_tx` end no phase: its one arrival is still missing.
+  // [add_up]
   template <int SUMS>
   __device__ void add_up(float (&sums)[SUMS]) {
     const uint32_t came_addr = gg::ptx::shared_addr(&bars_->came), room_addr = came_addr + 8;
@@ -52,6 +55,7 @@ class SplitK {
     }
     phase_ ^= 1;
   }
+  // [/add_up]
 
  private:
   int rank_, blocks_, barrier_, phase_ = 0;

@@ -31,8 +31,7 @@ class Store {
   // The sums of a tile's rows, rounded up to a multiple of 32.
   template <int SUMS>
   __device__ void put(const float (&sums)[SUMS], const Tile& tile, int col0) {
-    if constexpr (sizeof(D) ==
-                  4) {  // eight neighbours of a row are a whole sector: each thread stores its sums
+    if constexpr (sizeof(D) == 4) {  // eight neighbours of a row are a sector: each thread stores its sums
       const int row0 = thread() % 4 * 2, col = col0 + thread() / 32 * 16 + thread() % 32 / 4;
       D* const to = d_ + int64_t(tile.row0 + row0) * n_ + col;
 #pragma unroll
