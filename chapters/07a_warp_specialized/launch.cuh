@@ -34,7 +34,7 @@ void launch(const T* a, const T* b, T* d, int64_t rows, const Problem& problem, 
                                 .box = box,
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
-  // B has three dimensions, so that what lies behind K is zeros and not the next group's: 0 times NaN is NaN.
+  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   const Maps maps = {map(a, {k, rows}, {row_bytes}, {BK, tile.m}),
                      map(b, {k, n, groups}, {row_bytes, n * row_bytes}, {BK, tile.n, 1})};
   int device = 0, multiprocessors = 0;

@@ -121,6 +121,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
         release(last);
         // [/consume]
+        // [store]
         const int row0 = thread % 4 * 2, col0 = tile.col0 + thread / 32 * 16 + thread % 32 / 4;
         T* const to = d + int64_t(tile.row0 + row0) * n + col0;
 #pragma unroll
@@ -128,6 +129,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
           const int r = i / 4 * 8 + i % 2, c = i / 2 % 2 * 8;
           if (row0 + r < tile.rows && col0 + c < n) to[int64_t(r) * n + c] = gg::from_float<T>(sums[i]);
         }
+        // [/store]
       };
       with_width_for<BM>(tile.rows, multiply);  // as many rows as were loaded
     }

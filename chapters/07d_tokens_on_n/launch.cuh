@@ -25,7 +25,7 @@ void launch_as(const T* a, const T* b, T* d, int64_t rows, const Problem& proble
                                 .box = box,
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
-  // B has three dimensions, so that what lies behind K is zeros and not the next group's: 0 times NaN is NaN.
+  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C::BM> maps = {};
   maps.b = map(b, {k, n, problem.groups}, {row_bytes, n * row_bytes}, {BK, C::BN, 1});
   for (int height = STEP; height <= C::BM; height += STEP) {

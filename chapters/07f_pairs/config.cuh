@@ -38,8 +38,7 @@ struct Maps {
   CUtensorMap b, d;
 };
 
-// Calls f with WIDTH, or 32 less as often as that still holds `rows`: as a constant, for wgmma's N is part of
-// the instruction.
+// Calls f with the least width that holds `rows`, as a constant: wgmma's N is part of the instruction.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
   if constexpr (WIDTH > STEP) {

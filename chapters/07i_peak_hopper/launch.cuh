@@ -49,7 +49,7 @@ void launch_as(const T* a, const T* b, D* d, int64_t rows, Problem problem, int 
                                 .box = box,
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
-  // B has three dimensions, so that what lies behind K is zeros and not the next group's: 0 times NaN is NaN.
+  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C::BM> maps = {};
   maps.b = B_MAJOR == Major::k ? map(b, {k, n, problem.groups}, {row_bytes, n * row_bytes}, {BK, C::BN, 1})
                                : map(b, {n, k, problem.groups}, {n * 2, n * row_bytes}, {64, BK, 1});

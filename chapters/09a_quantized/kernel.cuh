@@ -74,11 +74,9 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
   }
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of all blocks of the pair are there
-  // [columns]
   const gg::ptx::TmemAddr sums = sums_slot;                              // [HALVES][BLOCK_ROWS][BN]
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN);  // [ATOMS][4 columns]
   const gg::ptx::TmemAddr sfb = gg::ptx::tmem_at(sfa, 0, 4 * ATOMS);     // [ATOMS][BN / 32 columns]
-  // [/columns]
   constexpr uint16_t ALL = (1 << BLOCKS) - 1;  // blocks at whose barriers a commit arrives, or a box
   auto load = [](uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2, uint32_t bar_addr) {
     if constexpr (GROUP == 2) gg::ptx::tma_load_3d_pair(dst_addr, map, c0, c1, c2, bar_addr);
@@ -99,12 +97,10 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
       const Place at = place_of(tile, ends, groups, BM, BN, batch);
       if (gg::ptx::elect()) {
         const int row0 = at.row0 + rank * BLOCK_ROWS, col0 = at.col0 + rank * (BN / BLOCKS);
-        // [apart]
         const WeightMaps& weights = apart ? apart_maps[at.g] : maps.weights;
         const int b_g = apart ? 0 : at.g;  // where the map has its group
         if (apart)
           gg::ptx::fence_tensormap_acquire(&weights.b), gg::ptx::fence_tensormap_acquire(&weights.sfb);
-        // [/apart]
         const int a_atom = row0 / ATOM_ROWS, b_atom = b_g * b_atoms + at.col0 / ATOM_ROWS;
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
           const int stage = (slice + k_tile) % STAGES, byte0 = k_tile * ROW_BYTES;
@@ -114,6 +110,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           if (rank == leader) gg::ptx::mbarrier_arrive_expect_tx(bar_addr, GROUP * STAGE_BYTES);
           load(a_tile_addr + stage * A_BYTES, &maps.a, byte0, row0, 0, bar_addr);
           const uint32_t b_addr = b_tile_addr + stage * B_BYTES;
+          // [boxes]
           for (int c = 0; c < BN / BLOCKS; c += BOX) {
             const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
             if constexpr (BLOCKS > GROUP) {  // a half, into the shared memory of both blocks
@@ -123,6 +120,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
               load(b_addr + c * ROW_BYTES, &weights.b, c0, c1, b_g, bar_addr);
             }
           }
+          // [/boxes]
           load(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile * ATOMS, a_atom, bar_addr);
           // The scales of all columns: each block's rows of D have them all.
           load(sfb_tile_addr + stage * SFB_BYTES, &weights.sfb, 0, k_tile * ATOMS, b_atom, bar_addr);
@@ -134,9 +132,11 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
     // The block must not end while rank 0's commits are on their way to it.
     for (int i = 0; i < STAGES; ++i) wait(empty_addr, STAGES, slice + i, 1);
   } else if (warp == MULTIPLIER) {
+    // [turned]
     const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<T, Scale, GROUP * BLOCK_ROWS, BN>() |
                            (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
     const int b_step = kn ? 32 * BOX : 32;  // bytes from the columns of B's one step along K to the next
+    // [/turned]
     for (; rank == leader && mailbox.read(turn) < tiles; ++turn, slice += k_tiles) {
       if (gg::ptx::elect()) {               // for its group
         wait(taken_addr, HALVES, turn, 1);  // the sums that were here have been read
@@ -146,9 +146,11 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           wait(full_addr, STAGES, slice + k_tile, 0);  // the slice has landed in all blocks
           gg::ptx::tcgen05_fence_after();
           const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
+          // [descriptor]
           const uint32_t b_addr = b_tile_addr + stage * B_BYTES;
           const auto b = kn ? gg::ptx::tcgen05_desc_mn_major_128b(b_addr, BOX * ROW_BYTES)
                             : gg::ptx::tcgen05_desc_k_major_128b(b_addr);
+          // [/descriptor]
           // [scales]
           const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
           const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
@@ -171,12 +173,10 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
                 gg::ptx::tmem_at(sfb, 0, atom * BN / 32), k_tile > 0 || step > 0);
           }
           // [/multiply]
-          // [commit]
           gg::ptx::tcgen05_commit_multicast<GROUP>(empty_addr + stage * 8, ALL);
         }
         const uint16_t together = uint16_t(GROUP == 2 ? ALL : 1 << rank);  // whose sums are complete
         gg::ptx::tcgen05_commit_multicast<GROUP>(ready_addr + turn % HALVES * 8, together);
-        // [/commit]
       }
     }
   } else {
