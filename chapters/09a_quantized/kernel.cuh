@@ -113,6 +113,7 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
           // [boxes]
           for (int c = 0; c < BN / BLOCKS; c += BOX) {
             const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
+            // [/boxes]
             if constexpr (BLOCKS > GROUP) {  // a half, into the shared memory of both blocks
               gg::ptx::tma_load_3d_multicast(b_addr + rank * B_BYTES / BLOCKS, &weights.b, c0, c1, b_g,
                                              bar_addr, ALL);
@@ -120,7 +121,6 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
               load(b_addr + c * ROW_BYTES, &weights.b, c0, c1, b_g, bar_addr);
             }
           }
-          // [/boxes]
           load(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile * ATOMS, a_atom, bar_addr);
           // The scales of all columns: each block's rows of D have them all.
           load(sfb_tile_addr + stage * SFB_BYTES, &weights.sfb, 0, k_tile * ATOMS, b_atom, bar_addr);
