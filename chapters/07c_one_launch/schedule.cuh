@@ -32,12 +32,9 @@ struct Mailbox {
   }
   __device__ Tile read(int phase) const {                               // by a whole warp
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
-    Tile next = {};
-    if (threadIdx.x % 32 == 0) {
-      next = tile;
-      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
-    }
-    return gg::ptx::uniform(next);
+    const Tile next = gg::ptx::uniform(tile);  // all lanes meet: a later one could find `full` two phases on
+    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
+    return next;
   }
 };
 // Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.

@@ -53,12 +53,9 @@ struct Mailbox {
   // By a whole warp of any block.
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
-    Tile next = {};
-    if (threadIdx.x % 32 == 0) {
-      next = tile;
-      arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));  // the value is here
-    }
-    return gg::ptx::uniform(next);
+    const Tile next = gg::ptx::uniform(tile);  // all lanes meet: a later one could find `full` two phases on
+    if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
+    return next;
   }
 };
 // A group's steps of 32 rows, dealt out evenly over its rows of tiles: the first `taller` ones have one more.

@@ -4,6 +4,8 @@
 
 #include "common/emu/isa/async.h"
 
+#include <limits>
+
 namespace gg::emu {
 
 uint64_t AddressOperand::of(Warp& w, int lane) const {
@@ -41,12 +43,13 @@ Issuer issue(Warp& w, const Instr& in, int lane) {
 
 void later(Warp& w, std::function<void()> complete) {
   constexpr uint64_t kSoon = 1, kSome = 16, kLate = 64, kVeryLate = 400;  // rounds
+  constexpr uint64_t kAtLast = std::numeric_limits<uint64_t>::max() / 2;
   Cluster& c = *w.block->cluster;
   const Order& order = c.grid->order;
   uint64_t wait = order.seed % 2 == 0 ? kLate : kSoon;
   if (order.skew) {
     const uint64_t most[] = {kSoon, kSome, kLate, kVeryLate};
-    wait = 1 + c.delays.below(most[c.delays.below(4)]);
+    wait = c.delays.below(16) == 0 ? kAtLast : 1 + c.delays.below(most[c.delays.below(4)]);
   }
   c.effects.push_back({std::move(complete), c.round + wait});
 }

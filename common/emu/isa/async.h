@@ -44,7 +44,7 @@ struct Issuer {
 Issuer issue(Warp& warp, const Instr& instr, int lane);
 
 // Runs `complete` some rounds of the scheduler later. Fair order: an even seed makes it late, so that what
-// does not wait for it goes wrong; an odd one at once. Skewed: as it comes.
+// does not wait for it goes wrong; an odd one at once. Skewed: as it comes, or when nobody can go on without.
 void later(Warp& warp, std::function<void()> complete);
 
 // Whether the operation comes too late for a block. Its own block: a fault, which may be allowed, and then

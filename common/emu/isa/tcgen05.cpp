@@ -151,7 +151,11 @@ Next commit(Warp& w, const Instr& in, Mask m) {
   issue.core->clock.hand_on();
   release(*issue.core, who.clock);
   enqueue(w, [who, all] {
-    for (const BarrierAt& at : all) mbarrier_arrive(who, at, 1, &who.clock);
+    for (const BarrierAt& at : all) {
+      const auto arrive = [who, at] { mbarrier_arrive(who, at, 1, &who.clock); };
+      if (who.warp->block->grid->order.skew) later(*who.warp, arrive);  // nothing orders arrivals of two commits
+      else arrive();
+    }
   });
   return Next::go_on;
 }

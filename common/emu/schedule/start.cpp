@@ -64,6 +64,7 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid;
   cluster->turns = Random(grid.order.seed, index, Random::Stream::turns);
+  cluster->lanes = Random(grid.order.seed, index, Random::Stream::lanes);
   cluster->delays = Random(grid.order.seed, index, Random::Stream::delays);
   int count[3];
   for (int i = 0; i < 3; ++i) count[i] = launch.grid[i] / launch.cluster[i];

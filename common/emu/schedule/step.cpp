@@ -306,9 +306,26 @@ class Chosen {
   int32_t behind_ = -1, before_ = std::numeric_limits<int32_t>::max();
 };
 
+// Lanes of a warp are threads, and without a barrier between them nothing says that they are in step. PTX ISA,
+// "bar.warp.sync". In the skewed order some fall behind now and then: the others go on until they need them.
+void let_lanes_fall_behind(Warp& w) {
+  constexpr uint64_t kSeldom = 16, kMost[] = {4, 64, 512};  // turns; rounds
+  Cluster& c = *w.block->cluster;
+  if (w.fragments.size() != 1 || c.lanes.below(kSeldom) != 0) return;
+  Fragment& f = w.fragments[0];
+  const Mask some = Mask(c.lanes.next()), one = Mask(1) << c.lanes.below(kLanes);
+  const Mask choices[] = {some, one, ~one}, late = f.mask & choices[c.lanes.below(3)];
+  if (f.ready || f.parked || late == 0 || late == f.mask) return;
+  f.mask &= ~late;
+  const uint64_t due = c.round + 1 + c.lanes.below(kMost[c.lanes.below(3)]);
+  w.fragments.push_back({late, f.pc, false, [&c, due] { return c.round >= due || c.nobody_is_late; }, f.pc,
+                         [] { return std::string("have fallen behind"); }});
+}
+
 }  // namespace
 
 int run_warp(Warp& w, const Code& code, int turn) {
+  if (turn > 0 && w.block->grid->order.skew) let_lanes_fall_behind(w);
   int done = 0;
   Fragment* f = nullptr;
   std::optional<Chosen> chosen;

@@ -114,9 +114,10 @@ class Turns {
   const std::vector<Warp*>& order(uint64_t idle, uint64_t quiet) {
     constexpr uint64_t kPatience = 4;
     all_move_ = idle > 0;
+    c_.nobody_is_late = idle > 0 || quiet > kPatience;
     if (!c_.grid->order.skew) return order_;
     for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[c_.turns.below(i)]);
-    if (!last_ || last_->live == 0 || idle > 0 || quiet > kPatience) last_ = order_[0];
+    if (!last_ || last_->live == 0 || c_.nobody_is_late) last_ = order_[0];
     return order_;
   }
   int of(const Warp& w) {

@@ -82,7 +82,8 @@ struct Cluster {
   Clock fences;  // race.h
   ClusterBarrier barrier;
   uint64_t round = 0;
-  Random turns, delays;  // what the skewed order draws: for turns of warps, for effects
+  Random turns, delays, lanes;  // what the skewed order draws: for turns of warps, for effects, for late lanes
+  bool nobody_is_late = false;  // nothing else has changed for a while: lanes that have fallen behind go on
   // Counts what could let a spinning warp go on: bytes of memory that got another value, arrivals, effects,
   // ends of warps.
   uint64_t changes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The random numbers of an order. A cluster has a stream for the turns of its warps and one for the delays of
-// its asynchronous effects, so that drawing from one leaves the other as it is. splitmix64: Steele, Lea and
+// The random numbers of an order. A cluster has a stream for the turns of its warps, one for the delays of its
+// asynchronous effects and one for lanes that fall behind, so that drawing from one leaves the others as they are. splitmix64: Steele, Lea and
 // Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 
 #pragma once
@@ -12,11 +12,11 @@ namespace gg::emu {
 
 class Random {
  public:
-  enum class Stream : uint64_t { turns, delays };
+  enum class Stream : uint64_t { turns, delays, lanes };
 
   Random() = default;
   Random(uint64_t seed, int64_t cluster, Stream stream)
-      : state_(mixed(mixed(seed * kGolden) + 2 * uint64_t(cluster) + uint64_t(stream))) {}
+      : state_(mixed(mixed(seed * kGolden) + 3 * uint64_t(cluster) + uint64_t(stream))) {}
 
   uint64_t next() { return mixed(state_ += kGolden); }
   uint64_t below(uint64_t limit) { return next() % limit; }
