@@ -16,8 +16,7 @@ struct alignas(16) Tile {  // group -1: there is no further tile; row0: its firs
   int group, row0, rows, col0;
 };
 
-// In shared memory, a place for one tile. `phase`: the parity of the number of tiles that went through
-// before.
+// In shared memory, a place for one tile. `phase`: parity of the number of tiles that went through before.
 struct Mailbox {
   uint64_t full, empty;  // a tile has come; all warps that load or multiply have read it
   Tile tile;
@@ -30,12 +29,14 @@ struct Mailbox {
     }
     __syncwarp();
   }
+  // [read]
   __device__ Tile read(int phase) const {                               // by a whole warp
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
     const Tile next = gg::ptx::uniform(tile);  // all lanes meet: a later one could find `full` two phases on
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
     return next;
   }
+  // [/read]
 };
 // Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.
 template <class C>

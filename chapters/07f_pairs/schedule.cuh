@@ -47,6 +47,7 @@ struct Mailbox {
     }
     __syncwarp();
   }
+  // [read]
   // By a whole warp of any block.
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
@@ -54,6 +55,7 @@ struct Mailbox {
     if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
   }
+  // [/read]
 };
 // Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.
 template <class C>

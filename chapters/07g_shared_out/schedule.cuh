@@ -50,6 +50,7 @@ struct Mailbox {
     }
     __syncwarp();
   }
+  // [read]
   // By a whole warp of any block.
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
@@ -57,6 +58,7 @@ struct Mailbox {
     if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
   }
+  // [/read]
 };
 // A group's steps of 32 rows, dealt out evenly over its rows of tiles: the first `taller` ones have one more.
 struct Share {

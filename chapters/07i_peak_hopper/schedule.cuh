@@ -50,6 +50,7 @@ struct Mailbox {
     }
     __syncwarp();
   }
+  // [read]
   // By a whole warp of any block.
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
@@ -57,6 +58,7 @@ struct Mailbox {
     if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
   }
+  // [/read]
 };
 // a / b for 0 <= a and 0 < b. Below 2^21 a float's quotient, from half a step above, never falls short of a
 // whole number: a division of integers costs three times as much, in code too.

@@ -287,6 +287,50 @@ TEST(Warps, ElectFollowedByTheOthersWaiting) {
   expect_always(kernel(body), config_of(1, 64), [](uint32_t thread) { return 3000 + thread / 32; });
 }
 
+// Again and again, in four warps: the highest lane writes what all lanes read behind `between`.
+std::string handed_on(const std::string& between) {
+  return kernel(R"(
+    .shared .align 4 .b32 box[4];
+    mov.u32 %r11, box;
+    shl.b32 %r12, %r4, 2;
+    add.u32 %r11, %r11, %r12;
+    setp.ne.u32 %p0, %r3, 31;
+    mov.u32 %r13, 0;
+    LOOP:
+    @!%p0 st.shared.u32 [%r11], %r13;
+    )" + between + R"(
+    ld.shared.u32 %r14, [%r11];
+    bar.warp.sync 0xFFFFFFFF;
+    setp.ne.u32 %p1, %r14, %r13;
+    @%p1 bra DONE;
+    add.u32 %r13, %r13, 1;
+    setp.lt.u32 %p2, %r13, 500;
+    @%p2 bra LOOP;
+    DONE:
+    st.global.u32 [%rd2], %r13;)");
+}
+
+// Without a barrier of the warp some lane reads the number before, or nothing yet: in a skewed order.
+TEST(Warps, LanesMayFallBehind) {
+  Program program(handed_on(""));
+  int wrong = 0;
+  constexpr int kOrders = 16;
+  for (int seed = 1; seed <= kOrders; ++seed) {
+    Config config = config_of(1, 128);
+    config.options.order = {uint64_t(seed), true};
+    try {
+      for (const uint32_t word : run(program, config, 128)) wrong += word != 500;
+    } catch (const Fault& fault) {
+      EXPECT_NE(std::string(fault.what()).find("nobody has written it"), std::string::npos) << fault.what();
+      ++wrong;
+    }
+  }
+  EXPECT_GT(wrong, 0);
+}
+TEST(Warps, ABarrierKeepsLanesInStep) {
+  expect_always(handed_on("bar.warp.sync 0xFFFFFFFF;"), config_of(1, 128), [](uint32_t) { return 500; });
+}
+
 // ---- barriers of a block ----
 
 TEST(Barriers, ReverseABlockOf40) {

@@ -309,23 +309,20 @@ class Chosen {
 // Lanes of a warp are threads, and without a barrier between them nothing says that they are in step. PTX ISA,
 // "bar.warp.sync". In the skewed order some fall behind now and then: the others go on until they need them.
 void let_lanes_fall_behind(Warp& w) {
-  constexpr uint64_t kSeldom = 16, kMost[] = {4, 64, 512};  // turns; rounds
+  constexpr uint64_t kMost[] = {4, 64, 512};  // rounds
   Cluster& c = *w.block->cluster;
-  if (w.fragments.size() != 1 || c.lanes.below(kSeldom) != 0) return;
+  if (w.fragments.size() != 1) return;
   Fragment& f = w.fragments[0];
   const Mask some = Mask(c.lanes.next()), one = Mask(1) << c.lanes.below(kLanes);
   const Mask choices[] = {some, one, ~one}, late = f.mask & choices[c.lanes.below(3)];
   if (f.ready || f.parked || late == 0 || late == f.mask) return;
   f.mask &= ~late;
   const uint64_t due = c.round + 1 + c.lanes.below(kMost[c.lanes.below(3)]);
-  w.fragments.push_back({late, f.pc, false, [&c, due] { return c.round >= due || c.nobody_is_late; }, f.pc,
-                         [] { return std::string("have fallen behind"); }});
+  const auto ready = [&c, due] { return c.round >= due || c.nobody_is_late; };
+  w.fragments.push_back({late, f.pc, false, ready, f.pc, [] { return std::string("have fallen behind"); }});
 }
 
-}  // namespace
-
-int run_warp(Warp& w, const Code& code, int turn) {
-  if (turn > 0 && w.block->grid->order.skew) let_lanes_fall_behind(w);
+int run_steps(Warp& w, const Code& code, int turn) {
   int done = 0;
   Fragment* f = nullptr;
   std::optional<Chosen> chosen;
@@ -359,6 +356,18 @@ int run_warp(Warp& w, const Code& code, int turn) {
     if (w.fragments.size() > 1) ++w.steps;
   }
   return done;
+}
+
+}  // namespace
+
+int run_warp(Warp& w, const Code& code, int turn) {
+  constexpr uint64_t kSeldom = 8;  // turns in which lanes fall behind, anywhere in them
+  Random& lanes = w.block->cluster->lanes;
+  if (turn == 0 || !w.block->grid->order.skew || lanes.below(kSeldom) != 0) return run_steps(w, code, turn);
+  const int before = int(lanes.below(uint64_t(turn)));
+  const int done = run_steps(w, code, before);
+  let_lanes_fall_behind(w);
+  return done + run_steps(w, code, turn - before);
 }
 
 }  // namespace gg::emu
