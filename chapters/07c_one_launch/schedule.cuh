@@ -23,11 +23,11 @@ struct Mailbox {
 
   __device__ void send(const Tile& next, int phase) {                        // by a whole warp
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);  // all have read the tile before
+    __syncwarp();  // a slow lane could find `empty` two phases on
     if (gg::ptx::elect()) {
       tile = next;
       gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&full));
     }
-    __syncwarp();
   }
   // [read]
   __device__ Tile read(int phase) const {                               // by a whole warp

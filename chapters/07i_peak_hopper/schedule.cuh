@@ -31,6 +31,7 @@ struct Mailbox {
   // By a whole warp of the first block: until all have read the tile before, if there is one.
   __device__ void wait_empty(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);
+    __syncwarp();  // a slow lane could find `empty` two phases on
   }
   // By the same warp. Lane 4 r + w sends word w to block r.
   __device__ void send(const Tile& next, int phase) {
@@ -48,7 +49,6 @@ struct Mailbox {
       tile = next;
       gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&full));
     }
-    __syncwarp();
   }
   // [read]
   // By a whole warp of any block.

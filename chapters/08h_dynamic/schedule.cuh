@@ -80,6 +80,7 @@ struct Mailbox {
     for (int i = 0, number = -1; number < tiles; ++i) {
       const int slot = i % AHEAD;
       gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty[slot]), i / AHEAD % 2 ^ 1);
+      __syncwarp();  // a slow lane could find the place two phases on
       // [claim]
       number = int(blockIdx.y) + i * int(gridDim.y);
       if (dynamic) {
