@@ -78,7 +78,7 @@ def sheet(data, predicted):
     for chapter in data.chapters:
         if chapter.id in data.home:
             parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter)[0].rstrip())
-            if any(who == chapter.id for who, _, _ in predicted):
+            if any(who == chapter.id for who, *_ in predicted):
                 parts.append(tables.costs_table(data, chapter, predicted))
     return "\n\n".join(parts) + "\n"
 

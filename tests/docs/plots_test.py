@@ -434,6 +434,13 @@ class PlotsTest(unittest.TestCase):
                 self.assertIn("as a run on an NVIDIA B200 would fill it; nothing is measured",
                               re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
 
+    def test_like_takes_what_is_committed(self):
+        for gpu in like.DEVICES:
+            data = like.data_like(gpu, read_chapters(ROOT), ROOT / "plots/data")
+            text = like.sheet(data, like.read_costs(ROOT / "plots/data/costs.csv"))
+            for chapter in data.chapters:
+                self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.home, gpu)
+
     def test_the_sets_that_like_shows_are_the_harness_s(self):
         text = (ROOT / "common/problem/shapes.cpp").read_text(encoding="utf-8")
         for name, (shapes, _) in like.SETS.items():
