@@ -32,7 +32,8 @@ struct Mailbox {
   // [read]
   __device__ Tile read(int phase) const {                               // by a whole warp
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
-    const Tile next = gg::ptx::uniform(tile);  // all lanes meet: a later one could find `full` two phases on
+    const Tile next = gg::ptx::uniform(tile);
+    __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
     return next;
   }

@@ -54,7 +54,8 @@ struct Mailbox {
   // By a whole warp of any block.
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
-    const Tile next = gg::ptx::uniform(tile);  // all lanes meet: a later one could find `full` two phases on
+    const Tile next = gg::ptx::uniform(tile);
+    __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
     if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
   }

@@ -150,6 +150,12 @@ bool Problem::is_off(const char* idea) const {
   return found->second;
 }
 
+Problem Problem::with_tile(const ClusterTile& tile) const {
+  Problem other = *this;
+  other.tile_ = tile;
+  return other;
+}
+
 Problem Problem::with_ideas(const std::map<std::string, bool>& off) const {
   Problem other = *this;
   other.ideas_off_ = &off;

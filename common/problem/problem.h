@@ -163,6 +163,7 @@ class Problem {
   int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
   // Did the reader switch this idea off? The chapter lists it among its ideas.
   bool is_off(const char* idea) const;
+  Problem with_tile(const ClusterTile& tile) const;
   Problem with_ideas(const std::map<std::string, bool>& off) const;  // instead; lives no longer than `off`
   int blocks() const { return blocks_; }
 

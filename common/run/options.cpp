@@ -230,7 +230,7 @@ const Rule kRules[] = {
     {{"schedule", "static|dynamic", "tiles by block index (default), or by a counter in global memory"},
      true,
      schedule},
-    {{"tune", "", "time every legal tile on each problem and print the table; needs a GPU"},
+    {{"tune", "", "time every legal tile on each problem, in the same rounds; needs a GPU"},
      true,
      flag<&Options::tune>},
     {{"print-schedule", "", "print which block computes which tile; needs no GPU"},

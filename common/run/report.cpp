@@ -90,14 +90,14 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   return bytes;
 }
 
-Row result_row(const Session& session, const Shape& shape, const std::string& peer,
+Row result_row(const Session& session, const Shape& shape, const ClusterTile& tile, const std::string& peer,
                const std::string& version) {
   const Device& device = session.device;
   const auto largest = [](const std::vector<int>& values) {
     return std::to_string(*std::max_element(values.begin(), values.end()));
   };
   return {{"chapter", session.chapter.id},
-          {"kernel", kernel_name(session.chapter, session.options, session.setup.tile, peer)},
+          {"kernel", kernel_name(session.chapter, session.options, tile, peer)},
           {"device", device.name},
           {"arch", std::to_string(device.capability)},
           {"cuda", device.cuda},

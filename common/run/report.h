@@ -33,7 +33,7 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
 
 // A row of kResultColumns without times. Columns n and k say what every group has, or where they
 // differ the largest.
-Row result_row(const Session& session, const Shape& shape, const std::string& peer,
+Row result_row(const Session& session, const Shape& shape, const ClusterTile& tile, const std::string& peer,
                const std::string& version);
 void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof);

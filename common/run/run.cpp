@@ -161,7 +161,7 @@ Exit run_problems(const Options& options, const Chapter& chapter, const Launch& 
     count_sets(session, plan.to_time);
   } else if (!plan.to_time.empty()) {
     Times times(session);
-    for (const Shape& shape : plan.to_time) options.tune ? times.tune(shape) : void(times.time(shape));
+    for (const Shape& shape : plan.to_time) options.tune ? times.tune(shape) : times.time(shape);
   }
   print_end(session);
   return session.tally.failed > 0 ? Exit::check_failed : Exit::ok;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "common/bench/timer.h"
+#include "common/run/choices.h"
 #include "common/run/report.h"
 #include "common/verify/output.h"
 
@@ -48,9 +49,18 @@ double preparation_us(Buffers& buffers, const Shape& shape) {
   return us[kRounds / 2];
 }
 
-// Those who are timed on one problem: whoever has a right output.
+// Those who are timed on one problem, in the same rounds: whoever has a right output.
 class Field {
  public:
+  struct Entrant {
+    std::string peer, version;  // of the chapter both are empty
+    ClusterTile tile;
+    Contestant contestant;
+    double us = 0;  // the median of the last rounds; 0: the check failed
+
+    bool ours() const { return peer.empty() || peer == kAllIdeas; }
+  };
+
   Field(Session& session, const Shape& shape)
       : session_(session),
         shape_(shape),
@@ -60,17 +70,17 @@ class Field {
   Field& operator=(const Field&) = delete;
 
   void enter_chapter() {
-    const auto ours = [this](int set, cudaStream_t stream) {
-      session_.launch(sets_[size_t(set)]->problem(), stream);
-    };
+    const auto ours = [](const Problem& problem) { return problem; };
     for (const auto& [idea, off] : session_.setup.ideas_off) none_off_[idea] = false;
-    const auto all_ideas = [this](int set, cudaStream_t stream) {
-      session_.launch(sets_[size_t(set)]->problem().with_ideas(none_off_), stream);
-    };
-    bool right = enter("", ours);
-    if (!session_.options.off.empty()) right = enter(kAllIdeas, all_ideas) && right;
-    ++session_.tally.checked;
-    if (!right) ++session_.tally.failed;
+    const auto all_ideas = [this](const Problem& problem) { return problem.with_ideas(none_off_); };
+    bool right = enter("", session_.setup.tile, ours);
+    if (!session_.options.off.empty()) right = enter(kAllIdeas, session_.setup.tile, all_ideas) && right;
+    tally(right);
+  }
+
+  // The chapter with this tile; 0x0: with the one that it chooses.
+  void enter_tile(const ClusterTile& tile) {
+    tally(enter("", tile, [tile](const Problem& problem) { return problem.with_tile(tile); }));
   }
 
   void enter_peer(Peer& peer) {
@@ -83,8 +93,7 @@ class Field {
           for (int set = 0; set < sets; ++set) launches.finish(set);
         });
       };
-      contestants_.push_back({peer.name(), launches.launch, right});
-      versions_.push_back(version);
+      entrants_.push_back({peer.name(), version, session_.setup.tile, {peer.name(), launches.launch, right}});
     } catch (const Error& error) {
       cudaGetLastError();  // if there is one, it was the peer's
       std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.name().c_str(), shape_.describe().c_str(),
@@ -92,47 +101,59 @@ class Field {
     }
   }
 
-  // Adds a row for each contestant; our median in us, 0 where we were not timed.
-  double time(bool warm, const Roof& roof) {
-    double ours_us = 0;
-    if (contestants_.empty()) return 0;
+  // Adds a row for each entrant, and has its median.
+  void time(bool warm, const Roof& roof) {
+    std::vector<Contestant> contestants;
+    for (const Entrant& entrant : entrants_) contestants.push_back(entrant.contestant);
+    if (contestants.empty()) return;
     const std::vector<Timing> timings =
-        time_contestants(contestants_, warm ? 1 : int(sets_.size()),
+        time_contestants(contestants, warm ? 1 : int(sets_.size()),
                          session_.options.sustained ? Rounds::sustained : Rounds::brief);
     for (size_t i = 0; i < timings.size(); ++i) {
-      const bool ours = contestants_[i].name.empty();
-      Row row = result_row(session_, shape_, contestants_[i].name, versions_[i]);
+      Entrant& entrant = entrants_[i];
+      Row row = row_of(entrant);
       if (!timings[i].right) {
         print_wrong_replay(row, shape_);
         row["ok"] = "0";
-        rows_.push_back(std::move(row));
-        if (ours || contestants_[i].name == kAllIdeas) ++session_.tally.failed;
-        continue;
+        if (entrant.ours()) ++session_.tally.failed;
+      } else {
+        add_timing(row, shape_, session_.setup, timings[i], warm, roof);
+        if (entrant.peer.empty() && preparation_us_ > 0) row["prep_us"] = number_text(preparation_us_);
+        print_times(row, shape_);
       }
-      add_timing(row, shape_, session_.setup, timings[i], warm, roof);
-      if (ours && preparation_us_ > 0) row["prep_us"] = number_text(preparation_us_);
-      print_times(row, shape_);
+      entrant.us = timings[i].right ? timings[i].median : 0;
       rows_.push_back(std::move(row));
-      if (ours) ours_us = timings[i].median;
     }
-    return ours_us;
   }
 
+  const std::vector<Entrant>& entrants() const { return entrants_; }
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
-  // Whether it may be timed.
-  bool enter(const char* name, const std::function<void(int, cudaStream_t)>& launch) {
+  Row row_of(const Entrant& entrant) const {
+    return result_row(session_, shape_, entrant.tile, entrant.peer, entrant.version);
+  }
+  void tally(bool right) {
+    ++session_.tally.checked;
+    if (!right) ++session_.tally.failed;
+  }
+
+  // `variant`: the problem as it is to be launched. Whether it may be timed.
+  template <class Variant>
+  bool enter(const char* name, const ClusterTile& tile, const Variant& variant) {
+    const auto launch = [this, variant](int set, cudaStream_t stream) {
+      session_.launch(variant(sets_[size_t(set)]->problem()), stream);
+    };
+    const auto right = [this](int sets, const std::function<void()>& replay) {
+      return right_in_sets(*session_.machine, sets_, sets, replay);
+    };
+    Entrant entrant = {name, "", tile, {name, launch, right}};
     if (correct(session_, *sets_[0], [&](cudaStream_t stream) { launch(0, stream); })) {
-      const auto right = [this](int sets, const std::function<void()>& replay) {
-        return right_in_sets(*session_.machine, sets_, sets, replay);
-      };
-      contestants_.push_back({name, launch, right});
-      versions_.push_back("");
+      entrants_.push_back(std::move(entrant));
       return true;
     }
     print_failed("time", shape_, "timed");
-    rows_.push_back(result_row(session_, shape_, name, ""));
+    rows_.push_back(row_of(entrant));
     rows_.back()["ok"] = "0";
     return false;
   }
@@ -142,8 +163,7 @@ class Field {
   const BufferSets sets_;
   const double preparation_us_;
   std::map<std::string, bool> none_off_;
-  std::vector<Contestant> contestants_;
-  std::vector<std::string> versions_;
+  std::vector<Entrant> entrants_;
   std::vector<Row> rows_;
 };
 
@@ -160,28 +180,33 @@ Times::Times(Session& session) : session_(session), roof_(read_roof(roof_path(),
   }
 }
 
-double Times::time(const Shape& shape) {
-  if (shape.flops() == 0) return 0;
+void Times::time(const Shape& shape) {
+  if (shape.flops() == 0) return;
   Field field(session_, shape);
   field.enter_chapter();
   for (const auto& peer : peers_) field.enter_peer(*peer);
-  if (!session_.options.tune) field.time(false, roof_);
-  const double ours_us = field.time(true, roof_);
+  for (const bool warm : {false, true}) field.time(warm, roof_);
   if (!session_.options.csv.empty()) append_csv(session_.options.csv, kResultColumns, field.rows());
-  return ours_us;
 }
 
 void Times::tune(const Shape& shape) {
-  std::vector<std::pair<double, Tile>> table;
-  for (const ClusterTile& tile : session_.chapter.tiles) {
-    session_.setup.tile = tile;
-    if (const double us = time(shape); us > 0) table.push_back({us, tile});
+  if (shape.flops() == 0) return;
+  Field field(session_, shape);
+  if (session_.chapter.chooses_tile) field.enter_tile({});
+  for (const ClusterTile& tile : session_.chapter.tiles) field.enter_tile(tile);
+  for (const auto& peer : peers_) field.enter_peer(*peer);
+  field.time(true, roof_);
+  if (!session_.options.csv.empty()) append_csv(session_.options.csv, kResultColumns, field.rows());
+
+  std::vector<std::pair<double, std::string>> table;
+  for (const auto& [peer, version, tile, contestant, us] : field.entrants()) {
+    if (us > 0) table.push_back({us, !peer.empty() ? peer : tile.m ? tile_name(tile) : "as chosen"});
   }
-  std::sort(table.begin(), table.end(), [](auto& x, auto& y) { return x.first < y.first; });
-  std::printf("tune   %s\n  tile        us   TFLOP/s\n", shape.describe().c_str());
-  for (const auto& [us, tile] : table) {
-    std::printf("  %-7s %9.1f  %6.1f\n", format("%dx%d", tile.m, tile.n).c_str(), us,
-                shape.flops() / us * 1e-6);
+  std::sort(table.begin(), table.end());
+  std::printf("tune   %s\n  tile             us   TFLOP/s   longer\n", shape.describe().c_str());
+  for (const auto& [us, name] : table) {
+    std::printf("  %-10s %9.1f  %8.1f   %5.1f %%\n", name.c_str(), us, shape.flops() / us * 1e-6,
+                100 * (us / table.front().first - 1));
   }
 }
 

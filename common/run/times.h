@@ -19,11 +19,11 @@ class Times {
   // Loads the peers; a sentence on stderr for each that cannot be.
   explicit Times(Session& session);
 
-  // Times the chapter and its peers on one problem, prints and writes the rows; our warm median in us, 0 if
-  // the check failed. With --off the chapter with all ideas is a contestant too: cards and days differ by
-  // more than an idea is worth.
-  double time(const Shape& shape);
-  // Every legal tile on this problem, best first.
+  // Times the chapter and its peers on one problem, prints and writes the rows. With --off the chapter with
+  // all ideas is a contestant too: cards and days differ by more than an idea is worth.
+  void time(const Shape& shape);
+  // The chapter with each of its tiles, and as it chooses itself, in the same rounds, warm; prints the best
+  // first.
   void tune(const Shape& shape);
 
  private:

@@ -12,7 +12,9 @@
 namespace gg {
 namespace {
 
-constexpr int64_t kCpuProducts = int64_t(1) << 28;  // problems up to this many are judged on the CPU alone
+// Problems up to this many are judged on the CPU alone, those of `smoke` and `edges` among them.
+constexpr int64_t kCpuProducts = int64_t(1) << 23;
+constexpr int64_t kExplainedProducts = int64_t(1) << 28;  // of a larger group a failure's rows alone
 
 int64_t products(const std::vector<Group>& groups) {
   int64_t sum = 0;
@@ -110,7 +112,7 @@ std::vector<int64_t> failing_elements(const Matrices& matrices, const std::vecto
   for (const Group& group : groups) {
     if (group.m == 0) continue;
     int first_row = 0, rows = group.m;
-    if (int64_t(group.m) * group.n * group.k > kCpuProducts) {
+    if (int64_t(group.m) * group.n * group.k > kExplainedProducts) {
       const int64_t inside = first - group.d.offset;
       first_row = inside >= 0 && inside < group.m * group.d.ld ? int(inside / group.d.ld) : 0;
       rows = std::min(8, group.m - first_row);

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import io
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
+import choice  # noqa: E402
 import like  # noqa: E402
 import ncu_counts  # noqa: E402
 import plot  # noqa: E402
@@ -816,6 +818,44 @@ SOURCE = """"Kernel Name","void chapter::grouped_gemm<__nv_bfloat16>(int, int)"
 "3","7f30","@P1 FFMA R1, R2, R3, R1","1","2","40","0","0","0"
 "4","7f40","EXIT ","1","4","128","","",""
 """
+
+
+class ChoiceTest(unittest.TestCase):
+    """plots/choice.py with a program that answers as --tune does."""
+
+    def test_draws_the_same_problems_from_a_seed(self):
+        def drawn(seed):
+            rng = random.Random(seed)
+            return [choice.draw(rng) for _ in range(40)]
+        self.assertEqual(drawn(1), drawn(1))
+        self.assertNotEqual(drawn(1), drawn(2))
+        for m, n, k in drawn(1):
+            self.assertIn((n, k), choice.SHAPES)
+            self.assertIn(sum(m) / len(m), choice.ROWS)
+        self.assertEqual({len(set(m)) > 1 for m, _, _ in drawn(1)}, {True, False})
+
+    def test_says_what_the_choice_loses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "chapter"
+            program.write_text(f"#!{sys.executable}\nimport sys\nwords = sys.argv[1:]\n"
+                               "assert words[:6] == ['--tune', '--m', '3,0,5', '--n', '64', '--k'], words\n"
+                               "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
+                               "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
+            program.chmod(0o755)
+            times = choice.tuned(program, [3, 0, 5], 64, 128)
+        loss, best = choice.lost(times)
+        self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
+        self.assertEqual(choice.distribution([0.0, 0.015, 0.3, -0.002]),
+                         "4 problems: 2 within 1 %, 3 within 2 %, 3 within 5 %; mean 7.8 %, median 1.5 %, worst 30.0 %")
+
+    def test_without_a_gpu_there_is_nothing_to_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "chapter"
+            program.write_text("#!/bin/sh\nexit 77\n")
+            program.chmod(0o755)
+            with self.assertRaises(SystemExit) as stopped:
+                choice.tuned(program, [1], 8, 8)
+        self.assertEqual(stopped.exception.code, 77)
 
 
 class NcuCountsTest(unittest.TestCase):

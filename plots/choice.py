@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
+
+  python3 -B plots/choice.py [--chapter 07i_peak_hopper] [--problems 20] [--seed 1]
+
+Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
+over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
+and prints how much longer the chosen tile took than the fastest, then how that is distributed. Wants a GPU; exit code
+77: there is none.
+"""
+
+import argparse
+import csv
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+REPO = Path(__file__).resolve().parents[1]
+SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (4096, 1536), (28672, 4096), (4096, 14336),
+          (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]  # N, K
+GROUPS = [4, 8, 16, 32, 64, 128]
+ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
+MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
+
+
+def draw(rng):
+    """Rows of each group, N and K."""
+    while True:
+        (n, k), groups, rows = rng.choice(SHAPES), rng.choice(GROUPS), rng.choice(ROWS)
+        if 2 * groups * n * k > MOST_BYTES or 2 * groups * rows * n * k > MOST_FLOP:
+            continue
+        if rng.random() < 0.2:
+            return [rows] * groups, n, k
+        weights = [math.exp(rng.gauss(0, 0.6)) for _ in range(groups)]
+        m = [0] * groups
+        for group in rng.choices(range(groups), weights, k=groups * rows):
+            m[group] += 1
+        return m, n, k
+
+
+def tuned(program, m, n, k):
+    """Microseconds by tile; "" is the chosen one."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "tune.csv"
+        command = [program, "--tune", "--m", ",".join(map(str, m)), "--n", n, "--k", k, "--csv", table]
+        done = subprocess.run([str(word) for word in command], stdout=subprocess.DEVNULL)
+        if done.returncode:
+            sys.exit(done.returncode)
+        with open(table, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    return {row["kernel"].partition(" ")[2]: float(row["us_median"]) for row in rows}
+
+
+def lost(times):
+    """By how much the choice took longer than the fastest tile, which is the second result."""
+    best = min((tile for tile in times if tile), key=times.get)
+    return times[""] / times[best] - 1, best
+
+
+def distribution(losses):
+    """A sentence about all of them."""
+    ordered = sorted(losses)
+    within = [sum(loss <= most for loss in ordered) for most in (0.01, 0.02, 0.05)]
+    return f"{len(ordered)} problems: {within[0]} within 1 %, {within[1]} within 2 %, {within[2]} within 5 %; " \
+        f"mean {100 * sum(ordered) / len(ordered):.1f} %, median {100 * ordered[len(ordered) // 2]:.1f} %, " \
+        f"worst {100 * ordered[-1]:.1f} %"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chapter", default="07i_peak_hopper")
+    parser.add_argument("--problems", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    rng, losses = random.Random(args.seed), []
+    for _ in range(args.problems):
+        m, n, k = draw(rng)
+        times = tuned(REPO / "build" / "bin" / args.chapter, m, n, k)
+        loss, best = lost(times)
+        losses.append(loss)
+        print(f"G={len(m)} M={sum(m)} (≤ {max(m)}) N={n} K={k}: {times['']:.1f} us as chosen, {times[best]:.1f} us with "
+              f"{best}, {100 * loss:+.1f} %", flush=True)
+    print(distribution(losses))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
