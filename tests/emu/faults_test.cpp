@@ -203,6 +203,32 @@ std::string stages(const std::string& wait, const std::string& whose, const std:
                 ";\nmad.lo.u32 %r11, %r11, 16, tile;\nld.shared.u32 %r12, [%r11+1024];\n" + then);
 }
 
+// Warp 0 writes (`first`: st) or reads (ld) a row, meets in a shuffle, and its lane 0 arrives. Warp 1 waits
+// and reads or writes each word of it.
+std::string told_by_one_lane(const std::string& first, const std::string& then, const char* meet) {
+  return kernel(R"(
+    .shared .align 4 .b32 row[32];
+    .shared .align 8 .b64 told;
+    mad.lo.u32 %r10, %r3, 4, row;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared::cta.b64 [told], 1;
+    setp.eq.u32 %p1, %r4, 1;
+    @%p1 st.shared.u32 [%r10], 5;
+    bar.sync 0;
+    @%p1 bra SECOND;
+    mov.u32 %r11, 7;
+    )" + first + R"(
+    shfl.sync.idx.b32 %r11, %r11, 0, 31, -1;
+    )" + meet + R"(
+    @%p0 mbarrier.arrive.shared::cta.b64 _, [told];
+    bra END;
+    SECOND:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [told], 0;
+    @!%p2 bra SECOND;
+    )" + then + R"(
+    END:)");
+}
+
 std::vector<Mistake> order_mistakes() {
   const std::string sync = "bar.sync 0;";
   std::vector<Mistake> all;
@@ -272,6 +298,13 @@ std::vector<Mistake> order_mistakes() {
   };
   all.push_back({"race_read_of_a_value_that_all_store", FaultKind::race, read_between("bar.warp.sync -1;"),
                  read_between(sync.c_str()), block});
+  const std::string load = "ld.shared.u32 %r11, [%r10];", store = "st.shared.u32 [%r10], %r11;";
+  const char* const meet = "bar.warp.sync -1;";
+  all.push_back({"race_written_by_lanes_told_by_one", FaultKind::race, told_by_one_lane(store, load, ""),
+                 told_by_one_lane(store, load, meet), block});
+  all.push_back({"race_read_by_lanes_told_by_one", FaultKind::race,
+                 told_by_one_lane(load, "mov.u32 %r11, 9;\n" + store, ""),
+                 told_by_one_lane(load, "mov.u32 %r11, 9;\n" + store, meet), block});
   all.push_back({"uninit_register_in_a_branch", FaultKind::uninit_register,
                  kernel("setp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 [%rd2], %r10;\n"),
                  kernel("mov.u32 %r10, 0;\nsetp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 "

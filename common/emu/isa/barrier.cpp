@@ -116,6 +116,7 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   phase->entered_by = &in;
   phase->entered_warp = &w;
   phase->arrived += kLanes;
+  meet(w);
   release(w, phase->clock);
   if (in.variant >= kPopc) {
     phase->voters += __builtin_popcount(m);
@@ -145,7 +146,11 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   return Next::wait;
 }
 
-Next warp_sync(Warp&, const Instr&, Mask) { return Next::go_on; }
+Next warp_sync(Warp& w, const Instr&,
+               Mask) {  // of some lanes: what they do not tell each other is not looked for
+  meet(w);
+  return Next::go_on;
+}
 
 void decode_bar(Decoder& d) {
   const bool is_barrier = d.statement().opcode == "barrier";
@@ -214,6 +219,7 @@ Next cluster_arrive(Warp& w, const Instr& in, Mask) {
   }
   w.cluster_arrived = true;
   w.cluster_generation = c.barrier.generation;
+  meet(w);
   if (in.variant)
     release(w, c.barrier.clock);
   else

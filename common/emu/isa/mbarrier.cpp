@@ -99,7 +99,7 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
             "an arrival with .noComplete may not be the last");  // allowed: it ends the phase all the same
     }
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
-    if (!(in.variant & kRelaxed)) release(w, who.clock);
+    if (!(in.variant & kRelaxed)) release(w, m, who.clock);
     mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? &w.released : &who.clock);
   }
   return Next::go_on;

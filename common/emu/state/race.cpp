@@ -25,8 +25,33 @@ void Clock::join(const Clock& other) {
   join_max(known_, other.known_);
   join_max(fenced_, other.fenced_);
   join_max(handed_on_, other.handed_on_);
+  for (const Told& told : other.told_) tell(told.agent, told.ticks, told.lanes);
+  std::erase_if(told_, [&](const Told& told) { return told.ticks <= (*this)[told.agent]; });
+}
+void Clock::tell(size_t agent, uint32_t ticks, uint32_t lanes) {
+  for (Told& told : told_) {
+    if (told.agent != agent || told.lanes != lanes) continue;
+    told.ticks = std::max(told.ticks, ticks);
+    return;
+  }
+  if (ticks > (*this)[agent]) told_.push_back({agent, ticks, lanes});
+}
+bool Clock::was_told(size_t agent, uint32_t ticks, uint32_t lanes) const {
+  bool any = false;
+  for (const Told& told : told_) {
+    if (told.agent != agent || told.ticks < ticks) continue;
+    any = true;
+    lanes &= ~told.lanes;
+  }
+  return any && lanes == 0;
+}
+uint32_t Clock::of_warp_as_one(size_t agent) const {
+  uint32_t ticks = (*this)[agent];
+  for (const Told& told : told_) ticks = told.agent == agent ? std::max(ticks, told.ticks) : ticks;
+  return ticks;
 }
 void Clock::clear() {
+  told_.clear();
   known_.clear();
   fenced_.clear();
   handed_on_.clear();
@@ -38,6 +63,20 @@ void release(Warp& warp, Clock& to) {
   to.join(warp.clock);
   const size_t self = agent_of(warp);
   warp.clock.set(self, warp.clock[self] + 1);
+}
+void release(Warp& warp, uint32_t lanes, Clock& to) {
+  if ((warp.live & ~lanes) == 0) return release(warp, to);
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  warp.clock.set(self, warp.met);
+  to.join(warp.clock);
+  to.tell(self, now, lanes);
+  warp.clock.set(self, now + 1);
+}
+void meet(Warp& warp) {
+  const size_t self = agent_of(warp);
+  warp.met = warp.clock[self];
+  warp.clock.set(self, warp.met + 1);
 }
 void acquire(Warp& warp, const Clock& from) { warp.clock.join(from); }
 void fence_proxy(Warp& warp) {
@@ -51,7 +90,8 @@ void Races::resize(size_t bytes, size_t agents, const Block& block) {
   agents_ = agents;
   const size_t cells = agents ? (bytes + 3) / 4 : 0;
   writes_ = std::vector<Write>(cells);
-  write_instrs_.resize(cells);  // looked at only where there is a write
+  write_lanes_.resize(cells);  // looked at only where there is a write
+  write_instrs_.resize(cells);
   reads_.clear();
   reads_.resize((cells + kCells - 1) / kCells);
   equals_.clear();
@@ -63,14 +103,21 @@ static uint8_t bytes_of(size_t cell, size_t offset, int width) {
   return uint8_t(((1u << (end - begin)) - 1) << (begin - cell * 4));
 }
 
+// Which lanes an access counts as. What the asynchronous proxy does is nobody's: a warp waits for it as one.
+static uint32_t lanes_of(int lane, Access access) {
+  return access == Access::async || lane < 0 ? 0 : uint32_t(1) << lane;
+}
+
 void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
   const ByteRun run = {offset, size_t(width)};
-  if (read_runs(warp, instr, &run, 1, access)) return;
+  const uint32_t lanes = lanes_of(lane, access);
+  if (read_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     const Write& w = writes_[cell];
-    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes_of(cell, offset, width) &&
+    if (w.agent != self && w.bytes & bytes_of(cell, offset, width) &&
+        !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       conflict(warp, instr, lane, cell, false, true, w.agent, write_instrs_[cell]);
     } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
@@ -89,7 +136,9 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
     Reads& r = reads_of(cell / kCells, self);
     const size_t at = cell % kCells;
     const uint8_t bytes = bytes_of(cell, offset, width);
-    r.bytes[at] = r.ticks[at] == now ? r.bytes[at] | bytes : bytes;
+    const bool joins = r.ticks[at] == now;
+    r.bytes[at] = joins ? r.bytes[at] | bytes : bytes;
+    r.lanes[at] = joins ? r.lanes[at] | lanes : lanes;
     r.ticks[at] = r.latest = now;
     r.instrs[at] = instr.index;
   }
@@ -109,7 +158,8 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
                          bool writing, const uint8_t* values) {
   for (const Equal& e : equals_.at(cell)) {
     const uint8_t common = e.write.bytes & bytes;
-    if (e.write.agent == agent_of(warp) || warp.clock[e.write.agent] >= e.write.ticks || !common) continue;
+    if (e.write.agent == agent_of(warp) || !common) continue;
+    if (warp.clock.knows(e.write.agent, e.write.ticks, e.lanes)) continue;
     if (writing && values && same_values(cell, common, offset, values)) continue;
     conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.instr);
   }
@@ -120,9 +170,10 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   const Write last = writes_[cell];
   std::vector<Equal>& equals = equals_[cell];
   std::erase_if(equals, [&](const Equal& e) {
-    return warp.clock[e.write.agent] >= e.write.ticks || (keep_last && e.write.agent == last.agent);
+    return warp.clock.knows(e.write.agent, e.write.ticks, e.lanes) ||
+           (keep_last && e.write.agent == last.agent);
   });
-  if (keep_last) equals.push_back({last, write_instrs_[cell]});
+  if (keep_last) equals.push_back({last, write_lanes_[cell], write_instrs_[cell]});
   if (!equals.empty()) return kEquals;
   equals_.erase(cell);
   return 0;
@@ -131,14 +182,15 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
 void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
                   const uint8_t* values) {
   const ByteRun run = {offset, size_t(width)};
-  if (write_runs(warp, instr, &run, 1, access)) return;
+  const uint32_t lanes = lanes_of(lane, access);
+  if (write_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     Write& w = writes_[cell];
     const uint8_t bytes = bytes_of(cell, offset, width);
     bool equal = false;
-    if (w.agent != self && warp.clock[w.agent] < w.ticks && w.bytes & bytes &&
+    if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
       if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
@@ -149,12 +201,14 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
     if (const Reads* reads = reads_[cell / kCells].get()) {
       const size_t at = cell % kCells;
       for (size_t a = 0; a < agents_; ++a) {
-        if (a != self && warp.clock[a] < reads[a].ticks[at] && reads[a].bytes[at] & bytes)
+        if (a != self && reads[a].bytes[at] & bytes &&
+            !warp.clock.knows(a, reads[a].ticks[at], reads[a].lanes[at]))
           conflict(warp, instr, lane, cell, true, false, a, reads[a].instrs[at]);
       }
     }
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
     w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
+    write_lanes_[cell] = joins ? write_lanes_[cell] | lanes : lanes;
     write_instrs_[cell] = instr.index;
   }
 }
@@ -211,7 +265,7 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
   return true;
 }
 
-bool Races::read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
+bool Races::read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                       Access access) {
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
@@ -226,6 +280,10 @@ bool Races::read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs,
       Reads& r = reads_of(page, self);
       r.latest = now;
       const auto record = [&](size_t begin, auto count) {
+        // Another access of the same step is of the same lanes mostly, and if not these are too many by a
+        // few.
+        for (size_t i = 0; i < count; ++i)
+          r.lanes[begin + i] = lanes | (r.ticks[begin + i] == now ? r.lanes[begin + i] : 0);
         for (size_t i = 0; i < count; ++i) r.ticks[begin + i] = now;
         for (size_t i = 0; i < count; ++i) r.instrs[begin + i] = instr.index;
         for (size_t i = 0; i < count; ++i) r.bytes[begin + i] = 15;
@@ -240,8 +298,8 @@ bool Races::read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs,
   return true;
 }
 
-bool Races::write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count,
-                       Access access) {
+bool Races::write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs,
+                       size_t count, Access access) {
   const size_t self = agent_of(warp);
   uint64_t known = 0;
   for (const ByteRun* run = runs; run != runs + count; ++run) {
@@ -249,6 +307,7 @@ bool Races::write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs
     const size_t first = run->offset / 4, end = first + run->bytes / 4;
     if (!knows_writes(warp, first, end, access, false, known) || !knows_reads(warp, first, end)) return false;
     std::fill(&writes_[first], writes_.data() + end, Write{warp.clock[self], uint16_t(self), 15, access});
+    std::fill(&write_lanes_[first], write_lanes_.data() + end, lanes);
     std::fill(&write_instrs_[first], write_instrs_.data() + end, instr.index);
   }
   return true;
@@ -273,8 +332,13 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
           "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
     return;
   }
+  const uint32_t ticks = wrote ? writes_[cell].ticks : reads_[cell / kCells][agent].ticks[cell % kCells];
+  const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
   const char* const cause =
-      !wrote
+      some_told ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "
+                  "A shuffle "
+                  "or a vote orders no memory"
+      : !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"
       : writing

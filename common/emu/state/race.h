@@ -4,8 +4,10 @@
 // writes that an asynchronous operation reads without a proxy fence. Every warp counts its own steps between
 // synchronisations; a clock says how much of every other warp's work one has learnt of through barriers. Two
 // accesses of the same byte by different warps, at least one of them a write, race if neither had learnt of
-// the other (vector clocks, as in FastTrack, Flanagan and Freund, PLDI 2009). Lanes of one warp are not told
-// apart.
+// the other (vector clocks, as in FastTrack, Flanagan and Freund, PLDI 2009). Lanes of one warp are told
+// apart where some of them arrive at an mbarrier for all: what the others did counts as known only if the
+// lanes met at a barrier before, as a shuffle or a vote orders no memory. Who learns, learns for its whole
+// warp.
 
 #pragma once
 
@@ -23,7 +25,15 @@ struct Instr;
 
 class Clock {
  public:
+  // Of what all lanes of an agent did.
   uint32_t operator[](size_t agent) const { return agent < known_.size() ? known_[agent] : 0; }
+  // Whether one has learnt of what these lanes of an agent did in a step: of all lanes, or from these. No
+  // lanes: of what the warp did as one, such as wgmma, from any lane.
+  bool knows(size_t agent, uint32_t ticks, uint32_t lanes) const {
+    return ticks <= (*this)[agent] || (!told_.empty() && was_told(agent, ticks, lanes));
+  }
+  uint32_t of_warp_as_one(size_t agent) const;
+  void tell(size_t agent, uint32_t ticks, uint32_t lanes);
   // How much of an agent's ordinary writes proxy fences have handed on to the asynchronous proxy.
   uint32_t fenced(size_t agent) const { return agent < fenced_.size() ? fenced_[agent] : 0; }
   void set(size_t agent, uint32_t ticks);
@@ -36,13 +46,22 @@ class Clock {
   void clear();
 
  private:
+  struct Told {  // by some lanes, of what they did themselves
+    size_t agent;
+    uint32_t ticks, lanes;
+  };
+  [[gnu::noinline]] bool was_told(size_t agent, uint32_t ticks, uint32_t lanes) const;
   std::vector<uint32_t> known_, fenced_, handed_on_;
+  std::vector<Told> told_;  // beyond known_
 };
 
 size_t agent_of(const Warp& warp);  // its number in the cluster
 
 // A warp tells what it knows and starts a new step of its own; a warp learns what was told.
 void release(Warp& warp, Clock& to);
+// The same by some lanes: of the others' work it tells what they did before the lanes last met.
+void release(Warp& warp, uint32_t lanes, Clock& to);
+void meet(Warp& warp);  // the lanes, at a barrier that orders their memory
 void acquire(Warp& warp, const Clock& from);
 // fence.proxy.async: what the warp knows of is visible to asynchronous operations issued by whoever learns of
 // it.
@@ -75,8 +94,11 @@ class Races {
 
   // The same for whole cells of which nothing bad is to be said, many at once. False: `read` or `write` will
   // say what there is, if anything.
-  bool read_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count, Access access);
-  bool write_runs(const Warp& warp, const Instr& instr, const ByteRun* runs, size_t count, Access access);
+  // `lanes`: who touches them, 0: the warp as one.
+  bool read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
+                 Access access);
+  bool write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
+                  Access access);
 
  private:
   struct Write {
@@ -89,12 +111,14 @@ class Races {
   struct Reads {          // of the cells of a page, by one agent
     uint32_t latest = 0;  // of the ticks
     uint32_t ticks[kCells];
+    uint32_t lanes[kCells];
     int32_t instrs[kCells];
     uint8_t bytes[kCells];  // of the four, those read in this step
   };
   static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
   struct Equal {
     Write write;
+    uint32_t lanes = 0;
     int32_t instr = 0;
   };
   Reads& reads_of(size_t page, size_t agent);
@@ -113,6 +137,7 @@ class Races {
   const Block* block_ = nullptr;  // whose memory it is
   size_t agents_ = 0;
   std::vector<Write> writes_;
+  std::vector<uint32_t> write_lanes_;            // of the last write; 0: the warp as one
   std::vector<int32_t> write_instrs_;            // index into the code, for the report
   std::vector<std::unique_ptr<Reads[]>> reads_;  // [page][agent], pages that somebody has read
   std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one

@@ -185,7 +185,7 @@ void Tmem::check_fences(Warp& agent, const Instr& in, int lane, TmemUse use, con
   Warp& driver = agent.driver ? *agent.driver : agent;
   if (&driver == &driver_of(*earlier.agent)) return;
   const bool handed_on = agent.clock.handed_on(earlier.agent->agent) >= earlier.over,
-             taken = tensor_core_of(driver).fenced[earlier.agent->agent] >= earlier.over;
+             taken = tensor_core_of(driver).fenced.of_warp_as_one(earlier.agent->agent) >= earlier.over;
   if (handed_on && taken) return;
   raise(
       FaultKind::tcgen05_fence, agent, in, lane,
@@ -203,7 +203,7 @@ void Tmem::check_order(Warp& agent, const Instr& in, int lane, const TmemRegion&
   for (const Use& earlier : uses_) {
     if ((use == TmemUse::read && earlier.use == TmemUse::read) || !earlier.region.overlaps(region)) continue;
     if (earlier.agent == &agent && !earlier.open) continue;
-    const uint32_t known = agent.clock[earlier.agent->agent];
+    const uint32_t known = agent.clock.of_warp_as_one(earlier.agent->agent);
     const bool learnt = known >= earlier.issued;
     if (earlier.open || known < earlier.over) {
       conflict(agent, in, lane, text(region) + (use == TmemUse::write ? " is written here" : " is read here"),
