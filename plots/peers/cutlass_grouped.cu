@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The peer "cutlass_grouped": CUTLASS's grouped GEMM for Hopper (pointer arrays, one problem shape a group),
 // at the tiles, clusters and schedules that fit the problems of the course. gg_peer_prepare times them on the
-// problem, in both raster orders, and keeps the fastest. Two of them compute D^T = B A^T: groups of few rows
-// then fill the narrow side of the tile. Needs headers only; build.py has the command.
+// problem, in both raster orders, with and without programmatic dependent launch, and keeps the fastest. Two
+// of them compute D^T = B A^T: groups of few rows then fill the narrow side of the tile. Needs headers only;
+// build.py has the command.
+#define CUTLASS_ENABLE_GDC_FOR_SM90  // griddepcontrol in its kernels: launch_with_pdl is a race without it
 #ifndef NDEBUG
 #define NDEBUG  // CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510)
 #endif
@@ -22,6 +24,10 @@
 
 #include "common/bench/peer_library.h"
 #include "support.h"
+
+#if defined(__CUDA_ARCH__) && !defined(CUTLASS_GDC_ENABLED)
+#error "this CUTLASS leaves griddepcontrol out here, so dependent launches would overlap"
+#endif
 
 namespace {
 
@@ -68,8 +74,8 @@ void check(cutlass::Status status, const std::string& what) {
 template <class Gemm, bool kSwapped>
 class Grouped final : public peers::Way {
  public:
-  Grouped(const GgPeerProblem& p, bool along_n, int swizzle, const std::string& name_) {
-    name = name_;
+  Grouped(const GgPeerProblem& p, bool along_n, int swizzle, bool dependent_launch)
+      : dependent_launch_(dependent_launch) {
     std::vector<const Element*> a, b;
     std::vector<Element*> d;
     for (int g = 0; g < p.groups; ++g) {
@@ -108,13 +114,16 @@ class Grouped final : public peers::Way {
     arguments.hw_info = {device, processors};
     arguments.scheduler.max_swizzle_size = swizzle;
     arguments.scheduler.raster_order = along_n ? RasterOrder::AlongN : RasterOrder::AlongM;
-    check(Gemm::can_implement(arguments), name);
+    check(Gemm::can_implement(arguments), "can_implement");
     workspace_ = peers::device_array<uint8_t>(Gemm::get_workspace_size(arguments));
-    check(gemm_.initialize(arguments, workspace_.get()), name);
+    check(gemm_.initialize(arguments, workspace_.get()), "initialize");
     peers::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  void launch(cudaStream_t stream) override { check(gemm_.run(stream), name); }
+  // Launches of one way write the same D, and tensor maps to the same places in the workspace. Each thread of
+  // CUTLASS's kernels for groups waits for the end of the launch before, behind its barriers' initialisation
+  // and before its first access to global memory, so that is as safe as without dependent launch.
+  void launch(cudaStream_t stream) override { check(gemm_.run(stream, nullptr, dependent_launch_), name); }
 
  private:
   using StrideA = typename Gemm::GemmKernel::InternalStrideA;
@@ -134,6 +143,7 @@ class Grouped final : public peers::Way {
     return peers::on_device(std::vector<Stride>(host_shapes_.size(), stride));
   }
 
+  const bool dependent_launch_;
   std::vector<GroupShape> host_shapes_;  // run() reads them again
   peers::Device<GroupShape> shapes_;
   peers::Device<const Element*> a_, b_;
@@ -145,42 +155,47 @@ class Grouped final : public peers::Way {
   Gemm gemm_;
 };
 
-using Ways = std::vector<std::unique_ptr<peers::Way>>;
+using Offers = std::vector<peers::Offer>;
 
-// Adds one tile and cluster, in both raster orders and with each swizzle of the order of tiles.
+// Adds one tile and cluster, in both raster orders, with each swizzle of the order of tiles, and with and
+// without dependent launch.
 template <class Schedule, int M, int N, int K, int kClusterM, int kClusterN, bool kSwapped = false>
-void add(Ways& ways, const GgPeerProblem& p) {
+void add(Offers& offers, const GgPeerProblem& p) {
   using Tile = cute::Shape<cute::Int<M>, cute::Int<N>, cute::Int<K>>;
   using Cluster = cute::Shape<cute::Int<kClusterM>, cute::Int<kClusterN>, cute::_1>;
   using Gemm = typename GemmOf<Schedule, Tile, Cluster, kSwapped>::Gemm;
-  for (const bool along_n : {false, true}) {
-    for (const int swizzle : {1, 2, 4, 8}) {
-      char name[128];
-      std::snprintf(name, sizeof name, "%s%s %dx%dx%d cluster %dx%d along %s swizzle %d", Schedule::kName,
-                    kSwapped ? " swapped" : "", M, N, K, kClusterM, kClusterN, along_n ? "N" : "M", swizzle);
-      if (peers::wanted(name))
-        ways.push_back(std::make_unique<Grouped<Gemm, kSwapped>>(p, along_n, swizzle, name));
-    }
+  for (int i = 0; i < 16; ++i) {
+    const bool along_n = i & 1, dependent_launch = i & 2;
+    const int swizzle = 1 << (i >> 2);
+    char name[128];
+    std::snprintf(name, sizeof name, "%s%s %dx%dx%d cluster %dx%d along %s swizzle %d%s", Schedule::kName,
+                  kSwapped ? " swapped" : "", M, N, K, kClusterM, kClusterN, along_n ? "N" : "M", swizzle,
+                  dependent_launch ? " dependent launch" : "");
+    if (!peers::wanted(name)) continue;
+    offers.push_back({name, [&p, along_n, swizzle, dependent_launch] {
+                        return std::make_unique<Grouped<Gemm, kSwapped>>(p, along_n, swizzle,
+                                                                         dependent_launch);
+                      }});
   }
 }
 
-Ways all_ways(const GgPeerProblem& p) {
-  Ways ways;
-  add<Cooperative, 128, 256, 64, 2, 1>(ways, p);
-  add<Cooperative, 128, 256, 64, 1, 2>(ways, p);
-  add<Cooperative, 256, 128, 64, 2, 1>(ways, p);
-  add<Cooperative, 256, 128, 64, 1, 2>(ways, p);
-  add<Pingpong, 128, 128, 64, 1, 1>(ways, p);
-  add<Pingpong, 128, 128, 64, 2, 1>(ways, p);
-  add<Pingpong, 64, 256, 64, 2, 1>(ways, p);
-  add<Pingpong, 64, 128, 64, 1, 1>(ways, p);
-  add<Pingpong, 64, 128, 64, 2, 1>(ways, p);
-  add<Pingpong, 128, 64, 64, 1, 1>(ways, p);
-  add<Pingpong, 64, 64, 64, 1, 1>(ways, p);
-  add<Pingpong, 64, 64, 128, 1, 1>(ways, p);
-  add<Pingpong, 64, 32, 64, 1, 1, true>(ways, p);
-  add<Pingpong, 128, 32, 64, 1, 1, true>(ways, p);
-  return ways;
+Offers all_offers(const GgPeerProblem& p) {
+  Offers offers;
+  add<Cooperative, 128, 256, 64, 2, 1>(offers, p);
+  add<Cooperative, 128, 256, 64, 1, 2>(offers, p);
+  add<Cooperative, 256, 128, 64, 2, 1>(offers, p);
+  add<Cooperative, 256, 128, 64, 1, 2>(offers, p);
+  add<Pingpong, 128, 128, 64, 1, 1>(offers, p);
+  add<Pingpong, 128, 128, 64, 2, 1>(offers, p);
+  add<Pingpong, 64, 256, 64, 2, 1>(offers, p);
+  add<Pingpong, 64, 128, 64, 1, 1>(offers, p);
+  add<Pingpong, 64, 128, 64, 2, 1>(offers, p);
+  add<Pingpong, 128, 64, 64, 1, 1>(offers, p);
+  add<Pingpong, 64, 64, 64, 1, 1>(offers, p);
+  add<Pingpong, 64, 64, 128, 1, 1>(offers, p);
+  add<Pingpong, 64, 32, 64, 1, 1, true>(offers, p);
+  add<Pingpong, 128, 32, 64, 1, 1, true>(offers, p);
+  return offers;
 }
 
 void check_limits(const GgPeerProblem& p) {
@@ -210,7 +225,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     check_limits(p);
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
-    *state = peers::choose(key, all_ways(p)).release();
+    *state = peers::choose(key, all_offers(p)).release();
   });
 }
 

@@ -147,7 +147,6 @@ class Grouped final : public peers::Way {
         d_(static_cast<Element*>(p.d)),
         rows_(p.host_offsets, p.host_offsets + p.groups + 1),
         padded_rows_{0} {
-    name = name_of(kernel, dependent_launch);
     std::vector<int> layout;
     for (int g = 0; g < p.groups; ++g) {
       const int rows = int(rows_[g + 1] - rows_[g]);
@@ -237,22 +236,24 @@ class Grouped final : public peers::Way {
   CUtensorMap map_a_, map_b_, map_d_;
 };
 
-std::vector<std::unique_ptr<peers::Way>> all_ways(const GgPeerProblem& p) {
+std::vector<peers::Offer> all_offers(const GgPeerProblem& p) {
   bool equal = true;
   for (int g = 0; g < p.groups; ++g) {
     equal &= p.host_offsets[g + 1] - p.host_offsets[g] == p.host_offsets[1];
   }
-  std::vector<std::unique_ptr<peers::Way>> ways;
+  std::vector<peers::Offer> offers;
   for (const Kernel& kernel : kernels()) {
     const bool fits = kernel.groups == p.groups && kernel.rows == p.host_offsets[p.groups] &&
                       kernel.n == p.n && kernel.k == p.k && (equal || !kernel.masked);
     for (const bool dependent_launch : {false, true}) {
-      if (fits && peers::wanted(Grouped::name_of(kernel, dependent_launch))) {
-        ways.push_back(std::make_unique<Grouped>(p, kernel, dependent_launch));
-      }
+      const std::string name = Grouped::name_of(kernel, dependent_launch);
+      if (!fits || !peers::wanted(name)) continue;
+      offers.push_back({name, [&p, &kernel, dependent_launch] {
+                          return std::make_unique<Grouped>(p, kernel, dependent_launch);
+                        }});
     }
   }
-  return ways;
+  return offers;
 }
 
 void check_limits(const GgPeerProblem& p) {
@@ -278,15 +279,15 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
   return peers::sentence_of([&] {
     const GgPeerProblem& p = *problem;
     check_limits(p);
-    auto ways = all_ways(p);
-    if (ways.empty()) {
+    const std::vector<peers::Offer> offers = all_offers(p);
+    if (offers.empty()) {
       throw std::runtime_error("G=" + std::to_string(p.groups) + " of " +
                                std::to_string(p.host_offsets[p.groups]) + " rows, N=" + std::to_string(p.n) +
                                ", K=" + std::to_string(p.k) + ": compiled for the set 'peers' only");
     }
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
-    *state = static_cast<Grouped*>(peers::choose(key, std::move(ways)).release());
+    *state = static_cast<Grouped*>(peers::choose(key, offers).release());
   });
 }
 

@@ -3,7 +3,8 @@
 // fastest of several ways to run a problem. Three variables of the environment are read:
 //   GG_PEER_CHOICE=TEXT   only ways whose name contains TEXT
 //   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
-//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, common/bench/timer.h
+//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed,
+//   common/bench/timer.h
 #pragma once
 
 #include <cuda_runtime.h>
@@ -66,6 +67,12 @@ struct Way {
   virtual ~Way() = default;
   virtual void launch(cudaStream_t stream) = 0;
   std::string name;
+};
+
+// A way that has not been made yet: it takes memory of the device, and most are never launched.
+struct Offer {
+  std::string name;
+  std::function<std::unique_ptr<Way>()> make;
 };
 
 inline bool wanted(const std::string& name) {
@@ -133,71 +140,105 @@ class TimedWay {
   std::vector<float> rounds_us_;
 };
 
-// Takes all ways through five rounds, then up to twelve within a tenth of the best through 45 more; or, where
-// joules count, eight within a seventh through five rounds at their own clocks. Each round has an order of
-// its own: a way that always came behind an idle one would find a cooler device.
-inline size_t fastest(const std::vector<std::unique_ptr<Way>>& ways) {
-  cudaStream_t stream;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  std::vector<std::unique_ptr<TimedWay>> timed(ways.size());
-  std::vector<size_t> left;
-  for (size_t i = 0; i < ways.size(); ++i) {
-    try {
-      timed[i] = std::make_unique<TimedWay>(*ways[i], stream);
-      left.push_back(i);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s left out: %s\n", ways[i]->name.c_str(), error.what());
+// Which of these is the fastest. All go through one round, then those within three tenths of the best through
+// five, then up to twelve within a tenth through 45 more; or, where joules count, eight within a seventh
+// through five rounds at their own clocks. Each round has an order of its own: a way that always came behind
+// an idle one would find a cooler device.
+class Contest {
+ public:
+  explicit Contest(const std::vector<Offer>& offers) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (const Offer& offer : offers) {
+      try {
+        Entrant entrant;
+        entrant.way = offer.make();
+        entrant.way->name = offer.name;
+        entrant.timed = std::make_unique<TimedWay>(*entrant.way, stream_);
+        left_.push_back(std::move(entrant));
+      } catch (const std::exception& error) {
+        cudaGetLastError();  // the next one's launch would find it
+        last_error_ = error.what();
+        std::fprintf(stderr, "%s left out: %s\n", offer.name.c_str(), error.what());
+      }
     }
   }
-  if (left.empty()) throw std::runtime_error("none of its ways runs here");
-  std::mt19937 random(1);
-  const auto run_rounds = [&](int rounds, int settle_ms, int timed_ms) {
-    for (const size_t i : left) timed[i]->forget_rounds();
-    for (int round = 0; round < rounds; ++round) {
-      std::shuffle(left.begin(), left.end(), random);
-      for (const size_t i : left) timed[i]->run_round(settle_ms, timed_ms);
+  Contest(const Contest&) = delete;
+  ~Contest() {
+    left_.clear();
+    cudaStreamDestroy(stream_);
+  }
+
+  std::string winner() {
+    if (left_.empty()) throw std::runtime_error("none of its ways runs here, the last: " + last_error_);
+    const bool sustained = std::getenv("GG_PEER_SUSTAINED");
+    run_rounds(1, 0, 0);
+    keep(1.3f, left_.size());
+    run_rounds(5, 0, 0);
+    if (sustained) {
+      keep(1.15f, 8);
+      run_rounds(5, 100, 30);
+    } else {
+      keep(1.1f, 12);
+      run_rounds(45, 0, 0);
     }
-    std::sort(left.begin(), left.end(),
-              [&](size_t x, size_t y) { return timed[x]->median_us() < timed[y]->median_us(); });
+    if (verbose()) report(0, "  <- chosen");
+    return left_.front().way->name;
+  }
+
+ private:
+  struct Entrant {
+    std::unique_ptr<Way> way;
+    std::unique_ptr<TimedWay> timed;
   };
-  const bool sustained = std::getenv("GG_PEER_SUSTAINED");
-  run_rounds(5, 0, 0);
-  const float limit_us = (sustained ? 1.15f : 1.1f) * timed[left.front()]->median_us();
-  std::erase_if(left, [&](size_t i) { return timed[i]->median_us() > limit_us; });
-  left.resize(std::min<size_t>(left.size(), sustained ? 8 : 12));
-  if (sustained) {
-    run_rounds(5, 100, 30);
-  } else {
-    run_rounds(45, 0, 0);
+
+  static bool verbose() { return std::getenv("GG_PEER_VERBOSE"); }
+
+  void run_rounds(int rounds, int settle_ms, int timed_ms) {
+    for (Entrant& each : left_) each.timed->forget_rounds();
+    for (int round = 0; round < rounds; ++round) {
+      std::shuffle(left_.begin(), left_.end(), random_);
+      for (Entrant& each : left_) each.timed->run_round(settle_ms, timed_ms);
+    }
+    std::sort(left_.begin(), left_.end(),
+              [](const Entrant& x, const Entrant& y) { return x.timed->median_us() < y.timed->median_us(); });
   }
 
-  if (std::getenv("GG_PEER_VERBOSE")) {
-    for (size_t i = 0; i < ways.size(); ++i) {
-      if (!timed[i]) continue;
-      std::fprintf(stderr, "%10.2f us  %s%s\n", timed[i]->median_us(), ways[i]->name.c_str(),
-                   i == left.front() ? "  <- chosen" : "");
+  void keep(float within, size_t most) {
+    const float limit_us = within * left_.front().timed->median_us();
+    size_t kept = 0;
+    while (kept < std::min(most, left_.size()) && left_[kept].timed->median_us() <= limit_us) ++kept;
+    if (verbose()) report(kept, "  left out");
+    left_.resize(kept);
+  }
+
+  void report(size_t from, const char* what) const {
+    for (size_t i = from; i < left_.size(); ++i) {
+      std::fprintf(stderr, "%10.2f us  %s%s\n", left_[i].timed->median_us(), left_[i].way->name.c_str(),
+                   from > 0 || i == 0 ? what : "");
     }
   }
-  const size_t best = left.front();
-  timed.clear();
-  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  return best;
-}
 
-// The fastest of `ways`; the others are gone. Each problem is timed once: its further sets of buffers, which
+  cudaStream_t stream_ = nullptr;
+  std::mt19937 random_{1};
+  std::vector<Entrant> left_;
+  std::string last_error_;
+};
+
+// The fastest of these ways. Each problem is timed once: its further sets of buffers, which
 // the harness prepares for cold launches, take the same way. Static, not inline, so that two peers in one
 // process do not share `chosen`: the loader makes one of an inline function's variables.
-static std::unique_ptr<Way> choose(const std::vector<int64_t>& problem,
-                                   std::vector<std::unique_ptr<Way>> ways) {
+static std::unique_ptr<Way> choose(const std::vector<int64_t>& problem, const std::vector<Offer>& offers) {
   static std::map<std::vector<int64_t>, std::string> chosen;
-  if (ways.empty()) throw std::runtime_error("no way to run this problem");
+  if (offers.empty()) throw std::runtime_error("no way to run this problem");
   auto found = chosen.find(problem);
   if (found == chosen.end()) {
-    const size_t best = ways.size() == 1 ? 0 : fastest(ways);
-    found = chosen.emplace(problem, ways[best]->name).first;
+    found = chosen.emplace(problem, offers.size() == 1 ? offers[0].name : Contest(offers).winner()).first;
   }
-  for (auto& way : ways) {
-    if (way->name == found->second) return std::move(way);
+  for (const Offer& offer : offers) {
+    if (offer.name != found->second) continue;
+    std::unique_ptr<Way> way = offer.make();
+    way->name = offer.name;
+    return way;
   }
   throw std::runtime_error("the way chosen before is not offered any more");
 }
