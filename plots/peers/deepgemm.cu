@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the problems of
-// the set "peers" instead of at their first use: N and K constant, block sizes, cluster and stages as its
-// heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare times its layouts,
-// with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers only;
-// build.py has the command.
+// the sets "peers" and "moe" instead of at their first use: N and K constant, block sizes, cluster and stages
+// as its heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare times its
+// layouts, with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers
+// only; build.py has the command.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -63,17 +63,19 @@ Kernel compiled() {
           reinterpret_cast<const void*>(function)};
 }
 
-// What get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1 answers. For jagged rows it is the same answer however
-// much padding the offsets bring.
+// What get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1 answers: "contiguous" by all rows with their padding,
+// at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which its users say they
+// expect.
 const std::vector<Kernel>& kernels() {
   static const std::vector<Kernel> all = {
 #ifdef GG_PEER_TEST  // small enough for the emulator; not its heuristic's choice
       compiled<2, 640, 256, 256, false, 128, 128, 2, 1>(), compiled<2, 640, 256, 256, false, 64, 128, 1, 2>(),
       compiled<2, 512, 256, 256, true, 128, 256>(),        compiled<2, 512, 256, 256, true, 64, 128, 2, 1>(),
       compiled<3, 181, 256, 256, false, 128, 16>(),        compiled<3, 181, 256, 256, false, 64, 32>(),
-      compiled<3, 60, 256, 256, true, 64, 128, 2, 1>(),
+      compiled<3, 181, 256, 256, false, 128, 208>(),       compiled<3, 181, 256, 256, false, 64, 176, 2, 1>(),
+      compiled<3, 181, 256, 256, true, 64, 128, 2, 1>(),   compiled<3, 60, 256, 256, true, 64, 128, 2, 1>(),
 #else
-      // equal groups
+      // peers, equal groups
       compiled<8, 8 * 512, 64, 512, false, 128, 16>(),
       compiled<8, 8 * 512, 64, 512, false, 64, 32>(),
       compiled<8, 8 * 512, 64, 512, true, 64, 32>(),
@@ -95,11 +97,41 @@ const std::vector<Kernel>& kernels() {
       compiled<32, 32 * 20, 6144, 7168, false, 128, 256, 2, 1>(),
       compiled<32, 32 * 20, 6144, 7168, false, 64, 256, 2, 1>(),
       compiled<32, 32 * 20, 6144, 7168, true, 64, 256, 2, 1>(),
-      // jagged groups
+      // peers, ragged groups
       compiled<128, 65536, 1536, 2048, false, 128, 256, 2, 1>(),
       compiled<128, 65536, 1536, 2048, false, 64, 256, 2, 1>(),
+      compiled<128, 65536, 1536, 2048, true, 128, 256, 2, 1>(),
       compiled<8, 16384, 14336, 4096, false, 128, 256, 2, 1>(),
       compiled<8, 16384, 14336, 4096, false, 64, 256, 2, 1>(),
+      compiled<8, 16384, 14336, 4096, true, 128, 256, 2, 1>(),
+      // moe
+      compiled<32, 1024, 4096, 7168, false, 128, 256, 2, 1>(),
+      compiled<32, 1024, 4096, 7168, false, 64, 240, 2, 1>(),
+      compiled<32, 1024, 4096, 7168, true, 64, 256, 2, 1>(),
+      compiled<32, 16384, 4096, 7168, false, 128, 256, 2, 1>(),
+      compiled<32, 16384, 4096, 7168, false, 64, 256, 2, 1>(),
+      compiled<32, 16384, 4096, 7168, true, 128, 256, 2, 1>(),
+      compiled<32, 16384, 7168, 2048, false, 128, 256, 2, 1>(),
+      compiled<32, 16384, 7168, 2048, false, 64, 256, 2, 1>(),
+      compiled<32, 16384, 7168, 2048, true, 128, 256, 2, 1>(),
+      compiled<128, 2048, 1536, 2048, false, 128, 256, 2, 1>(),
+      compiled<128, 2048, 1536, 2048, false, 64, 256, 2, 1>(),
+      compiled<128, 2048, 1536, 2048, true, 64, 256, 2, 1>(),
+      compiled<128, 32768, 1536, 2048, false, 128, 256, 2, 1>(),
+      compiled<128, 32768, 1536, 2048, false, 64, 256, 2, 1>(),
+      compiled<128, 32768, 1536, 2048, true, 128, 256, 2, 1>(),
+      compiled<128, 4096, 3072, 4096, false, 128, 256, 2, 1>(),
+      compiled<128, 4096, 3072, 4096, false, 64, 256, 2, 1>(),
+      compiled<128, 4096, 3072, 4096, true, 64, 256, 2, 1>(),
+      compiled<8, 4096, 28672, 4096, false, 128, 256, 2, 1>(),
+      compiled<8, 4096, 28672, 4096, false, 64, 256, 2, 1>(),
+      compiled<8, 4096, 28672, 4096, true, 128, 256, 2, 1>(),
+      compiled<32, 512, 2880, 2880, false, 128, 240, 2, 1>(),
+      compiled<32, 512, 2880, 2880, false, 64, 240, 2, 1>(),
+      compiled<32, 512, 2880, 2880, true, 64, 240, 2, 1>(),
+      compiled<16, 2048, 1024, 1024, false, 128, 208>(),
+      compiled<16, 2048, 1024, 1024, false, 64, 176, 2, 1>(),
+      compiled<16, 2048, 1024, 1024, true, 128, 128>(),
 #endif
   };
   return all;
@@ -135,9 +167,9 @@ CUtensorMap tensor_map(const void* matrix, int64_t rows, int columns, int box_ro
 
 // DeepGEMM's layouts want the rows of each group padded to whole blocks. "contiguous" names each row's group
 // and takes the alignment that its user sets, 128 or 64 here; "masked" has the number of rows of groups that
-// lie at equal distances. Where groups are whole blocks, A and D stay where they are. Otherwise A is copied
-// by gg_peer_stage, for the harness to call, untimed, whenever A has changed, and D by gg_peer_finish: models
-// that use DeepGEMM write their rows padded in the first place.
+// lie at equal distances, here those of the largest. Where that is how they lie, A and D stay. Otherwise A is
+// copied by gg_peer_stage, for the harness to call, untimed, whenever A has changed, and D by gg_peer_finish:
+// models that use DeepGEMM write their rows padded in the first place.
 class Grouped final : public peers::Way {
  public:
   Grouped(const GgPeerProblem& p, const Kernel& kernel, bool dependent_launch)
@@ -147,10 +179,12 @@ class Grouped final : public peers::Way {
         d_(static_cast<Element*>(p.d)),
         rows_(p.host_offsets, p.host_offsets + p.groups + 1),
         padded_rows_{0} {
+    int most_rows = 0;
+    for (int g = 0; g < p.groups; ++g) most_rows = std::max(most_rows, int(rows_[g + 1] - rows_[g]));
     std::vector<int> layout;
     for (int g = 0; g < p.groups; ++g) {
       const int rows = int(rows_[g + 1] - rows_[g]);
-      padded_rows_.push_back(padded_rows_.back() + align(rows, kernel.block_m));
+      padded_rows_.push_back(padded_rows_.back() + align(kernel.masked ? most_rows : rows, kernel.block_m));
       if (kernel.masked) {
         layout.push_back(rows);
       } else {
@@ -237,14 +271,10 @@ class Grouped final : public peers::Way {
 };
 
 std::vector<peers::Offer> all_offers(const GgPeerProblem& p) {
-  bool equal = true;
-  for (int g = 0; g < p.groups; ++g) {
-    equal &= p.host_offsets[g + 1] - p.host_offsets[g] == p.host_offsets[1];
-  }
   std::vector<peers::Offer> offers;
   for (const Kernel& kernel : kernels()) {
     const bool fits = kernel.groups == p.groups && kernel.rows == p.host_offsets[p.groups] &&
-                      kernel.n == p.n && kernel.k == p.k && (equal || !kernel.masked);
+                      kernel.n == p.n && kernel.k == p.k;
     for (const bool dependent_launch : {false, true}) {
       const std::string name = Grouped::name_of(kernel, dependent_launch);
       if (!fits || !peers::wanted(name)) continue;
@@ -283,7 +313,8 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     if (offers.empty()) {
       throw std::runtime_error("G=" + std::to_string(p.groups) + " of " +
                                std::to_string(p.host_offsets[p.groups]) + " rows, N=" + std::to_string(p.n) +
-                               ", K=" + std::to_string(p.k) + ": compiled for the set 'peers' only");
+                               ", K=" + std::to_string(p.k) +
+                               ": compiled for the sets 'peers' and 'moe' only");
     }
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
