@@ -4,7 +4,8 @@
     python3 triton_tma.py OUT.so        wants Triton 3.6 and nvcc, but no GPU and no torch
 
 The kernel is persistent, and A, B and D go through tensor maps. The library holds it in each of CONFIGURATIONS;
-triton_launch.cpp picks the fastest for a problem and launches it.
+triton_launch.cpp picks the fastest for a problem and launches it. Both kernels are ready for programmatic dependent
+launch: the next one may start at once, and waits before it touches global memory. Launched without, that does nothing.
 """
 
 import concurrent.futures
@@ -17,6 +18,7 @@ import typing
 
 import triton
 import triton.language as tl
+import triton.language.extra.cuda as cuda
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -26,6 +28,8 @@ def number_tile_rows(offsets, table, groups, BM: tl.constexpr, GROUPS: tl.conste
     """One program to a group. The table says how many tile rows of BM rows there are, then for each of them its first
     row, the end of its group, and the group.
     """
+    cuda.gdc_launch_dependents()
+    cuda.gdc_wait()  # the launch before reads the same table, and may have written the offsets
     group = tl.program_id(0)
     g = tl.arange(0, GROUPS)
     begins = tl.load(offsets + g, mask=g < groups, other=0)
@@ -52,6 +56,8 @@ def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: t
     Tile rows of all groups have one numbering. Tiles are taken in bands of `band` tile rows, so that tiles at work
     together share rows of A and of B in the L2.
     """
+    cuda.gdc_launch_dependents()
+    cuda.gdc_wait()
     tiles_n = tl.cdiv(n, BN)
     if SPECIALIZE:  # Triton specialises no warps where a tensor is reduced: the table has the answers
         d_map = tl.make_tensor_descriptor(d_ptr, [rows, n], [n, 1], [BM, BN])
