@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What the peers written in CUDA share: errors as sentences, memory that frees itself, and the choice of the
-// fastest of several ways to run a problem. Three variables of the environment are read:
-//   GG_PEER_CHOICE=TEXT   only ways whose name contains TEXT
-//   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
-//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed,
-//   common/bench/timer.h
+// What the peers of this folder share: errors as sentences, memory that frees itself, and, in
+// common/bench/contest.h, the choice of the fastest of several ways to run a problem.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <memory>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "common/bench/contest.h"
 
 namespace peers {
-
-inline void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 // Runs the body of an exported function: null, or the sentence that it threw. The text lives until the next
 // one.
@@ -62,185 +44,10 @@ Device<T> on_device(const std::vector<T>& values) {
   return array;
 }
 
-// One way to run the problem that a peer was given.
-struct Way {
-  virtual ~Way() = default;
-  virtual void launch(cudaStream_t stream) = 0;
-  std::string name;
-};
-
-// A way that has not been made yet: it takes memory of the device, and most are never launched.
-struct Offer {
-  std::string name;
-  std::function<std::unique_ptr<Way>()> make;
-};
-
+// GG_PEER_CHOICE=TEXT in the environment: only ways whose name contains TEXT.
 inline bool wanted(const std::string& name) {
   const char* choice = std::getenv("GG_PEER_CHOICE");
   return !choice || name.find(choice) != std::string::npos;
-}
-
-// Launches of one way, recorded in a graph as the harness records them: what the host does between two
-// launches is not timed.
-class TimedWay {
- public:
-  TimedWay(Way& way, cudaStream_t stream) : stream_(stream) {
-    check(cudaEventCreate(&begin_), "cudaEventCreate");
-    check(cudaEventCreate(&end_), "cudaEventCreate");
-    way.launch(stream);  // the first one loads the kernel
-    const float first_us = time_us([&] { way.launch(stream); });
-    launches_ = std::clamp(int(500 / std::max(first_us, 1.0f)), 3, 50);
-    replays_in_ms_ = 1000 / std::max(first_us * float(launches_), 1.0f);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    for (int i = 0; i < launches_; ++i) way.launch(stream);
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    check(cudaGraphInstantiate(&replay_, graph, 0), "cudaGraphInstantiate");
-    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  }
-  TimedWay(const TimedWay&) = delete;
-  ~TimedWay() {
-    cudaGraphExecDestroy(replay_);
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-
-  void run_round(int settle_ms, int timed_ms) {
-    const auto replay = [&](int times) {
-      for (int i = 0; i < times; ++i) check(cudaGraphLaunch(replay_, stream_), "cudaGraphLaunch");
-    };
-    const int times = std::max(1, int(replays_in_ms_ * float(timed_ms)));
-    replay(int(replays_in_ms_ * float(settle_ms)));
-    rounds_us_.push_back(time_us([&] { replay(times); }) / float(launches_ * times));
-  }
-  void forget_rounds() { rounds_us_.clear(); }
-  float median_us() const {
-    std::vector<float> sorted = rounds_us_;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-
- private:
-  template <class Work>
-  float time_us(Work&& work) {
-    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    work();
-    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    check(cudaEventSynchronize(end_), "the kernel");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    return ms * 1000;
-  }
-
-  cudaStream_t stream_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  cudaGraphExec_t replay_ = nullptr;
-  int launches_ = 0;
-  float replays_in_ms_ = 0;
-  std::vector<float> rounds_us_;
-};
-
-// Which of these is the fastest. All go through one round, then those within three tenths of the best through
-// five, then up to twelve within a tenth through 45 more; or, where joules count, eight within a seventh
-// through five rounds at their own clocks. Each round has an order of its own: a way that always came behind
-// an idle one would find a cooler device.
-class Contest {
- public:
-  explicit Contest(const std::vector<Offer>& offers) {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    for (const Offer& offer : offers) {
-      try {
-        Entrant entrant;
-        entrant.way = offer.make();
-        entrant.way->name = offer.name;
-        entrant.timed = std::make_unique<TimedWay>(*entrant.way, stream_);
-        left_.push_back(std::move(entrant));
-      } catch (const std::exception& error) {
-        cudaGetLastError();  // the next one's launch would find it
-        last_error_ = error.what();
-        std::fprintf(stderr, "%s left out: %s\n", offer.name.c_str(), error.what());
-      }
-    }
-  }
-  Contest(const Contest&) = delete;
-  ~Contest() {
-    left_.clear();
-    cudaStreamDestroy(stream_);
-  }
-
-  std::string winner() {
-    if (left_.empty()) throw std::runtime_error("none of its ways runs here, the last: " + last_error_);
-    const bool sustained = std::getenv("GG_PEER_SUSTAINED");
-    run_rounds(1, 0, 0);
-    keep(1.3f, left_.size());
-    run_rounds(5, 0, 0);
-    if (sustained) {
-      keep(1.15f, 8);
-      run_rounds(5, 100, 30);
-    } else {
-      keep(1.1f, 12);
-      run_rounds(45, 0, 0);
-    }
-    if (verbose()) report(0, "  <- chosen");
-    return left_.front().way->name;
-  }
-
- private:
-  struct Entrant {
-    std::unique_ptr<Way> way;
-    std::unique_ptr<TimedWay> timed;
-  };
-
-  static bool verbose() { return std::getenv("GG_PEER_VERBOSE"); }
-
-  void run_rounds(int rounds, int settle_ms, int timed_ms) {
-    for (Entrant& each : left_) each.timed->forget_rounds();
-    for (int round = 0; round < rounds; ++round) {
-      std::shuffle(left_.begin(), left_.end(), random_);
-      for (Entrant& each : left_) each.timed->run_round(settle_ms, timed_ms);
-    }
-    std::sort(left_.begin(), left_.end(),
-              [](const Entrant& x, const Entrant& y) { return x.timed->median_us() < y.timed->median_us(); });
-  }
-
-  void keep(float within, size_t most) {
-    const float limit_us = within * left_.front().timed->median_us();
-    size_t kept = 0;
-    while (kept < std::min(most, left_.size()) && left_[kept].timed->median_us() <= limit_us) ++kept;
-    if (verbose()) report(kept, "  left out");
-    left_.resize(kept);
-  }
-
-  void report(size_t from, const char* what) const {
-    for (size_t i = from; i < left_.size(); ++i) {
-      std::fprintf(stderr, "%10.2f us  %s%s\n", left_[i].timed->median_us(), left_[i].way->name.c_str(),
-                   from > 0 || i == 0 ? what : "");
-    }
-  }
-
-  cudaStream_t stream_ = nullptr;
-  std::mt19937 random_{1};
-  std::vector<Entrant> left_;
-  std::string last_error_;
-};
-
-// The fastest of these ways. Each problem is timed once: its further sets of buffers, which
-// the harness prepares for cold launches, take the same way. Static, not inline, so that two peers in one
-// process do not share `chosen`: the loader makes one of an inline function's variables.
-static std::unique_ptr<Way> choose(const std::vector<int64_t>& problem, const std::vector<Offer>& offers) {
-  static std::map<std::vector<int64_t>, std::string> chosen;
-  if (offers.empty()) throw std::runtime_error("no way to run this problem");
-  auto found = chosen.find(problem);
-  if (found == chosen.end()) {
-    found = chosen.emplace(problem, offers.size() == 1 ? offers[0].name : Contest(offers).winner()).first;
-  }
-  for (const Offer& offer : offers) {
-    if (offer.name != found->second) continue;
-    std::unique_ptr<Way> way = offer.make();
-    way->name = offer.name;
-    return way;
-  }
-  throw std::runtime_error("the way chosen before is not offered any more");
 }
 
 }  // namespace peers
