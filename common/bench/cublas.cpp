@@ -10,6 +10,10 @@
 #include <dlfcn.h>
 #include <library_types.h>
 
+#include <cstdio>
+
+#include "common/bench/cublas_lt.h"
+
 namespace gg {
 namespace {
 
@@ -28,7 +32,10 @@ class CublasPeer : public Peer {
  public:
   explicit CublasPeer(const std::string& name) : name_(name) {}
   std::string name() const override { return name_; }
-  std::string version() const override { return "cuBLAS " + cublas_.version(); }
+  std::string version() const override {
+    const bool tuned = name_ == "cublas_strided" && cublas_.has_proposals();
+    return "cuBLAS " + cublas_.version() + (tuned ? " tuned" : "");
+  }
   PeerWork prepare(const Buffers& buffers, Machine& machine) override {
     const std::string why = unfit(name_, buffers.setup().formats, buffers.shape());
     if (!why.empty()) throw Error(Exit::bad_input, why);
@@ -82,6 +89,7 @@ struct Cublas::Library {
   void* so = nullptr;
   Handle handle = nullptr;
   void* workspace = nullptr;
+  std::unique_ptr<CublasLt> lt;  // null where it cannot be loaded
 
   template <class Function>
   void find(Function& function, const char* name) {
@@ -122,6 +130,10 @@ Cublas::Cublas() : library_(std::make_unique<Library>()) {
   lib.check(lib.create(&lib.handle), "cublasCreate");
   GG_CHECK(
       cudaMalloc(&lib.workspace, kWorkspaceBytes));  // of our own, so that calls can be captured in a graph
+  try {
+    lib.lt = std::make_unique<CublasLt>();
+  } catch (const Error&) {  // then cublas_strided is cuBLAS's own call alone
+  }
 }
 
 Cublas::~Cublas() {
@@ -134,6 +146,8 @@ std::string Cublas::version() const {
   library_->check(library_->get_version(library_->handle, &version), "cublasGetVersion");
   return format("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 }
+
+bool Cublas::has_proposals() const { return library_->lt != nullptr; }
 
 namespace {
 
@@ -206,12 +220,32 @@ struct Cublas::Calls {  // one function for each name; each binds the stream and
         "cublasGemmEx");
   }
 
-  // `f` and `next` are the first two groups, the same one where there is one: their distance is the stride.
-  void strided(const Group& f, const Group& next, int batch) const {
-    lib->check(lib->gemm_strided(lib->handle, x.op_b, kOpN, f.n, f.m, f.k, &kOne, x.b(f), x.type, int(f.b.ld),
-                                 next.b.offset - f.b.offset, x.a(f), x.type, int(f.a.ld),
-                                 next.a.offset - f.a.offset, &kZero, x.d(f), x.d_type, int(f.d.ld),
-                                 next.d.offset - f.d.offset, batch, kCompute32F, kDefaultAlgo),
+  // All groups, which are equal: the distance of the first two, the same one where there is one, is the
+  // stride.
+  StridedBatch batch(const std::vector<Group>& groups) const {
+    const Group &f = groups.front(), &next = groups[groups.size() > 1 ? 1 : 0];
+    return {x.b(f),
+            x.a(f),
+            x.d(f),
+            x.op_b,
+            f.n,
+            f.m,
+            f.k,
+            int(groups.size()),
+            f.b.ld,
+            f.a.ld,
+            f.d.ld,
+            next.b.offset - f.b.offset,
+            next.a.offset - f.a.offset,
+            next.d.offset - f.d.offset,
+            x.type,
+            x.d_type};
+  }
+
+  void strided(const StridedBatch& s) const {
+    lib->check(lib->gemm_strided(lib->handle, s.op_a, kOpN, s.m, s.n, s.k, &kOne, s.a, s.type, int(s.lda),
+                                 s.stride_a, s.b, s.type, int(s.ldb), s.stride_b, &kZero, s.d, s.d_type,
+                                 int(s.ldd), s.stride_d, s.batch, kCompute32F, kDefaultAlgo),
                "cublasGemmStridedBatchedEx");
   }
 
@@ -227,6 +261,30 @@ struct Cublas::Calls {  // one function for each name; each binds the stream and
         "cublasGemmGroupedBatchedEx");
   }
 };
+
+namespace {
+
+struct Called final : peers::Way {
+  explicit Called(std::function<void(cudaStream_t)> call_) : call(std::move(call_)) {}
+  void launch(cudaStream_t stream) override { call(stream); }
+  const std::function<void(cudaStream_t)> call;
+};
+
+// The fastest of cuBLAS's own call and of what cublasLt proposes.
+std::function<void(cudaStream_t)> fastest(const StridedBatch& b, std::function<void(cudaStream_t)> own_call,
+                                          std::vector<peers::Offer> offers) {
+  offers.push_back({"cublasGemmStridedBatchedEx", [own_call] { return std::make_unique<Called>(own_call); }});
+  const std::vector<int64_t> key = {b.op_a, b.m,        b.n,        b.k,        b.batch, b.lda,   b.ldb,
+                                    b.ldd,  b.stride_a, b.stride_b, b.stride_d, b.type,  b.d_type};
+  try {
+    const std::shared_ptr<peers::Way> way = peers::choose(key, offers);
+    return [way](cudaStream_t stream) { way->launch(stream); };
+  } catch (const std::runtime_error& error) {
+    throw Error(Exit::device_error, error.what());
+  }
+}
+
+}  // namespace
 
 std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const Buffers& buffers,
                                                  Machine& machine) {
@@ -252,9 +310,15 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     return bound([first = all[0], rows](const Calls& c) { c.gemm(first, rows); });
   }
   if (peer == "cublas_strided") {
-    const Group next = all[all.size() > 1 ? 1 : 0];
-    return bound(
-        [first = all[0], next, batch = int(all.size())](const Calls& c) { c.strided(first, next, batch); });
+    const StridedBatch batch = calls.batch(all);
+    std::vector<peers::Offer> offers;
+    try {
+      const auto& lt = library_->lt;
+      if (lt) offers = lt->offers(library_->handle, batch, library_->workspace, kWorkspaceBytes);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "cublas_strided without proposals of cublasLt: %s\n", error.what());
+    }
+    return fastest(batch, bound([batch](const Calls& c) { c.strided(batch); }), std::move(offers));
   }
   GG_REQUIRE(peer == "cublas_grouped", "%s: no such peer", peer.c_str());
   const auto arrays = std::make_shared<const GroupedArrays>(groups, calls.x, machine);

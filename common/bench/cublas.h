@@ -28,9 +28,11 @@ class Cublas {
   Cublas& operator=(const Cublas&) = delete;
 
   std::string version() const;  // "13.0.2"
+  bool has_proposals() const;   // cublasLt is there too: cublas_strided is the fastest of what it proposes
 
   // A launch of the named peer on these buffers, which must not be unfit for it. Preparation happens here,
-  // not in it. The launch throws gg::Error where the library does not have these element types.
+  // not in it; for cublas_strided it tries what may be chosen, and writes D. The launch throws gg::Error
+  // where the library does not have these element types.
   std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine);
 
   // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.

@@ -177,8 +177,9 @@ const Rule kRules[] = {
      false,
      order},
     {{"peer", "NAME[,NAME]",
-      "also time cublas_loop, cublas_grouped, cublas_strided, cublas_plain, or another library by its path "
-      "(libgg_peer_NAME.so, plots/peers), on the same data; needs a GPU"},
+      "also time cublas_loop, cublas_grouped, cublas_strided (the fastest of what cublasLt proposes), "
+      "cublas_plain, or another library by its path (libgg_peer_NAME.so, plots/peers), on the same data; "
+      "needs a GPU"},
      false,
      list<&Options::peers>},
     {{"sustained", "",
