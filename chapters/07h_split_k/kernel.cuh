@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int rank = BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0, side = SPLIT > 1 ? 0 : rank;
   const int workers = int(gridDim.x) / BLOCKS, worker = int(blockIdx.x) / BLOCKS;
   // [share]
-  // This block's share of K, in slices. Behind the last share with any the blocks have nothing to do.
+  // This block's share of K, in slices. Where there are fewer than shares want, the last blocks get none.
   const int n = problem.n, slices = (problem.k + BK - 1) / BK, share = (slices + SPLIT - 1) / SPLIT;
   const int k_tile0 = SPLIT > 1 ? rank * share : 0, k_tiles = max(0, min(share, slices - k_tile0));
   // [/share]

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int workers = int(gridDim.x) / BLOCKS, worker = int(blockIdx.x) / BLOCKS;
   constexpr int BEGIN = 1 + CONSUMERS;  // a named barrier
   // [share]
-  // This block's share of K, in slices. Behind the last share with any the blocks have nothing to do.
+  // This block's share of K, in slices. Where there are fewer than shares want, the last blocks get none.
   const int n = problem.n, slices = (problem.k + BK - 1) / BK, share = (slices + SPLIT - 1) / SPLIT;
   const int k_tile0 = SPLIT > 1 ? rank * share : 0, k_tiles = max(0, min(share, slices - k_tile0));
   // [/share]
