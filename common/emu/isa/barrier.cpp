@@ -116,7 +116,7 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   phase->entered_by = &in;
   phase->entered_warp = &w;
   phase->arrived += kLanes;
-  meet(w);
+  w.met = w.clock[agent_of(w)];
   release(w, phase->clock);
   if (in.variant >= kPopc) {
     phase->voters += __builtin_popcount(m);
