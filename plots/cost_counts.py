@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/cost_counts.py [--build DIR] [--compare]
+  python3 -B plots/cost_counts.py [--build DIR] [--compare [--one]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
@@ -11,6 +11,7 @@ They are PTX of warps, of which ptxas makes machine code.
 
 Writes plots/data/costs.csv, of which `publish` makes the tables of predicted costs. --compare writes nothing
 and ends with 1 if bytes or multiply-adds differ from those that are there; instructions depend on the compiler.
+--one takes one variant of each chapter, another one when its kernel changes: `check` has time for that.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
@@ -78,18 +80,25 @@ def slice_and_tile(program, fmt, tile, choice=""):
     return found
 
 
+def one_of(chapter, variants):
+    return [variants[zlib.crc32((REPO / "chapters" / chapter / "kernel.cuh").read_bytes()) % len(variants)]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
+    parser.add_argument("--one", action="store_true", help="variant of each chapter; only with --compare")
     parser.add_argument("--out", type=Path, default=REPO / "plots" / "data" / "costs.csv",
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.one and not args.compare:
+        parser.error("--one: what is written has all variants, so it goes with --compare")
     rows, differ = [], 0
     try:
         before = read_costs(args.out)
         for chapter, variants in CHAPTERS.items():
-            for fmt, tile, *more in variants:
+            for fmt, tile, *more in one_of(chapter, variants) if args.one else variants:
                 key = chapter, fmt, tile, "".join(more)
                 found = slice_and_tile(args.build.resolve() / "bin" / chapter, *key[1:])
                 for per, counters in found.items():
