@@ -81,9 +81,7 @@ bool clean_read(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&add
   for (size_t i = 0; i < count; ++i) {
     if (!all_readable(shared, runs[i].offset, runs[i].bytes)) return false;
   }
-  if (!shared.races.on()) return true;
-  const uint8_t marked = Races::mark(w, p.mask);
-  return marked != Races::kSomeLanes && shared.races.read_runs(w, in, marked, runs, count, access);
+  return !shared.races.on() || shared.races.read_runs(w, in, p.mask, runs, count, access);
 }
 bool clean_write(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&address)[kLanes],
                  Access access) {
@@ -94,9 +92,7 @@ bool clean_write(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&ad
   for (size_t i = 0; i < count; ++i) {
     if (!all_writable(shared, runs[i].offset, runs[i].bytes)) return false;
   }
-  if (shared.races.on() && !shared.races.write_runs(w, in, Races::mark(w, p.mask), runs, count, access)) {
-    return false;
-  }
+  if (shared.races.on() && !shared.races.write_runs(w, in, p.mask, runs, count, access)) return false;
   for (size_t i = 0; i < count; ++i)
     std::fill_n(&shared.shadow[runs[i].offset], runs[i].bytes, uint8_t(SharedMemory::kWritten));
   return true;

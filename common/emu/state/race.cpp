@@ -90,7 +90,8 @@ void Races::resize(size_t bytes, size_t agents, const Block& block) {
   agents_ = agents;
   const size_t cells = agents ? (bytes + 3) / 4 : 0;
   writes_ = std::vector<Write>(cells);
-  write_instrs_.resize(cells);  // looked at only where there is a write
+  write_lanes_.resize(cells);  // looked at only where there is a write
+  write_instrs_.resize(cells);
   reads_.clear();
   reads_.resize((cells + kCells - 1) / kCells);
   equals_.clear();
@@ -107,48 +108,16 @@ static uint32_t lanes_of(int lane, Access access) {
   return access == Access::async || lane < 0 ? 0 : uint32_t(1) << lane;
 }
 
-// How a record says which lanes touch it. Those of an access by some of them are kept for the warp: of all
-// such accesses of a step together.
-uint8_t Races::mark(Warp& warp, uint32_t lanes) {
-  if (lanes == 0) return kAsOne;
-  if (lanes == kAllLanes) return 0;
-  const uint32_t now = warp.clock[agent_of(warp)];
-  std::vector<LanesSince>& some = warp.some_lanes;
-  if (!some.empty() && some.back().ticks == now) {
-    some.back().lanes |= lanes;
-  } else if (some.empty() || some.back().lanes != lanes) {
-    some.push_back({now, lanes});
-  }
-  return kSomeLanes;
-}
-
-bool Races::knows(const Warp& warp, size_t agent, uint32_t ticks, uint8_t marked) const {
-  if (ticks <= warp.clock[agent]) return true;
-  if (marked & kAsOne) return warp.clock.knows(agent, ticks, 0);
-  if (!(marked & kSomeLanes)) return warp.clock.knows(agent, ticks, kAllLanes);
-  const Warp& by = warp_of(agent);
-  const auto later = std::upper_bound(by.some_lanes.begin(), by.some_lanes.end(), ticks,
-                                      [](uint32_t t, const LanesSince& some) { return t < some.ticks; });
-  return warp.clock.knows(agent, ticks, std::prev(later)->lanes);
-}
-
-// What a record says of two accesses of one step.
-uint8_t Races::joined(uint8_t a, uint8_t b) {
-  const uint8_t marks = kSomeLanes | kAsOne, of_a = a & marks, of_b = b & marks;
-  const uint8_t mark = of_a == of_b ? of_a : of_a == 0 || of_b == 0 ? 0 : kSomeLanes;
-  return uint8_t(((a | b) & ~marks) | mark);
-}
-
 void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access) {
   const ByteRun run = {offset, size_t(width)};
-  const uint8_t marked = mark(warp, lanes_of(lane, access));
-  if (marked != kSomeLanes && read_runs(warp, instr, marked, &run, 1, access)) return;
+  const uint32_t lanes = lanes_of(lane, access);
+  if (read_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     const Write& w = writes_[cell];
     if (w.agent != self && w.bytes & bytes_of(cell, offset, width) &&
-        !knows(warp, w.agent, w.ticks, w.bytes) &&
+        !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       conflict(warp, instr, lane, cell, false, true, w.agent, write_instrs_[cell]);
     } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
@@ -166,8 +135,10 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
     if (access == Access::strong) continue;
     Reads& r = reads_of(cell / kCells, self);
     const size_t at = cell % kCells;
-    const uint8_t record = bytes_of(cell, offset, width) | marked;
-    r.bytes[at] = r.ticks[at] == now ? joined(r.bytes[at], record) : record;
+    const uint8_t bytes = bytes_of(cell, offset, width);
+    const bool joins = r.ticks[at] == now;
+    r.bytes[at] = joins ? r.bytes[at] | bytes : bytes;
+    r.lanes[at] = joins ? r.lanes[at] | lanes : lanes;
     r.ticks[at] = r.latest = now;
     r.instrs[at] = instr.index;
   }
@@ -188,7 +159,7 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
   for (const Equal& e : equals_.at(cell)) {
     const uint8_t common = e.write.bytes & bytes;
     if (e.write.agent == agent_of(warp) || !common) continue;
-    if (knows(warp, e.write.agent, e.write.ticks, e.write.bytes)) continue;
+    if (warp.clock.knows(e.write.agent, e.write.ticks, e.lanes)) continue;
     if (writing && values && same_values(cell, common, offset, values)) continue;
     conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.instr);
   }
@@ -199,10 +170,10 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   const Write last = writes_[cell];
   std::vector<Equal>& equals = equals_[cell];
   std::erase_if(equals, [&](const Equal& e) {
-    return knows(warp, e.write.agent, e.write.ticks, e.write.bytes) ||
+    return warp.clock.knows(e.write.agent, e.write.ticks, e.lanes) ||
            (keep_last && e.write.agent == last.agent);
   });
-  if (keep_last) equals.push_back({last, write_instrs_[cell]});
+  if (keep_last) equals.push_back({last, write_lanes_[cell], write_instrs_[cell]});
   if (!equals.empty()) return kEquals;
   equals_.erase(cell);
   return 0;
@@ -211,15 +182,15 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
 void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
                   const uint8_t* values) {
   const ByteRun run = {offset, size_t(width)};
-  const uint8_t marked = mark(warp, lanes_of(lane, access));
-  if (write_runs(warp, instr, marked, &run, 1, access)) return;
+  const uint32_t lanes = lanes_of(lane, access);
+  if (write_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     Write& w = writes_[cell];
     const uint8_t bytes = bytes_of(cell, offset, width);
     bool equal = false;
-    if (w.agent != self && w.bytes & bytes && !knows(warp, w.agent, w.ticks, w.bytes) &&
+    if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
       if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
@@ -231,13 +202,13 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
       const size_t at = cell % kCells;
       for (size_t a = 0; a < agents_; ++a) {
         if (a != self && reads[a].bytes[at] & bytes &&
-            !knows(warp, a, reads[a].ticks[at], reads[a].bytes[at]))
+            !warp.clock.knows(a, reads[a].ticks[at], reads[a].lanes[at]))
           conflict(warp, instr, lane, cell, true, false, a, reads[a].instrs[at]);
       }
     }
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
-    const uint8_t record = bytes | marked;
-    w = {now, uint16_t(self), uint8_t((joins ? joined(w.bytes & ~kEquals, record) : record) | more), access};
+    w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
+    write_lanes_[cell] = joins ? write_lanes_[cell] | lanes : lanes;
     write_instrs_[cell] = instr.index;
   }
 }
@@ -294,10 +265,11 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
   return true;
 }
 
-bool Races::read_runs(const Warp& warp, const Instr& instr, uint8_t marked, const ByteRun* runs, size_t count,
+bool Races::read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                       Access access) {
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
+  const bool some = lanes != 0 && lanes != kAllLanes;  // others may have read in this step
   uint64_t known = 0;
   for (const ByteRun* run = runs; run != runs + count; ++run) {
     if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
@@ -309,9 +281,11 @@ bool Races::read_runs(const Warp& warp, const Instr& instr, uint8_t marked, cons
       Reads& r = reads_of(page, self);
       r.latest = now;
       const auto record = [&](size_t begin, auto count) {
+        for (size_t i = 0; i < count; ++i)
+          r.lanes[begin + i] = lanes | (some && r.ticks[begin + i] == now ? r.lanes[begin + i] : 0);
         for (size_t i = 0; i < count; ++i) r.ticks[begin + i] = now;
         for (size_t i = 0; i < count; ++i) r.instrs[begin + i] = instr.index;
-        for (size_t i = 0; i < count; ++i) r.bytes[begin + i] = 15 | marked;
+        for (size_t i = 0; i < count; ++i) r.bytes[begin + i] = 15;
       };
       size_t done = 0;
       for (; done + kPiece <= cells; done += kPiece)
@@ -323,7 +297,7 @@ bool Races::read_runs(const Warp& warp, const Instr& instr, uint8_t marked, cons
   return true;
 }
 
-bool Races::write_runs(const Warp& warp, const Instr& instr, uint8_t marked, const ByteRun* runs,
+bool Races::write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs,
                        size_t count, Access access) {
   const size_t self = agent_of(warp);
   uint64_t known = 0;
@@ -331,8 +305,8 @@ bool Races::write_runs(const Warp& warp, const Instr& instr, uint8_t marked, con
     if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
     const size_t first = run->offset / 4, end = first + run->bytes / 4;
     if (!knows_writes(warp, first, end, access, false, known) || !knows_reads(warp, first, end)) return false;
-    std::fill(&writes_[first], writes_.data() + end,
-              Write{warp.clock[self], uint16_t(self), uint8_t(15 | marked), access});
+    std::fill(&writes_[first], writes_.data() + end, Write{warp.clock[self], uint16_t(self), 15, access});
+    std::fill(&write_lanes_[first], write_lanes_.data() + end, lanes);
     std::fill(&write_instrs_[first], write_instrs_.data() + end, instr.index);
   }
   return true;

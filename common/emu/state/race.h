@@ -23,10 +23,6 @@ struct Block;
 struct Warp;
 struct Instr;
 
-struct LanesSince {  // which lanes touched shared memory, where not all did, since a step
-  uint32_t ticks, lanes;
-};
-
 class Clock {
  public:
   // Of what all lanes of an agent did.
@@ -98,34 +94,31 @@ class Races {
 
   // The same for whole cells of which nothing bad is to be said, many at once. False: `read` or `write` will
   // say what there is, if anything.
-  // `marked`: by `mark`.
-  bool read_runs(const Warp& warp, const Instr& instr, uint8_t marked, const ByteRun* runs, size_t count,
+  // `lanes`: who touches them, 0: the warp as one.
+  bool read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                  Access access);
-  bool write_runs(const Warp& warp, const Instr& instr, uint8_t marked, const ByteRun* runs, size_t count,
+  bool write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                   Access access);
-  // Who touches what follows: these lanes, or 0: the warp as one.
-  static uint8_t mark(Warp& warp, uint32_t lanes);
-  static constexpr uint8_t kSomeLanes = 0x20, kAsOne = 0x40;  // else by all lanes
 
  private:
   struct Write {
     uint32_t ticks = 0;  // 0: nobody
     uint16_t agent = 0;
-    uint8_t bytes = 0;  // of the four, those of the last write; and by whom: kSomeLanes, kAsOne, or by all
+    uint8_t bytes = 0;  // of the four, those of the last write
     Access access = Access::plain;
   };
   static constexpr size_t kCells = 64;
   struct Reads {          // of the cells of a page, by one agent
     uint32_t latest = 0;  // of the ticks
     uint32_t ticks[kCells];
+    uint32_t lanes[kCells];
     int32_t instrs[kCells];
-    uint8_t bytes[kCells];  // of the four, those read in this step; and by whom, as in Write
+    uint8_t bytes[kCells];  // of the four, those read in this step
   };
   static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
-  static uint8_t joined(uint8_t a, uint8_t b);
-  bool knows(const Warp& warp, size_t agent, uint32_t ticks, uint8_t marked) const;
   struct Equal {
     Write write;
+    uint32_t lanes = 0;
     int32_t instr = 0;
   };
   Reads& reads_of(size_t page, size_t agent);
@@ -144,6 +137,7 @@ class Races {
   const Block* block_ = nullptr;  // whose memory it is
   size_t agents_ = 0;
   std::vector<Write> writes_;
+  std::vector<uint32_t> write_lanes_;            // of the last write; 0: the warp as one
   std::vector<int32_t> write_instrs_;            // index into the code, for the report
   std::vector<std::unique_ptr<Reads[]>> reads_;  // [page][agent], pages that somebody has read
   std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one

@@ -109,7 +109,7 @@ bool all_async_readable(const Warp& w, const Instr& in, Block& block, const std:
   for (const ByteRun& run : runs) {
     if (!all_readable(shared, run.offset, run.bytes)) return false;
   }
-  return !shared.races.on() || shared.races.read_runs(w, in, Races::kAsOne, runs.data(), runs.size(), Access::async);
+  return !shared.races.on() || shared.races.read_runs(w, in, 0, runs.data(), runs.size(), Access::async);
 }
 
 void check_async_write(Warp& w, const Instr& in, int lane, Block& block, size_t offset, size_t bytes,

@@ -57,10 +57,9 @@ struct Warp {
   std::shared_ptr<TensorCore> tensor_core;  // null: it has none yet
   Warp* driver = nullptr;                   // of an agent that is a tensor core: the warp that drives it
   Clock clock;                              // race.h
-  Clock released;    // what it knew at its last releasing fence: relaxed arrivals tell this
-  Clock observed;    // what relaxed waits have seen: known from the next acquiring fence on
-  uint32_t met = 0;  // its step when its lanes last met at a barrier
-  std::vector<LanesSince> some_lanes;
+  Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
+  Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
+  uint32_t met = 0;              // its step when its lanes last met at a barrier
   size_t agent = 0;              // its number in the cluster
   int registers = 0;             // of each of its threads, see Launch::registers
   bool cluster_arrived = false;  // at the cluster barrier, of this generation
