@@ -22,7 +22,7 @@ double estimate(const Problem& problem, int64_t m_total, int multiprocessors) {
                slices = std::ceil(problem.k / double(BK * C::SPLIT));
   const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;       // measured: each tile's
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::BM > HALF ? 3500 : 300);  // the launch's
-  double tiles = 0, cycles = 0, longest = 0;  // three groups', columns alike
+  double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, three groups
   for (const double share : {0.2, 0.6, 2.2}) {
     const double group = (problem.rows_each > 0 ? 1 : share) * average, tiles_m = std::ceil(group / C::BM);
     const int rows = round_up(int(std::ceil(group / tiles_m)), STEP);

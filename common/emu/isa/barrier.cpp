@@ -146,8 +146,8 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   return Next::wait;
 }
 
-Next warp_sync(Warp& w, const Instr&,
-               Mask) {  // of some lanes: what they do not tell each other is not looked for
+// Of some lanes it counts for all: what the others did not tell is not looked for.
+Next warp_sync(Warp& w, const Instr&, Mask) {
   meet(w);
   return Next::go_on;
 }

@@ -95,7 +95,8 @@ void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   const size_t by = agent_of(*b.initialised.warp);
   // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only a relaxed
   // one.
-  if (w.block->cluster->grid->races && &w != b.initialised.warp && w.clock.of_warp_as_one(by) < b.initialised_at) {
+  if (w.block->cluster->grid->races && &w != b.initialised.warp &&
+      w.clock.of_warp_as_one(by) < b.initialised_at) {
     raise(FaultKind::race, w, in, lane,
           mbarrier_name(at) + " is used here, and no barrier stands between its initialisation and this use",
           "after mbarrier.init: fence.mbarrier_init, then a barrier, before others use it", {b.initialised});

@@ -335,8 +335,7 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
   const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
   const char* const cause =
       some_told ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "
-                  "A shuffle "
-                  "or a vote orders no memory"
+                  "A shuffle or a vote orders no memory"
       : !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"
