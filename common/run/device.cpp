@@ -60,10 +60,17 @@ static Device first_device(const Chapter& chapter, std::string& why) {
   return device;
 }
 
+std::string why_not_on_gpu(const Chapter& chapter) {
+  if (emulator()) return "this program was started on the emulator";
+  std::string why;
+  first_device(chapter, why);
+  return why;
+}
+
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
   const std::string not_run = "not run, no usable GPU: ";
   if (emulator() && wanted == Options::Device::gpu) {
-    throw Error(Exit::no_device, not_run + "this program was started on the emulator");
+    throw Error(Exit::no_device, not_run + why_not_on_gpu(chapter));
   }
   if (!emulator() && wanted == Options::Device::emulator) restart_on_emulator(arguments, chapter, "");
   std::string why;

@@ -24,6 +24,9 @@ struct Device {
 // but another CUDA runtime is loaded, the program starts itself again with `arguments` (argv). Throws
 // gg::Error (no device) with one sentence that says what is missing.
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
+// Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on the device:
+// programs that start at the same time wait for each other's.
+std::string why_not_on_gpu(const Chapter& chapter);
 
 // The verdict on driver and runtime versions as the CUDA runtime numbers them (13000 for 13.0); empty if they
 // fit.

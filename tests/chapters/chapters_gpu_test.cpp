@@ -18,69 +18,57 @@ bool contains(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-struct Set {
-  std::string chapter, name;
-};
-const std::string& chapter_of(const std::string& id) { return id; }
-const std::string& chapter_of(const Set& set) { return set.chapter; }
-
-template <class Parameter>
-class OnGpu : public testing::TestWithParam<Parameter> {
+class ChapterOnGpu : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const gg::Chapter chapter = {.arch = arch_of(chapter_of(this->GetParam()))};
-    if (const auto error = error_of([&] { gg::choose_device(gg::Options::Device::gpu, chapter); })) {
-      GTEST_SKIP() << error->what();
+    const std::string why = gg::why_not_on_gpu({.arch = arch_of(GetParam())});
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+
+  // Those of the sets that the chapter lists, in one process: many that start at once wait for their contexts.
+  void check(const Words& sets, const Words& form) {
+    const Words all = listed(GetParam(), "sets");
+    std::string names;
+    for (const std::string& set : sets) {
+      if (contains(all, set)) names += (names.empty() ? "" : ",") + set;
     }
-  }
-};
-
-void PrintTo(const Set& set, std::ostream* out) { *out << set.chapter << " " << set.name; }
-
-class ChapterSet : public OnGpu<Set> {
- protected:
-  void check(Words arguments) {
-    const Words start = {"--device", "gpu", "--check", "--set", GetParam().name};
-    arguments.insert(arguments.begin(), start.begin(), start.end());
-    std::string line;
+    if (names.empty()) return;
+    const Words arguments = with({"--device", "gpu", "--check", "--set", names}, form);
+    std::string line = GetParam();
     for (const std::string& word : arguments) line += " " + word;
-    const Outcome outcome = run_chapter(GetParam().chapter, arguments);
-    EXPECT_EQ(outcome.code, 0) << GetParam().chapter << line << "\n" << outcome.out << outcome.err;
+    const Outcome outcome = run_chapter(GetParam(), arguments);
+    EXPECT_EQ(outcome.code, 0) << line << "\n" << outcome.out << outcome.err;
   }
 };
 
-TEST_P(ChapterSet, IsRightInAllItsForms) {
-  const auto& [id, set] = GetParam();
-  if (!contains(listed(id, "sets"), set)) {
-    const Outcome outcome = run_chapter(id, {"--check", "--set", set});
-    EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;
-    EXPECT_TRUE(one_line_with(outcome.err, set));
-    return;
-  }
-  const std::vector<Words> formats = formats_of(id);
-  const Words options = listed(id, "options");
-  const bool tiny = contains({"smoke", "edges", "smoke_uniform", "edges_uniform", "many"}, set);
-  for (const Words& format : formats) {
-    if (tiny || set == "decode" || format[1] == "bf16") check(format);
-  }
-  if (!tiny) return;
-  for (const Words& choice : choices_of(id)) check(choice);
-  if (contains(options, "blocks")) check({"--blocks", "1"});
-  if (contains(options, "offsets")) check({"--offsets", "i64"});
-  if (contains(options, "shared-b")) check({"--shared-b"});
+const Words kTiny = {"smoke", "edges", "smoke_uniform", "edges_uniform", "many"};
+const char* const kHuge = "huge";
+
+TEST_P(ChapterOnGpu, IsRightOnTinySetsInAllItsForms) {
+  const Words options = listed(GetParam(), "options");
+  for (const Words& format : formats_of(GetParam())) check(with(kTiny, {"decode"}), format);
+  for (const Words& choice : choices_of(GetParam())) check(kTiny, choice);
+  if (contains(options, "blocks")) check(kTiny, {"--blocks", "1"});
+  if (contains(options, "offsets")) check(kTiny, {"--offsets", "i64"});
+  if (contains(options, "shared-b")) check(kTiny, {"--shared-b"});
 }
 
-std::vector<Set> every_set() {
-  std::vector<Set> all;
-  for (const std::string& id : built_chapters()) {
-    for (const gg::ShapeSetInfo& set : gg::shape_sets()) all.push_back({id, set.name});
+TEST_P(ChapterOnGpu, IsRightOnLargeSetsOfBf16) {
+  Words large;
+  for (const gg::ShapeSetInfo& set : gg::shape_sets()) {
+    if (!contains(with(kTiny, {"decode", kHuge}), set.name)) large.push_back(set.name);
   }
-  return all;
+  for (const Words& format : formats_of(GetParam())) {
+    if (format[1] == "bf16") check(large, format);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Built, ChapterSet, testing::ValuesIn(every_set()),
-                         [](const auto& info) { return info.param.chapter + "_" + info.param.name; });
 
-class ChapterOnGpu : public OnGpu<std::string> {};
+TEST_P(ChapterOnGpu, IsRightBeyond32BitIndices) {
+  if (!contains(listed(GetParam(), "sets"), kHuge)) GTEST_SKIP() << "its sets are smaller";
+  for (const Words& format : formats_of(GetParam())) {
+    if (format[1] == "bf16") check({kHuge}, format);
+  }
+}
 
 TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) { expect_whole_files(GetParam(), "gpu"); }
 

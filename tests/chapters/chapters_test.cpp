@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "common/problem/shapes.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {
@@ -56,6 +57,16 @@ TEST_P(Chapter, DescribesItselfInJson) {
   const std::string groups = has_epilogue(GetParam()) ? "1024" : "4096";
   EXPECT_EQ(read.out, GetParam() + " " + name + " True " + groups + " True True list\n")
       << outcome.out << read.err;
+}
+
+TEST_P(Chapter, RefusesTheSetsThatItDoesNotList) {
+  const Words sets = listed(GetParam(), "sets");
+  for (const gg::ShapeSetInfo& set : gg::shape_sets()) {
+    if (std::find(sets.begin(), sets.end(), set.name) != sets.end()) continue;
+    const Outcome outcome = run_with({"--check", "--set", set.name});
+    EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;
+    EXPECT_TRUE(one_line_with(outcome.err, set.name)) << outcome.err;
+  }
 }
 
 // Tests go over these lists: one that is empty for all chapters would test nothing.
