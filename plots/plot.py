@@ -116,6 +116,7 @@ def cells_of(chapter, own, guests, names):
         words = [f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"] + ["slower"] * (gain < 0.995)
         if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
             words[0] += " on " + chapter.previous.split("_")[0]
+        words += ["other run"] * (results.run_of(row) != results.run_of(before))
     value = three(row.tflops) if row.timed else "?" if row.ok else "failed"
     return value, ", ".join(words), ", ".join(about)
 

@@ -200,10 +200,12 @@ def contestants(chapter, rows, found, fmt, default_d):
 
 
 def beside_both(found, chapter):
-    """What each library took beside the predecessor, of what it took beside ours."""
+    """What each library took beside the predecessor, of what it took beside ours, each in the run of that kernel."""
+    runs = {who: run_of(row) for (who, peer, _, warm), row in found.items() if not peer and not warm}
     pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
              if who == chapter.previous and peer and not warm]
-    return [theirs.us_median / ours.us_median for theirs, ours in pairs if ours and theirs.timed and ours.timed]
+    return [theirs.us_median / ours.us_median for theirs, ours in pairs if ours and theirs.timed and ours.timed and
+            (run_of(theirs), run_of(ours)) == (runs.get(chapter.previous), runs.get(chapter.id))]
 
 
 def span_of(ratios):

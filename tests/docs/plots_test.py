@@ -218,7 +218,9 @@ class PlotsTest(unittest.TestCase):
             row("02_tiled", "prefill", m, 40), row("02_tiled", "prefill", m, 44, kernel="grouped_gemm d=bf16"),
             row("02_tiled", "prefill", m, 70, kernel="cublas_loop d=f32", peer="cublas_loop"),
             row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30),
-            row("01_naive", "prefill", m, 84, peer="cublas_loop")])
+            row("01_naive", "prefill", m, 84, peer="cublas_loop", date="2026-01-01"),
+            row("02_tiled", "prefill", m, 80, peer="cublas_grouped"),
+            row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
         self.run_tool(publish)
 
         self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "README.md").read_text())
@@ -228,8 +230,9 @@ class PlotsTest(unittest.TestCase):
             return [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ")][2:]
 
         self.assertEqual(labels("02_tiled"), ["02_tiled, D f32", "02_tiled", "01_naive, of 2026-01-01 at 0123456789",
-                                              "cublas_loop, D f32"])
-        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled"])  # its rows with D as 03 has it
+                                              "cublas_grouped", "cublas_loop, D f32"])
+        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled",  # its rows with D as 03 has it
+                                                     "cublas_grouped, of 2026-01-01 at 0123456789"])
         for chapter, note in [("02_tiled", "01_naive was timed by its own program, at the clock of its own rounds: "
                                            "libraries beside it took 83 % of their time here."),
                               ("03_tensor_cores", ": no library was timed beside both.")]:
