@@ -335,4 +335,39 @@ void Cublas::square_product(Format format, const void* a, const void* b, void* d
             "cublasGemmEx");
 }
 
+std::function<void(cudaStream_t)> Cublas::scaled_square_product(Format format, const void* a, const void* sfa,
+                                                                const void* b, const void* sfb, void* d,
+                                                                int n) const {
+  constexpr int kVec16Ue4m3 = 1, kVec32Ue8m0 = 2;  // CUBLASLT_MATMUL_MATRIX_SCALE_...
+  const bool four_bits = format == Format::e2m1;
+  const StridedBatch one = {.a = b,
+                            .b = a,
+                            .d = d,
+                            .op_a = kOpT,
+                            .m = n,
+                            .n = n,
+                            .k = n,
+                            .batch = 1,
+                            .lda = n,
+                            .ldb = n,
+                            .ldd = n,
+                            .stride_a = 0,
+                            .stride_b = 0,
+                            .stride_d = 0,
+                            .type = four_bits ? CUDA_R_4F_E2M1 : CUDA_R_8F_E4M3,
+                            .d_type = CUDA_R_16BF,
+                            .scale_mode = four_bits ? kVec16Ue4m3 : kVec32Ue8m0,
+                            .a_scales = sfb,
+                            .b_scales = sfa};
+  std::vector<peers::Offer> offers;
+  if (library_->lt)
+    offers = library_->lt->offers(library_->handle, one, library_->workspace, kWorkspaceBytes);
+  if (offers.empty()) {
+    throw Error(Exit::no_device,
+                gg::format("cublasLt multiplies no %s with block scales here", format_info(format).name));
+  }
+  const std::shared_ptr<peers::Way> way = offers.front().make();
+  return [way](cudaStream_t stream) { way->launch(stream); };
+}
+
 }  // namespace gg

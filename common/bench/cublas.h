@@ -37,6 +37,11 @@ class Cublas {
 
   // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.
   void square_product(Format format, const void* a, const void* b, void* d, int n, cudaStream_t stream);
+  // A launch of the same on elements with block scales along K, E4M3 with UE8M0 for 32 or E2M1 with UE4M3 for
+  // 16, and with D in bf16: the first that cublasLt proposes. Throws gg::Error (no device) where it has none.
+  std::function<void(cudaStream_t)> scaled_square_product(Format format, const void* a, const void* sfa,
+                                                          const void* b, const void* sfb, void* d,
+                                                          int n) const;
 
  private:
   struct Library;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kCompute32F = 68;     // CUBLAS_COMPUTE_32F
 constexpr int kTransA = 3;          // CUBLASLT_MATMUL_DESC_TRANSA
+constexpr int kAScales = 17;        // CUBLASLT_MATMUL_DESC_A_SCALE_POINTER; B follows
+constexpr int kAScaleMode = 31;     // CUBLASLT_MATMUL_DESC_A_SCALE_MODE; B follows
 constexpr int kBatchCount = 5;      // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT
 constexpr int kBatchStride = 6;     // CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET
 constexpr int kMostWorkspace = 1;   // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
@@ -97,8 +99,18 @@ class CublasLt::Product {
     void* product = nullptr;
     lt_->check(lt_->product_create(&product, kCompute32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     product_ = {product, lt_->product_destroy};
-    lt_->check(lt_->product_set(product, kTransA, &batch.op_a, sizeof batch.op_a),
-               "cublasLtMatmulDescSetAttribute");
+    const auto set = [&](int attribute, const auto& value) {
+      lt_->check(lt_->product_set(product, attribute, &value, sizeof value),
+                 "cublasLtMatmulDescSetAttribute");
+    };
+    set(kTransA, batch.op_a);
+    if (batch.scale_mode != 0) {
+      const void* const scales[] = {batch.a_scales, batch.b_scales};
+      for (int i = 0; i < 2; ++i) {
+        set(kAScaleMode + i, batch.scale_mode);
+        set(kAScales + i, scales[i]);
+      }
+    }
     a_ = matrix(batch.type, batch.op_a ? batch.k : batch.m, batch.op_a ? batch.m : batch.k, batch.lda,
                 batch.stride_a);
     b_ = matrix(batch.type, batch.k, batch.n, batch.ldb, batch.stride_b);

@@ -16,6 +16,11 @@ namespace gg {
 const std::vector<std::string> kRoofColumns = {"device",    "what", "value",  "unit",
                                                "clock_mhz", "cuda", "commit", "date"};
 
+double Roof::tflops_of(Format format) const {
+  const auto found = tflops.find(format_info(format == Format::e5m2 ? Format::e4m3 : format).name);
+  return found == tflops.end() ? 0 : found->second;
+}
+
 Roof read_roof(const std::string& path, const std::string& device) {
   Roof roof;
   std::string content;

@@ -131,8 +131,7 @@ void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& 
   set("clock_mhz", timing.clock_mhz);
   set("clock_after_mhz", timing.clock_after_mhz);
   set("power_w", timing.power_w);
-  const double matrix =
-      roof.tflops.count(format_info(formats.a).name) ? roof.tflops.at(format_info(formats.a).name) : 0;
+  const double matrix = roof.tflops_of(formats.a);
   const double memory = roof.gbytes_per_s * 1e-3 * shape.flops() / bytes;
   if (matrix > 0 && memory > 0) {
     set("roof_tflops", std::min(matrix, memory));

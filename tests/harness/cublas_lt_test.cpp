@@ -103,6 +103,23 @@ TEST_F(FakeCublasLt, IsAskedForPointersAsTheyAreAligned) {
   EXPECT_EQ(preference(kD), 2);
 }
 
+TEST_F(FakeCublasLt, IsToldOfBlockScales) {
+  constexpr int kAScales = 17, kBScales = 18, kAScaleMode = 31, kBScaleMode = 32, kVec32Ue8m0 = 2;
+  const auto product = [&](int attribute) { return call<int64_t>("fake_product", attribute); };
+  const CublasLt lt;
+  lt.offers(&handle_, batch(true), nullptr, 0);
+  for (int attribute : {kAScales, kBScales, kAScaleMode, kBScaleMode}) EXPECT_EQ(product(attribute), -1);
+  StridedBatch scaled = batch(true);
+  scaled.scale_mode = kVec32Ue8m0;
+  scaled.a_scales = reinterpret_cast<const void*>(uintptr_t(4096));
+  scaled.b_scales = reinterpret_cast<const void*>(uintptr_t(8192));
+  lt.offers(&handle_, scaled, nullptr, 0);
+  EXPECT_EQ(product(kAScaleMode), kVec32Ue8m0);
+  EXPECT_EQ(product(kBScaleMode), kVec32Ue8m0);
+  EXPECT_EQ(product(kAScales), 4096);
+  EXPECT_EQ(product(kBScales), 8192);
+}
+
 TEST_F(FakeCublasLt, MayHaveNoProposal) {
   EXPECT_TRUE(CublasLt().offers(nullptr, batch(true), nullptr, 0).empty());
 }

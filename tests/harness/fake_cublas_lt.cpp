@@ -21,7 +21,7 @@ struct Described {  // a product, a matrix or a preference: what was set, by att
   int64_t rows = 0, columns = 0, ld = 0;
 };
 int described = 0;  // created and not destroyed
-std::map<int, int64_t> last_preference;
+std::map<int, int64_t> last_preference, last_product;
 
 struct Proposal {
   uint64_t algorithm[8];
@@ -59,6 +59,9 @@ extern "C" {
 
 int fake_described() { return described; }
 int64_t fake_preference(int attribute) { return last_preference.at(attribute); }
+int64_t fake_product(int attribute) {  // -1: not set
+  return last_product.count(attribute) ? last_product.at(attribute) : -1;
+}
 
 int cublasLtMatmulDescCreate(void** made, int, cudaDataType_t) { return create(made, {}); }
 int cublasLtMatmulDescSetAttribute(void* of, int a, const void* v, size_t bytes) {
@@ -78,10 +81,11 @@ int cublasLtMatmulPreferenceSetAttribute(void* of, int a, const void* v, size_t 
 }
 int cublasLtMatmulPreferenceDestroy(void* of) { return destroy(of); }
 
-int cublasLtMatmulAlgoGetHeuristic(void* handle, void*, void*, void*, void*, void*, void* preference,
+int cublasLtMatmulAlgoGetHeuristic(void* handle, void* product, void*, void*, void*, void*, void* preference,
                                    int most, Proposal* proposals, int* count) {
   if (!handle || most < 3) return 15;
   last_preference = at(preference).set;
+  last_product = at(product).set;
   for (int i = 0; i < 3; ++i) {
     proposals[i] = {};
     proposals[i].algorithm[7] = uint64_t(i);

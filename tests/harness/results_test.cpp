@@ -76,6 +76,11 @@ TEST(Roof, IsReadForThisDeviceOnly) {
   const Roof roof = read_roof(path, "ours");
   EXPECT_EQ(roof.gbytes_per_s, 4100);
   EXPECT_EQ(roof.tflops, (std::map<std::string, double>{{"bf16", 750.5}}));
+  EXPECT_EQ(roof.tflops_of(Format::bf16), 750.5);
+  EXPECT_EQ(roof.tflops_of(Format::e5m2), 0);
+  const Roof blackwell = {.tflops = {{"e4m3", 4000}}};
+  EXPECT_EQ(blackwell.tflops_of(Format::e5m2), 4000) << "one instruction takes both";
+  EXPECT_EQ(blackwell.tflops_of(Format::e2m1), 0);
   EXPECT_TRUE(read_roof(folder.at("none.csv"), "ours").tflops.empty());
 }
 
