@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Removes or alters each synchronisation instruction of each chapter's kernels, one at a time, and asks whether anybody notices.
 
-  tests/mutants/mutants.py BUILD_DIR [--sample N] [--chapter ID] [--only TEXT] [--list]
+  tests/mutants/mutants.py BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
 `--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
@@ -15,7 +15,8 @@ or as blind, because it is wrong and the emulator cannot tell. An entry there th
 error too.
 
 --sample 48 tries about 48 mutants of six chapters, others whenever chapters or common change; of chapters of which not
-all mutants have been looked at it tries none.
+all mutants have been looked at it tries none. --each 3 tries three of one kind of each source line: of the chapters with
+a kernel for each tile and width, all of them take hours.
 """
 
 import argparse
@@ -315,6 +316,15 @@ def sampled(everything, count):
     return everything[rotation % step :: step]
 
 
+def of_each_line(work, most):
+    """At most so many mutants of one kind of a source line, spread over its copies: a line stands in the PTX once for each
+    tile and width that has code of its own."""
+    by_line = {}
+    for job in work:
+        by_line.setdefault(job[3], []).append(job)
+    return [job for jobs in by_line.values() for job in jobs[:: -(-len(jobs) // most)]]
+
+
 def work_of(program, pool, known):
     """(program, attempts, mutant, entry) of every kernel that the program's attempts launch."""
     found = attempts_of_kernels(program, pool)
@@ -330,6 +340,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--sample", type=int, default=0, help="about so many, as `check` runs it; 0: all")
+    parser.add_argument("--each", type=int, default=0, help="at most so many of one kind of a source line; 0: all")
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")
     parser.add_argument("--only", default="", help="mutants of which the kind or the instruction holds this text")
     parser.add_argument("--list", action="store_true", help="name the mutants and run none")
@@ -345,6 +356,8 @@ def main():
         work = [job for program in programs for job in work_of(program, pool, known)]
         stale = {entry for entry in known if any(entry[0] == p.name for p in programs)} - {job[3] for job in work}
         work = [job for job in work if options.only in job[2][0] or options.only in job[2][2]]
+        if options.each:
+            work = of_each_line(work, options.each)
         if options.sample:
             work = sampled(work, options.sample)
         outcomes = pool.map(lambda job: ("", "listed") if options.list else tried(*job[:3]), work)
@@ -366,7 +379,7 @@ def main():
         print(f"mutants: {total - excused - results['blind'] - bad} of {total - excused} found, "
               f"{100 * (total - excused - results['blind'] - bad) / (total - excused):.1f} %; "
               f"{results['blind']} where the emulator is blind; {excused} harmless, with reasons")
-    if not options.sample:  # of which another, of the same line, may survive
+    if not options.sample and not options.each:  # of which another, of the same line, may survive
         stale |= was_found - survived
     for entry in sorted(stale):
         print("survivors.txt:", " | ".join(entry), "is found, or is not there; take the line out")
