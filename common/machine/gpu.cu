@@ -90,6 +90,7 @@ class GpuMachine : public CudaMachine {
     wait();
     // The last bytes, or the word that differs, byte by byte on the host.
     const int64_t begin = first == ~0ull ? words * 8 : int64_t(first) * 8;
+    if (size_t(begin) == bytes) return -1;
     unsigned char p[8] = {}, q[8] = {};
     const size_t count = std::min<size_t>(8, bytes - size_t(begin));
     download(p, static_cast<const char*>(x) + begin, count);
