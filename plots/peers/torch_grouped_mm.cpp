@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <string>
 
 #include "common/bench/peer_library.h"

@@ -4,6 +4,7 @@
 // neighbour of the exact value that the rounding asks for.
 
 #include <cmath>
+#include <limits>
 
 #include "alu_cases.h"
 

@@ -4,6 +4,7 @@
 // by bit where the ISA speaks of bits.
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "alu_cases.h"
 

@@ -4,6 +4,7 @@
 // warps whose lanes all have different data.
 
 #include <algorithm>
+#include <limits>
 
 #include "alu_cases.h"
 

@@ -7,6 +7,9 @@
 
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "../process.h"
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/emu/report.h"
 #include "tests/emu/tmem_kernel.h"
 

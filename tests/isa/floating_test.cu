@@ -2,6 +2,7 @@
 //
 // Approximations of 2^x and 1 / x: their errors, and what is exact. Each thread has a number of its own.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

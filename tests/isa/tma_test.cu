@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"

@@ -3,6 +3,10 @@
 // Many sums of packed fp4 at once, the code behind block_scaled.h. The files that include fused_sums.h
 // include this one behind it, for the same reason.
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 #include "common/emu/isa/block_scaled.h"
 
 namespace gg::emu {

@@ -5,6 +5,8 @@
 // Instructions: add, sub, mul, fma, min, max", "Parallel Synchronization and Communication Instructions:
 // redux.sync". Each is made of the f32 instructions of floating.cpp.
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "common/emu/isa/alu.h"

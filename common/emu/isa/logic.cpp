@@ -5,6 +5,7 @@
 // Instructions" prmt.
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/emu/isa/alu.h"
 

@@ -5,6 +5,7 @@
 // announced when it is issued; the sums are made when the tensor core comes to them.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <tuple>

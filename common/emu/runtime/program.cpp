@@ -4,6 +4,7 @@
 
 #include "common/emu/runtime/program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>

@@ -2,6 +2,7 @@
 //
 // Numbers of a PTX text. PTX ISA: "Constants".
 
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 
