@@ -274,10 +274,13 @@ def costs_table(data, chapter, predicted):
         "instructions in PTX, and [published rates](../../plots/costs.py)",
         f"a cycle: {many}, {costs.SHARED_BYTES_PER_CYCLE} bytes of shared memory, {costs.INSTRUCTIONS_PER_CYCLE} "
         f"instructions, {costs.MEMORY_BYTES_PER_CYCLE:.1f} bytes of memory; {costs.CYCLES_PER_S / 1e9:.2f} GHz.",
-        f"Slices of a main loop: {deep}. `memory`: if nothing of a slice is in the L2. `slack`: the main loop less the "
-        "epilogue it hides. With one place for sums nothing hides it: then its part of a tile, of the longest of its "
-        "columns. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
-                           f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "Only the last column is measured."])
+        f"Cycles, where the head does not say otherwise. Slices of a main loop: {deep}. `read`: the tensor core reads A "
+        "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
+        "`bound by` leaves it out. `issue slots`: the instructions beside slices / 4. An epilogue takes the longest of its "
+        "columns, `slack` is what the main loop has beyond it. With one place for sums nothing hides it: then its share of "
+        "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
+                           f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, times a tile's "
+        "cycles. Only the last column is measured."])
 
 
 def problems_of(rows):

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   // [columns]
-  const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: of this tile, and of the one before
+  const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: with 2, of this tile and the one before
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN), sfb = gg::ptx::tmem_at(sfa, 0, 4);
   // [/columns]
   // Number i of a ring of `size` has a place and, in its barriers, a phase. before = 1: the phase before it.

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   // [columns]
-  const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: of this tile, and of the one before
+  const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: with 2, of this tile and the one before
   const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN);  // [ATOMS][4 columns]
   const gg::ptx::TmemAddr sfb = gg::ptx::tmem_at(sfa, 0, 4 * ATOMS);     // [ATOMS][BN / 32 columns]
   // [/columns]
