@@ -191,12 +191,12 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     right = schedule.all_have(problem.rows_each);
     // [unread]
     if (!right) {
-      // Slices that were loaded for nothing. Invariant: a warp that waits for a phase must not be overtaken
-      // by the next one, whose end it would take for its own. So one warp waits, then releases: nothing is
-      // loaded there before. The others meet it at the barrier below.
+      // Slices loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
+      // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
       for (int slice = 0; slice < guessed; ++slice, ring.next()) {
         if (warp % 4 > 0) continue;
         gg::ptx::mbarrier_wait_parity(full_addr + ring.stage * 8, ring.phase);
+        __syncwarp();  // in all its lanes
         release(ring.stage);
       }
       if (guessed > 0) gg::ptx::bar_sync(1 + warpgroup, 128);  // all of them have landed
