@@ -106,6 +106,13 @@ def newest_on_each(rows):
             for row in newest(row for row in rows if row.device == device)]
 
 
+def as_ours(row):
+    """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
+    run beside it."""
+    words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
+    return SimpleNamespace(**vars(row) | dict(kernel=" ".join(["grouped_gemm", *words]), peer=""))
+
+
 def told(row):
     """What tells the rows apart that one run made of one chapter: with --off there are two, of one key."""
     return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
@@ -223,15 +230,15 @@ class Data:
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = devices.most_common(1)[0][0] if devices else ""
         self.others = sorted(set(devices) - {self.device})
+        self.all_ideas = {told(row): row for row in newest(first)
+                          if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
+        first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
+                          for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)
-        self.all_ideas = {told(row): row for row in rows if row.peer == ALL_IDEAS and row.timed}
-        rows = [row for row in rows if row.peer != ALL_IDEAS]
         self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
-        self.everywhere = [row for row in newest_on_each(first)
-                           if not row.sustained and row.peer != ALL_IDEAS]
+        self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
         self.sustained = [row for row in rows if row.sustained]
-        self.extra = newest(row for rows in others for row in rows
-                                    if not row.sustained and row.peer != ALL_IDEAS)
+        self.extra = newest(row for rows in others for row in rows if not row.sustained)
         self.chapters, self.like = chapters, ""
         self.format = {chapter.id: chapter.format for chapter in chapters}
         # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.

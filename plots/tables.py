@@ -13,6 +13,7 @@ from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, REFERENCE_COLUMNS, best_pee
 NONE = "–"
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
+RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
@@ -43,8 +44,9 @@ def every(repo, data, history):
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
-        yield chapter.readme, "peers", signed(*peers_table(data.rows, chapter, references))
-        yield chapter.readme, "sustained", signed(*peers_table(data.sustained, chapter))
+        for name in RACES:
+            yield chapter.readme, name, signed(*race_table(data.rows, chapter, name, references))
+        yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
 
@@ -146,8 +148,8 @@ def chapter_table(data, chapter):
     by side only if they are of one kind and one run: a label says where the type of D or the run is another."""
     default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
     mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
-    if "<!-- peers -->" in chapter.readme.read_text(encoding="utf-8"):  # that table has them
-        mine = [row for row in mine if row.set != "peers"]
+    marked = chapter.readme.read_text(encoding="utf-8")
+    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]  # that table has them
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
 
@@ -358,10 +360,10 @@ def scaled(problem, found, ours, references, rate):
                 and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
 
 
-def peers_table(rows, chapter, references=()):
-    """Ours and the fastest library on the set peers, warm. A library that was not run on a problem may have a
-    figure of another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
-    mine = [row for row in rows if row.chapter == chapter.id and row.set == "peers"
+def race_table(rows, chapter, name, references=()):
+    """Ours and the fastest library on a set, warm. A library that was not run on a problem may have a figure of
+    another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
+    mine = [row for row in rows if row.chapter == chapter.id and row.set == name
             and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     rate = next((row.roof_tflops for row in reversed(mine) if row.roof_kind == "matrix" and row.roof_tflops), None)
     lines, shown, entered, outcomes = [], [], Counter(), Counter()

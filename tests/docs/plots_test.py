@@ -241,9 +241,9 @@ class PlotsTest(unittest.TestCase):
     def test_ideas_and_libraries_of_a_chapter(self):
         path = "chapters/03_tensor_cores/README.md"
         with open(self.repo / path, "a") as readme:
-            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers", "sustained"))
+            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers", "moe", "sustained"))
         self.run_tool(publish)
-        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 4)
+        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 5)
 
         def timed(m, us, **changed):
             return row("03_tensor_cores", "peers", m, 100, us_median=us, **dict(warm=1) | changed)
@@ -258,15 +258,17 @@ class PlotsTest(unittest.TestCase):
             timed(one, 99, kernel="grouped_gemm off=pdl b=kn sustained"), timed(one, 77, kernel="grouped_gemm 64x64"),
             timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
             timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
-            timed(two, 20), timed(two, 22, kernel="grouped_gemm sustained"),
+            timed(two, 99), timed(two, 22, kernel="grouped_gemm sustained"),
             timed(two, 33, kernel="grouped_gemm off=tail sustained"),
             timed(two, 30, kernel="all_ideas off=tail sustained", peer="all_ideas"),
-            timed(two, 5, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: no ratio to it
+            timed(two, 20, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: ours, of this run
             timed(one, 1, kernel="all_ideas off=pdl sustained", peer="all_ideas", ok=0),
             timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
             timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
             timed(two, 25, peer="cublas_loop"), timed(two, 36, peer="deepgemm", version="DeepGEMM 2.6.1", warm=0),
-            timed(two, 30, warm=0), timed(two, 1, peer="torch_grouped_mm", ok=0)])
+            timed(two, 30, warm=0), timed(two, 1, peer="torch_grouped_mm", ok=0),
+            *(row("03_tensor_cores", "moe", two, 100, us_median=us, warm=1, peer=peer)
+              for us, peer in ((10, ""), (13, "cublas_loop")))])
         reference = dict(device="NVIDIA H200", m_total=1000, m_max=900, n=4096, k=7168, groups=2, peer="other",
                          us_median=15, cublas_8192_tflops=800, date="2026-11")
         save(self.data / "reference.csv", [reference, reference | dict(peer="slow", us_median=99),
@@ -287,6 +289,7 @@ class PlotsTest(unittest.TestCase):
                      "1500 MHz 650 W |",
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
                      "1.000, level, scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 10.0 | 100 | 13.0 | cublas_loop | 1.300 | – | – |",
                      "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
                      "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
             self.assertIn(line, text)

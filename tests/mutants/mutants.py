@@ -200,7 +200,7 @@ def attempts(program):
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
             problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
         problems += [["--tile", tile, *right, "648"] for tile in ("128x128", "128x64", "32x64", "64x64")]
-        problems.append(["1", "--tile", "256x128", *right, "648"])
+        problems += [["1", "--tile", "256x128", *right, "648"], ["2", "--tile", "64x64", *right, "648"]]
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
