@@ -13,9 +13,15 @@
 namespace gg {
 namespace {
 
-constexpr int kTile = 64;   // outputs per block: 64 x 64
 constexpr int kSlice = 16;  // of K
 constexpr int kThreads = 256;
+
+// A thread's outputs: kSide rows and as many columns, 16 apart. More of them mean fewer elements to fetch for
+// each product. Single precision leaves registers for more.
+template <class Sum, class Value>
+constexpr int kSide = std::is_same_v<Sum, float>&& std::is_same_v<Value, float> ? 8 : 4;
+template <class Sum, class Value>
+constexpr int kTile = 16 * kSide<Sum, Value>;  // outputs of a block: kTile x kTile
 
 struct DeviceComparison {  // Comparison, as atomics can update it
   unsigned long long failures, first, beyond_exact, beyond_2048;
@@ -39,25 +45,26 @@ __device__ Value value_of(const void* tensor, Format format, int64_t element, co
 template <class Sum, class Value>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
-  __shared__ Value a_tile[kSlice][kTile + 1];
-  __shared__ Value b_tile[kSlice][kTile];
+  constexpr int SIDE = kSide<Sum, Value>, TILE = kTile<Sum, Value>;
+  __shared__ Value a_tile[kSlice][TILE + 1];
+  __shared__ Value b_tile[kSlice][TILE];
   constexpr bool kExact = std::is_same_v<Sum, float>;
   limit.exact = kExact;  // no news, but now the compiler knows it and leaves half of `judge` out
   const Formats formats = matrices.formats;
   const Format scale = formats.scaling().scale;
   const Group group = groups[blockIdx.y];
-  const int tiles_n = (group.n + kTile - 1) / kTile;
-  const int tiles = (group.m + kTile - 1) / kTile * tiles_n;
+  const int tiles_n = (group.n + TILE - 1) / TILE;
+  const int tiles = (group.m + TILE - 1) / TILE * tiles_n;
   const int tx = int(threadIdx.x) % 16, ty = int(threadIdx.x) / 16;
   unsigned long long failures = 0, first = ~0ull, beyond_exact = 0, beyond_2048 = 0;
   float worst_ratio = 0, worst_factor = 0;
 
   for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
-    const int row0 = tile / tiles_n * kTile, col0 = tile % tiles_n * kTile;
-    Sum sum[4][4] = {};
-    Value size[4][4] = {};  // of |a*b|: feeds a limit that is not exact, so float is enough without scales
+    const int row0 = tile / tiles_n * TILE, col0 = tile % tiles_n * TILE;
+    Sum sum[SIDE][SIDE] = {};
+    Value size[SIDE][SIDE] = {};  // of |a*b|, for a limit that is not exact: without scales float is enough
     for (int k0 = 0; k0 < group.k; k0 += kSlice) {
-      for (int i = int(threadIdx.x); i < kSlice * kTile; i += kThreads) {
+      for (int i = int(threadIdx.x); i < kSlice * TILE; i += kThreads) {
         const int r = i / kSlice, ka = i % kSlice;
         const bool a_in = row0 + r < group.m && k0 + ka < group.k;
         a_tile[ka][r] =
@@ -65,7 +72,7 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
                                    matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
                  : Value(0);
         const bool nk = group.b_layout == BLayout::nk;  // neighbouring threads read neighbours of either
-        const int c = nk ? i / kSlice : i % kTile, kb = nk ? i % kSlice : i / kTile;
+        const int c = nk ? i / kSlice : i % TILE, kb = nk ? i % kSlice : i / TILE;
         const bool b_in = col0 + c < group.n && k0 + kb < group.k;
         b_tile[kb][c] =
             b_in ? value_of<Value>(
@@ -76,13 +83,15 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
       }
       __syncthreads();
       for (int kk = 0; kk < kSlice; ++kk) {
-        Value a[4], b[4];
-        for (int i = 0; i < 4; ++i) a[i] = a_tile[kk][ty + 16 * i];
-        for (int j = 0; j < 4; ++j) b[j] = b_tile[kk][tx + 16 * j];
+        Value a[SIDE], b[SIDE];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < SIDE; ++i) a[i] = a_tile[kk][ty + 16 * i];
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
+        for (int j = 0; j < SIDE; ++j) b[j] = b_tile[kk][tx + 16 * j];
+#pragma unroll
+        for (int i = 0; i < SIDE; ++i) {
+#pragma unroll
+          for (int j = 0; j < SIDE; ++j) {
             sum[i][j] = fma(Sum(a[i]), Sum(b[j]), sum[i][j]);
             if (!kExact) size[i][j] += fabs(a[i] * b[j]);
           }
@@ -90,21 +99,29 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
       }
       __syncthreads();
     }
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) {
-        const int row = row0 + ty + 16 * i, col = col0 + tx + 16 * j;
-        if (row >= group.m || col >= group.n) continue;
+    // One copy of `judge`, which sees the sums pass by: an index known only when run would put them into
+    // local memory.
+#pragma unroll 1
+    for (int i = 0; i < SIDE * SIDE; ++i) {
+      const int row = row0 + ty + i / SIDE * 16, col = col0 + tx + i % SIDE * 16;
+      if (row < group.m && col < group.n) {
         const int64_t element = group.d.offset + row * group.d.ld + col;
+        const double reference = sum[0][0];
         const Verdict verdict =
-            judge(load_code(matrices.d, limit.format, element), sum[i][j], size[i][j], limit);
+            judge(load_code(matrices.d, limit.format, element), reference, size[0][0], limit);
         if (!verdict.ok) {
           ++failures;
           first = min(first, static_cast<unsigned long long>(element));
         }
         worst_ratio = fmaxf(worst_ratio, verdict.ratio);
         worst_factor = fmaxf(worst_factor, verdict.factor);
-        beyond_exact += fabs(double(sum[i][j])) > two_to_the(format_info(limit.format).mantissa_bits + 1);
-        beyond_2048 += fabs(double(sum[i][j])) > 2048;
+        beyond_exact += fabs(reference) > two_to_the(format_info(limit.format).mantissa_bits + 1);
+        beyond_2048 += fabs(reference) > 2048;
+      }
+#pragma unroll
+      for (int next = 1; next < SIDE * SIDE; ++next) {
+        sum[(next - 1) / SIDE][(next - 1) % SIDE] = sum[next / SIDE][next % SIDE];
+        size[(next - 1) / SIDE][(next - 1) % SIDE] = size[next / SIDE][next % SIDE];
       }
     }
   }
@@ -123,11 +140,12 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
 Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& groups, const Limit& limit,
                           cudaStream_t stream) {
   Comparison comparison;
+  const bool scaled = matrices.formats.has_scales();
+  const int tile = limit.exact && !scaled ? kTile<float, float> : kTile<double, double>;
   int64_t most_tiles = 0;
   for (const Group& group : groups) {
     comparison.checked += int64_t(group.m) * group.n;
-    most_tiles =
-        std::max(most_tiles, int64_t((group.m + kTile - 1) / kTile) * ((group.n + kTile - 1) / kTile));
+    most_tiles = std::max(most_tiles, int64_t((group.m + tile - 1) / tile) * ((group.n + tile - 1) / tile));
   }
   if (comparison.checked == 0) return comparison;
   Group* device_groups = nullptr;
@@ -139,7 +157,6 @@ Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& gr
                            stream));
   GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
   const dim3 grid(unsigned(std::min<int64_t>(most_tiles, 1 << 20)), unsigned(groups.size()));
-  const bool scaled = matrices.formats.has_scales();
   const auto kernel = scaled
                           ? (limit.exact ? reference_kernel<float, double> : reference_kernel<double, double>)
                       : limit.exact ? reference_kernel<float, float>
