@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory from cudaMalloc, one stream for everything, each call waited for.
+// Memory from cudaMalloc, one stream for everything, each call waited for unless the machine defers that.
 
 #include "common/machine/cuda.h"
 
@@ -14,6 +14,9 @@ CudaMachine::CudaMachine() { GG_CHECK(cudaStreamCreateWithFlags(&stream_, cudaSt
 CudaMachine::~CudaMachine() { cudaStreamDestroy(stream_); }
 
 void CudaMachine::wait() { GG_CHECK(cudaStreamSynchronize(stream_)); }
+void CudaMachine::wait_unless_deferred() {
+  if (!deferred_) wait();
+}
 
 size_t CudaMachine::free_bytes() {
   size_t free = 0, total = 0;
@@ -36,11 +39,15 @@ void CudaMachine::release(void* memory) { cudaFree(memory); }
 
 void CudaMachine::fill_bytes(void* memory, int byte, size_t bytes) {
   GG_CHECK(cudaMemsetAsync(memory, byte, bytes, stream_));
+  wait_unless_deferred();
+}
+void CudaMachine::upload(void* to, const void* from_host, size_t bytes) {
+  GG_CHECK(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyDefault, stream_));
   wait();
 }
 void CudaMachine::copy(void* to, const void* from, size_t bytes) {
   GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
-  wait();
+  wait_unless_deferred();
 }
 
 void CudaMachine::copy_late(void* to, const void* from, size_t bytes, cudaStream_t stream) {

@@ -106,6 +106,11 @@ class GpuMachine : public CudaMachine {
     return compare_on_gpu(matrices, groups, limit, stream_);
   }
 
+  void defer(bool yes) override {
+    deferred_ = yes;
+    if (!yes) cudaStreamSynchronize(stream_);  // an error stays, for the next call that is checked
+  }
+
  private:
   template <class Body>
   void for_regions(const std::vector<Region>& regions, Body body) {
@@ -121,7 +126,7 @@ class GpuMachine : public CudaMachine {
          device_regions);
     GG_CHECK(cudaGetLastError());
     GG_CHECK(cudaFreeAsync(device_regions, stream_));
-    wait();
+    wait_unless_deferred();
   }
 
   int32_t* quantiles_ = nullptr;

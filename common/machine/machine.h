@@ -63,6 +63,23 @@ class Machine {
   using Work = std::function<void(cudaStream_t)>;
   virtual void run(const Work& work) = 0;
   virtual std::function<void()> captured(const Work& work) = 0;
+
+  // Fills and copies within the machine may return before they are done, or again not: what comes behind them
+  // here finds them done either way, but work in a stream of its own does not.
+  virtual void defer(bool) {}
+};
+
+// While one lives, nobody waits for fills and copies one by one: each wait costs a turn where several
+// processes share a GPU.
+class Deferred {
+ public:
+  explicit Deferred(Machine& machine) : machine_(machine) { machine_.defer(true); }
+  ~Deferred() { machine_.defer(false); }
+  Deferred(const Deferred&) = delete;
+  Deferred& operator=(const Deferred&) = delete;
+
+ private:
+  Machine& machine_;
 };
 
 // `memory_limit` is for tests of what happens when memory runs out; 0 asks the operating system.

@@ -275,6 +275,7 @@ class Trials {
   }
 
   Machine& machine_;
+  Deferred deferred_{machine_};
   const GivenOperands* given_;
   const Launch& launch_;
   const Shape& shape_;
