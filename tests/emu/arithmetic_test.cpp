@@ -118,7 +118,9 @@ class Random {
     if (half)
       return gg::emu::half_to_float(data == Data::any_code ? uint16_t(random) : uint16_t(random & 0xBFFF));
     const int field = data == Data::near_one ? 125 + below(5) : data == Data::tiny ? below(8) : below(255);
-    if (data == Data::any_code && below(8) == 0) return std::bit_cast<float>(random | 0x7F800000u);
+    if (data == Data::any_code && below(8) == 0) {  // infinity, or NaN
+      return std::bit_cast<float>(below(3) ? random | 0x7F800000u : (random & 0x80000000u) | 0x7F800000u);
+    }
     return std::bit_cast<float>((random & 0x807FFFFFu) | uint32_t(field) << 23);
   }
 
@@ -223,6 +225,25 @@ TEST(FusedSums, KnowSumsWithoutProducts) {
             << "row " << row << " column " << column;
       }
     }
+  }
+}
+
+// 2^-126 - 2^-150 lies half a step below the least normal number: it is cut, not rounded up to it.
+TEST(FusedSums, CutWhatLiesBelowTheLeastNormalNumber) {
+  for (const gg::emu::ManySums* many : {&gg::emu::kManySumsAvx2, &gg::emu::kManySumsAvx512}) {
+    if (many == &gg::emu::kManySumsAvx512 && !gg::emu::has_avx512()) continue;
+    Factors a, b;
+    a.resize(1, 16);
+    b.resize(1, 16);
+    for (int k = 0; k < 16; ++k) a.code(0, k) = b.code(0, k) = 0;
+    a.code(0, 3) = uint32_t(127 - 75) << 7;           // 2^-75 in bf16
+    b.code(0, 3) = 0x8000 | uint32_t(127 - 75) << 7;  // and -2^-75
+    a.format = b.format = gg::emu::narrow("bf16");
+    many->decode(a);
+    many->decode(b);
+    float sums[Factors::kSide] = {0x1p-126f};
+    many->sums(a, b, sums, Factors::kSide, {14, 25, 24, false});
+    EXPECT_EQ(std::bit_cast<uint32_t>(sums[0]), 0x007FFFFFu);
   }
 }
 

@@ -28,7 +28,7 @@ struct PackedRow {
   const PackedFactors::Side& b;
   const int column;
 
-  // What is not finite, or is subnormal, is done one by one.
+  // An infinity that was there stays, as nothing else is infinite. What is subnormal is done one by one.
   Ints sum(const Ints (&groups)[kPackedGroups], float* sums) const {
     const Ints before = load<Ints>(sums), magnitude = before & 0x7FFFFFFF, field = magnitude >> 23;
     Ints largest = magnitude > 0 ? larger(field - 127, all(-126)) : all(kPackedZeroExponent);
@@ -47,10 +47,12 @@ struct PackedRow {
     const Floats whole = __builtin_convertvector(__builtin_convertvector(accumulator, Ints), Floats);
     add(magnitude_bits(accumulator) < 0x4B000000 ? whole : accumulator, low, high);
     const Floats cut = cut_to_float(low, high), result = unit.multiply(cut);
-    const Ints nan = load<Ints>(b.nans + column) | a.nan;
-    save(sums, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : result);
-    const Ints subnormal = (magnitude_bits(result) < 0x00800000) & (magnitude_bits(cut) != 0);
-    return (subnormal | ~finite) & ~nan;
+    const Ints nan = load<Ints>(b.nans + column) | a.nan | (magnitude > 0x7F800000);
+    const Floats sum = finite ? result : std::bit_cast<Floats>(before);
+    save(sums, nan ? std::bit_cast<Floats>(all(0x7FFFFFFF)) : sum);
+    // The least normal number may have been rounded up to.
+    const Ints subnormal = (magnitude_bits(result) <= 0x00800000) & (magnitude_bits(cut) != 0);
+    return subnormal & finite & ~nan;
   }
 
  private:
