@@ -251,8 +251,8 @@ class Tile {
     return to_floats(magnitude & ~top);
   }
 
-  // Too large becomes infinity by the scaling. What becomes subnormal is cut once more, one by one; the scaling
-  // may have rounded it up to the least normal number.
+  // Too large becomes infinity by the scaling. What becomes subnormal is cut once more, one by one; the
+  // scaling may have rounded it up to the least normal number.
   static Floats cut_float(const Total& total, const Power& unit, Ints kept, Ints& slow) {
     const Floats cut = std::bit_cast<Floats>(std::bit_cast<Ints>(cut_to_24_bits(total.magnitude)) & kept);
     const Floats result = unit.multiply(cut);
