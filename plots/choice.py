@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B plots/choice.py [--chapter 07i_peak_hopper] [--problems 20] [--seed 1]
+  python3 -B plots/choice.py [--chapter 07i_peak_hopper] [--problems 20] [--seed 1] [--all]
 
 Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
 over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
@@ -77,6 +77,7 @@ def main():
     parser.add_argument("--chapter", default="07i_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all", action="store_true", help="print the time with each tile too")
     args = parser.parse_args()
     rng, losses = random.Random(args.seed), []
     for _ in range(args.problems):
@@ -86,6 +87,8 @@ def main():
         losses.append(loss)
         print(f"G={len(m)} M={sum(m)} (≤ {max(m)}) N={n} K={k}: {times['']:.1f} us as chosen, {times[best]:.1f} us with "
               f"{best}, {100 * loss:+.1f} %", flush=True)
+        if args.all:
+            print("  " + ", ".join(f"{tile} {us:.1f}" for tile, us in sorted(times.items(), key=lambda one: one[1]) if tile))
     print(distribution(losses))
     return 0
 
