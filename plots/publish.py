@@ -9,8 +9,8 @@ A table stands between the marks <!-- table --> and <!-- /table -->, one of coun
 switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the sets peers and moe
 between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, as --sustained times peers between
 <!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between
-<!-- costs --> and <!-- /costs -->; the rest of a README is left as it is. Under a table whose kernel has changed since it was measured a sentence says so.
-Rows of programs that were built from changes that were not committed are left out.
+<!-- costs --> and <!-- /costs -->; the rest of a README is left as it is. Under a table whose kernel has changed since
+it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
 """
 
 import argparse

@@ -281,8 +281,8 @@ def costs_table(data, chapter, predicted):
         "`bound by` leaves it out. `issue slots`: the instructions beside slices / 4. An epilogue takes the longest of its "
         "columns, `slack` is what the main loop has beyond it. With one place for sums nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
-                           f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, times a tile's "
-        "cycles. Only the last column is measured."])
+                           f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, of 74 where a "
+        "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."])
 
 
 def problems_of(rows):

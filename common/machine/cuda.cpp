@@ -41,8 +41,8 @@ void CudaMachine::fill_bytes(void* memory, int byte, size_t bytes) {
   GG_CHECK(cudaMemsetAsync(memory, byte, bytes, stream_));
   wait_unless_deferred();
 }
-void CudaMachine::upload(void* to, const void* from_host, size_t bytes) {
-  GG_CHECK(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyDefault, stream_));
+void CudaMachine::transfer(void* to, const void* from, size_t bytes) {
+  GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   wait();
 }
 void CudaMachine::copy(void* to, const void* from, size_t bytes) {

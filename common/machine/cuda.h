@@ -18,8 +18,8 @@ class CudaMachine : public Machine {
   void* allocate(size_t bytes, const char* what) override;
   void release(void* memory) override;
   void fill_bytes(void* memory, int byte, size_t bytes) override;
-  void upload(void* to, const void* from_host, size_t bytes) override;
-  void download(void* to_host, const void* from, size_t bytes) override { upload(to_host, from, bytes); }
+  void upload(void* to, const void* from_host, size_t bytes) override { transfer(to, from_host, bytes); }
+  void download(void* to_host, const void* from, size_t bytes) override { transfer(to_host, from, bytes); }
   void copy(void* to, const void* from, size_t bytes) override;
   void copy_late(void* to, const void* from, size_t bytes, cudaStream_t stream) override;
   void run(const Work& work) override;
@@ -28,6 +28,7 @@ class CudaMachine : public Machine {
  protected:
   void wait();
   void wait_unless_deferred();
+  void transfer(void* to, const void* from, size_t bytes);  // from the host or to it
   cudaStream_t stream_ = nullptr;
   bool deferred_ = false;
 };

@@ -108,7 +108,9 @@ class GpuMachine : public CudaMachine {
 
   void defer(bool yes) override {
     deferred_ = yes;
-    if (!yes) cudaStreamSynchronize(stream_);  // an error stays, for the next call that is checked
+    if (yes) return;
+    cudaStreamSynchronize(stream_);  // an error stays, for the next call that is checked
+    uploaded_.clear();
   }
 
  private:
@@ -117,9 +119,10 @@ class GpuMachine : public CudaMachine {
     if (regions.empty()) return;
     int64_t largest = 1;
     for (const Region& region : regions) largest = std::max(largest, int64_t(region.rows) * region.cols);
+    uploaded_.push_back(regions);
     Region* device_regions = nullptr;
     GG_CHECK(cudaMallocAsync(&device_regions, regions.size() * sizeof(Region), stream_));
-    GG_CHECK(cudaMemcpyAsync(device_regions, regions.data(), regions.size() * sizeof(Region),
+    GG_CHECK(cudaMemcpyAsync(device_regions, uploaded_.back().data(), regions.size() * sizeof(Region),
                              cudaMemcpyDefault, stream_));
     body(dim3(unsigned(std::min<int64_t>((largest + kThreads - 1) / kThreads, 8192)),
               unsigned(regions.size())),
@@ -127,9 +130,11 @@ class GpuMachine : public CudaMachine {
     GG_CHECK(cudaGetLastError());
     GG_CHECK(cudaFreeAsync(device_regions, stream_));
     wait_unless_deferred();
+    if (!deferred_) uploaded_.clear();
   }
 
   int32_t* quantiles_ = nullptr;
+  std::vector<std::vector<Region>> uploaded_;  // regions that a copy not waited for may yet read
 };
 
 }  // namespace

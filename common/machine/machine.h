@@ -64,8 +64,8 @@ class Machine {
   virtual void run(const Work& work) = 0;
   virtual std::function<void()> captured(const Work& work) = 0;
 
-  // Fills and copies within the machine may return before they are done, or again not: what comes behind them
-  // here finds them done either way, but work in a stream of its own does not.
+  // defer(true): fills and copies within the machine may return before they are done; defer(false): no more.
+  // Later calls of this machine find them done; work in a stream of its own may not.
   virtual void defer(bool) {}
 };
 

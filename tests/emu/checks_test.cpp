@@ -160,6 +160,9 @@ TEST(Registers, MustBeWrittenOnTheWayThatALaneTook) {
       "%r22, %r22, 1;\n@%p1 bra T;\n",
       "@%p7 mov.u32 %r20, 1;\n",  // the guard itself
       "setp.lt.u32 %p1, %r3, 16;\n@%p1 setp.eq.u32 %p7, %r3, 0;\n@%p7 mov.u32 %r20, 1;\n",
+      "mov.b64 %rd5, {%r20, %r21};\n",  // a word of parts of which none has a value
+      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.b64 %rd5, {%r20, %r21};\n",
+      "mov.b64 %rd5, {%r3, %r20};\nadd.u32 %r21, %r20, 1;\n",  // the part itself is read
   };
   for (const char* body : unwritten) {
     EXPECT_EQ(fault_of(body), "uninit-register") << body;
@@ -172,6 +175,7 @@ TEST(Registers, MustBeWrittenOnTheWayThatALaneTook) {
       "%r20, 1;\n",
       "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\n@%p1 add.u32 %r21, %r20, 1;\n",
       "setp.lt.u32 %p1, %r3, 16;\n@!%p1 bra L;\nmov.u32 %r20, 1;\nL:\n@%p1 st.global.u32 [%rd2], %r20;\n",
+      "mov.b64 %rd5, {%r3, %r20};\nmov.b64 {%r21, _}, %rd5;\nst.global.u32 [%rd2], %r21;\n",  // of nvcc 13.2
   };
   for (const char* body : written) EXPECT_EQ(fault_of(body), "") << body;
 }

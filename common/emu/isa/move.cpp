@@ -99,6 +99,7 @@ void decode_vector(Decoder& d, const TypeInfo& type, bool packs) {
   d.instr.list = d.list(slots);
   const bool small = count == 2 && type.bits == 32, large = count == 2 && type.bits == 64;
   if (packs) {
+    d.instr.packs = true;
     d.instr.d = d.destination(0, type);
     d.instr.run = small ? pack_two<uint16_t, uint32_t> : large ? pack_two<uint32_t, uint64_t> : pack;
   } else {

@@ -80,6 +80,17 @@ namespace {
   w.written[size_t(reg)] |= lanes;  // allowed: say it once
 }
 
+// The lanes that read a register without a value. A word may be put together from parts of which some have
+// none: nvcc 13.2 writes that where nobody takes those parts out again.
+Mask lanes_without(const Warp& w, const Instr& in, int32_t reg, Mask m) {
+  Mask missing = m & ~w.written[size_t(reg)];
+  if (!in.packs || reg == in.guard_register) return missing;
+  for (const int32_t* r = in.reads; missing && *r >= 0; ++r) {
+    if (*r != in.guard_register) missing &= ~w.written[size_t(*r)];
+  }
+  return missing;
+}
+
 [[gnu::noinline]] void check_in_flight(Warp& w, const Instr& in, Mask m) {
   for (const int32_t* list : {in.reads, in.writes}) {
     for (const int32_t* r = list; *r >= 0; ++r) {
@@ -114,7 +125,7 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
 // it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
   for (const int32_t* r = in.reads; *r >= 0 && in.asks && !in.own_checks; ++r) {
-    if (const Mask missing = m & ~w.written[size_t(*r)]) unwritten(w, in, *r, missing);
+    if (const Mask missing = lanes_without(w, in, *r, m)) unwritten(w, in, *r, missing);
   }
   if (!w.in_flight.empty() && !in.own_checks) check_in_flight(w, in, m);
   if (!w.touched.empty() && !in.own_checks) {

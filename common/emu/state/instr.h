@@ -47,6 +47,7 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   uint8_t address_bits = 64;  // of the base register in s[3], see access.h
   bool any_rank = false;      // .shared::cluster: may reach other blocks of the cluster
   bool converged = false;     // .aligned or .sync: all live lanes, or those of `members`, come together
+  bool packs = false;         // puts a word together from its registers
   bool own_checks = false;    // its handler looks for registers unwritten or under way itself
   bool straight = false;      // nothing to ask before it is executed: see find_straight()
   bool asks = true;           // some register that it reads may be unwritten
