@@ -166,14 +166,15 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   const uint32_t sign = f.has_sign && (x < 0 || (x == 0 && 1 / x < 0)) ? sign_bit(f) : 0;
   const uint32_t beyond = f.saturates ? largest_code(f) : infinity_code(f);
   const double magnitude = x < 0 ? -x : x;
-  if (exponent_of(magnitude) > 1000) return sign | beyond;
+  const int exponent = exponent_of(magnitude);
+  if (exponent > 1000) return sign | beyond;
   if (format == Format::ue8m0) return encode_ue8m0(magnitude, rounding);
-  const double steps =
-      magnitude / ulp(format, magnitude);  // exact: a power of two; below 2^(mantissa_bits + 1)
+  // In steps of the format's ulp there, exactly: a power of two. Below 2^(mantissa_bits + 1).
+  const int step = (exponent > least_exponent(f) ? exponent : least_exponent(f)) - f.mantissa_bits;
+  const double steps = magnitude * two_to_the(-step);
   uint32_t count = uint32_t(steps);
   const double rest = steps - count;
   if (rounding == Rounding::nearest_even && (rest > 0.5 || (rest == 0.5 && (count & 1)))) ++count;
-  const int exponent = exponent_of(magnitude);
   const uint32_t field = exponent >= least_exponent(f) ? uint32_t(exponent - least_exponent(f)) : 0;
   // A normal number's count carries its implicit one, which is the + 1 that its exponent field lacks here.
   const uint64_t code = (uint64_t(field) << f.mantissa_bits) + count;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "common/base/text.h"
 #include "common/bench/peer_names.h"
@@ -244,16 +245,15 @@ bool takes(const Chapter& chapter, const Rule& rule) {
   return !rule.of_chapter || std::find(own.begin(), own.end(), rule.option.name) != own.end();
 }
 
-const Rule& find_rule(const std::string& argument, const Chapter& chapter) {
-  if (argument.rfind("--", 0) == 0) {
+const Rule& find_rule(const char* argument, const Chapter& chapter) {
+  if (std::strncmp(argument, "--", 2) == 0) {
     for (const Rule& rule : kRules) {
-      if (argument.substr(2) != rule.option.name) continue;
-      GG_REQUIRE(takes(chapter, rule), "%s: %s has no such option; --help lists them", argument.c_str(),
-                 chapter.id);
+      if (std::strcmp(argument + 2, rule.option.name) != 0) continue;
+      GG_REQUIRE(takes(chapter, rule), "%s: %s has no such option; --help lists them", argument, chapter.id);
       return rule;
     }
   }
-  throw Error(Exit::bad_input, format("%s: no such option; --help lists them", argument.c_str()));
+  throw Error(Exit::bad_input, format("%s: no such option; --help lists them", argument));
 }
 
 Formats choose_formats(const std::string& in, const std::string& out, const std::vector<Formats>& formats,

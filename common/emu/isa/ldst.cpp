@@ -46,8 +46,10 @@ void to_registers(Warp& w, const Instr& in, const Ldst& form, Mask m, const uint
   for (int i = 0; i < in.count; ++i) {
     const int size = form.slot_bytes[i], bytes = in.bytes;
     uint8_t* to = w.at<uint8_t>(in.list[i]);
-    if (size == bytes && bytes == 4) {
-      for (Lanes l(m); l; ++l) std::memcpy(to + *l * 4, data[*l] + i * 4, 4);
+    if (size == bytes) {
+      with_width(size, [&](auto constant) {
+        for (Lanes l(m); l; ++l) std::memcpy(to + *l * size, data[*l] + i * bytes, constant);
+      });
       continue;
     }
     for (Lanes l(m); l; ++l) {
@@ -78,7 +80,9 @@ Next store(Warp& w, const Instr& in, Mask m) {
   uint8_t data[kLanes][32];
   for (int i = 0; i < in.count; ++i) {
     const uint8_t* from = w.at<uint8_t>(in.list[i]);
-    for (Lanes l(m); l; ++l) std::memcpy(data[*l] + i * in.bytes, from + *l * form.slot_bytes[i], in.bytes);
+    with_width(in.bytes, [&](auto constant) {
+      for (Lanes l(m); l; ++l) std::memcpy(data[*l] + i * in.bytes, from + *l * form.slot_bytes[i], constant);
+    });
   }
   if (form.order & kRelease) release(w, w.block->cluster->fences);
   write_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));

@@ -55,16 +55,6 @@ void put_bytes(Warp& w, uint8_t* to, const uint8_t* from, Width width) {
   ++w.block->cluster->changes;
 }
 
-// use(width), as a constant where it is one of the usual: then a copy is an instruction or two.
-template <class Use>
-void with_width(int width, Use use) {
-  if (width == 2) return use(std::integral_constant<size_t, 2>());
-  if (width == 4) return use(std::integral_constant<size_t, 4>());
-  if (width == 8) return use(std::integral_constant<size_t, 8>());
-  if (width == 16) return use(std::integral_constant<size_t, 16>());
-  use(size_t(width));
-}
-
 size_t runs_at(const Pattern& p, size_t start, ByteRun (&runs)[kLanes]) {
   for (int i = 0; i < p.run_count; ++i) runs[i] = {start + size_t(int64_t(p.runs[i].begin)), p.runs[i].bytes};
   return size_t(p.run_count);
@@ -145,8 +135,10 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
     }
   }
   if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
-    for (Lanes l(m); l; ++l)
-      put_bytes(w, w.block->grid->memory->unchecked(address[*l]), data + *l * pitch, size_t(width));
+    const GlobalMemory& memory = *w.block->grid->memory;
+    with_width(width, [&](auto constant) {
+      for (Lanes l(m); l; ++l) put_bytes(w, memory.unchecked(address[*l]), data + *l * pitch, constant);
+    });
     return count_global(in, m, address, width);
   }
   Block* shared = nullptr;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include "common/emu/state/machine.h"
 
@@ -24,6 +25,16 @@ class Lanes {
  private:
   Mask mask_;
 };
+
+// use(width), as a constant where it is one of the usual: then a copy is an instruction or two.
+template <class Use>
+inline void with_width(int width, Use use) {
+  if (width == 2) return use(std::integral_constant<size_t, 2>());
+  if (width == 4) return use(std::integral_constant<size_t, 4>());
+  if (width == 8) return use(std::integral_constant<size_t, 8>());
+  if (width == 16) return use(std::integral_constant<size_t, 16>());
+  use(size_t(width));
+}
 
 // d[lane] = op(a[lane], ...) for the lanes of the mask. `op` must be harmless for any operands: all lanes are
 // computed, on the side, so that the compiler makes vector code of it whatever the destination overlaps.

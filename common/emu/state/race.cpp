@@ -89,11 +89,8 @@ void Races::resize(size_t bytes, size_t agents, const Block& block) {
   block_ = &block;
   agents_ = agents;
   const size_t cells = agents ? (bytes + 3) / 4 : 0;
-  writes_ = std::vector<Write>(cells);
-  write_lanes_.resize(cells);  // looked at only where there is a write
-  write_instrs_.resize(cells);
-  reads_.clear();
-  reads_.resize((cells + kCells - 1) / kCells);
+  pages_.clear();
+  pages_.resize((cells + kCells - 1) / kCells);
   equals_.clear();
 }
 
@@ -115,13 +112,15 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
-    const Write& w = writes_[cell];
+    const size_t at = cell % kCells;
+    const Writes& writes = written(cell / kCells);
+    const Write& w = writes.last[at];
     if (w.agent != self && w.bytes & bytes_of(cell, offset, width) &&
-        !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
+        !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
-      conflict(warp, instr, lane, cell, false, true, w.agent, write_instrs_[cell]);
+      conflict(warp, instr, lane, cell, false, true, w.agent, writes.instrs[at]);
     } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
-      const Instr& wrote = warp.block->grid->launch.code->instrs[size_t(write_instrs_[cell])];
+      const Instr& wrote = warp.block->grid->launch.code->instrs[size_t(writes.instrs[at])];
       raise(FaultKind::proxy, warp, instr, lane,
             shared_text(*block_, cell * 4) +
                 " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
@@ -134,7 +133,6 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
       check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
     if (access == Access::strong) continue;
     Reads& r = reads_of(cell / kCells, self);
-    const size_t at = cell % kCells;
     const uint8_t bytes = bytes_of(cell, offset, width);
     const bool joins = r.ticks[at] == now;
     r.bytes[at] = joins ? r.bytes[at] | bytes : bytes;
@@ -167,13 +165,15 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
 
 // Before a store of the warp becomes the last one: keeps those that it races with. kEquals if there are any.
 uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
-  const Write last = writes_[cell];
+  const Writes& writes = written(cell / kCells);
+  const size_t at = cell % kCells;
+  const Write last = writes.last[at];
   std::vector<Equal>& equals = equals_[cell];
   std::erase_if(equals, [&](const Equal& e) {
     return warp.clock.knows(e.write.agent, e.write.ticks, e.lanes) ||
            (keep_last && e.write.agent == last.agent);
   });
-  if (keep_last) equals.push_back({last, write_lanes_[cell], write_instrs_[cell]});
+  if (keep_last) equals.push_back({last, writes.lanes[at], writes.instrs[at]});
   if (!equals.empty()) return kEquals;
   equals_.erase(cell);
   return 0;
@@ -187,35 +187,46 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
   const size_t self = agent_of(warp);
   const uint32_t now = warp.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
-    Write& w = writes_[cell];
+    Writes& writes = writes_of(cell / kCells);
+    const size_t at = cell % kCells;
+    Write& w = writes.last[at];
     const uint8_t bytes = bytes_of(cell, offset, width);
     bool equal = false;
-    if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, write_lanes_[cell]) &&
+    if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
-      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, write_instrs_[cell]);
+      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, writes.instrs[at]);
     }
     uint8_t more = 0;
     if (w.bytes & kEquals) check_equals(warp, instr, lane, cell, bytes, offset, true, values);
     if (equal || w.bytes & kEquals) more = keep_equals(warp, cell, equal);
-    if (const Reads* reads = reads_[cell / kCells].get()) {
-      const size_t at = cell % kCells;
-      for (size_t a = 0; a < agents_; ++a) {
-        if (a != self && reads[a].bytes[at] & bytes &&
-            !warp.clock.knows(a, reads[a].ticks[at], reads[a].lanes[at]))
-          conflict(warp, instr, lane, cell, true, false, a, reads[a].instrs[at]);
-      }
+    const auto& reads = pages_[cell / kCells].reads;
+    for (size_t a = 0; a < reads.size(); ++a) {
+      const Reads* r = a == self ? nullptr : reads[a].get();
+      if (r && r->bytes[at] & bytes && !warp.clock.knows(a, r->ticks[at], r->lanes[at]))
+        conflict(warp, instr, lane, cell, true, false, a, r->instrs[at]);
     }
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
     w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
-    write_lanes_[cell] = joins ? write_lanes_[cell] | lanes : lanes;
-    write_instrs_[cell] = instr.index;
+    writes.lanes[at] = joins ? writes.lanes[at] | lanes : lanes;
+    writes.instrs[at] = instr.index;
   }
 }
 
+const Races::Writes& Races::written(size_t page) const {
+  static const Writes nobody = {};
+  return pages_[page].writes ? *pages_[page].writes : nobody;
+}
+Races::Writes& Races::writes_of(size_t page) {
+  std::unique_ptr<Writes>& writes = pages_[page].writes;
+  if (!writes) writes = std::make_unique<Writes>();
+  return *writes;
+}
 Races::Reads& Races::reads_of(size_t page, size_t agent) {
-  if (!reads_[page]) reads_[page] = std::make_unique<Reads[]>(agents_);
-  return reads_[page][agent];
+  auto& reads = pages_[page].reads;
+  if (reads.empty()) reads.resize(agents_);
+  if (!reads[agent]) reads[agent] = std::make_unique<Reads>();
+  return *reads[agent];
 }
 
 // Loops over cells are cut into pieces of this length, which compilers make into a few vector instructions.
@@ -226,24 +237,29 @@ constexpr size_t kPiece = 8;
 bool Races::knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
                          uint64_t& known) const {
   const size_t self = agent_of(warp);
-  for (size_t cell = first; cell < end;) {
-    uint64_t different = 0;
-    for (size_t i = 0; i < kPiece && cell + kPiece <= end; ++i)
-      different |= std::bit_cast<uint64_t>(writes_[cell + i]) ^ known;
-    if (different == 0 && cell + kPiece <= end) {
-      cell += kPiece;
-      continue;
+  while (first < end) {
+    const size_t page = first / kCells, stop = std::min(end, (page + 1) * kCells) - page * kCells;
+    const Writes* writes = pages_[page].writes.get();
+    for (size_t at = first % kCells; writes && at < stop;) {
+      uint64_t different = 0;
+      for (size_t i = 0; i < kPiece && at + kPiece <= stop; ++i)
+        different |= std::bit_cast<uint64_t>(writes->last[at + i]) ^ known;
+      if (different == 0 && at + kPiece <= stop) {
+        at += kPiece;
+        continue;
+      }
+      for (const size_t piece = std::min(stop, at + kPiece); at < piece; ++at) {
+        const Write w = writes->last[at];
+        if (std::bit_cast<uint64_t>(w) == known) continue;
+        if (w.bytes & kEquals) return false;
+        if (w.agent != self && warp.clock[w.agent] < w.ticks) return false;
+        if (reading && access == Access::async && w.access != Access::async &&
+            warp.clock.fenced(w.agent) < w.ticks)
+          return false;
+        known = std::bit_cast<uint64_t>(w);
+      }
     }
-    for (const size_t stop = std::min(end, cell + kPiece); cell < stop; ++cell) {
-      const Write w = writes_[cell];
-      if (std::bit_cast<uint64_t>(w) == known) continue;
-      if (w.bytes & kEquals) return false;
-      if (w.agent != self && warp.clock[w.agent] < w.ticks) return false;
-      if (reading && access == Access::async && w.access != Access::async &&
-          warp.clock.fenced(w.agent) < w.ticks)
-        return false;
-      known = std::bit_cast<uint64_t>(w);
-    }
+    first = page * kCells + stop;
   }
   return true;
 }
@@ -252,12 +268,12 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
   const size_t self = agent_of(warp);
   while (first < end) {
     const size_t page = first / kCells, stop = std::min(end, (page + 1) * kCells);
-    const Reads* reads = reads_[page].get();
-    for (size_t a = 0; reads && a < agents_; ++a) {
+    const auto& reads = pages_[page].reads;
+    for (size_t a = 0; a < reads.size(); ++a) {
       const uint32_t known = warp.clock[a];
-      if (a == self || reads[a].latest <= known) continue;
+      if (a == self || !reads[a] || reads[a]->latest <= known) continue;
       for (size_t cell = first; cell < stop; ++cell) {
-        if (reads[a].ticks[cell % kCells] > known) return false;
+        if (reads[a]->ticks[cell % kCells] > known) return false;
       }
     }
     first = stop;
@@ -303,11 +319,17 @@ bool Races::write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, con
   uint64_t known = 0;
   for (const ByteRun* run = runs; run != runs + count; ++run) {
     if (access == Access::strong || (run->offset | run->bytes) % 4 != 0) return false;
-    const size_t first = run->offset / 4, end = first + run->bytes / 4;
+    size_t first = run->offset / 4;
+    const size_t end = first + run->bytes / 4;
     if (!knows_writes(warp, first, end, access, false, known) || !knows_reads(warp, first, end)) return false;
-    std::fill(&writes_[first], writes_.data() + end, Write{warp.clock[self], uint16_t(self), 15, access});
-    std::fill(&write_lanes_[first], write_lanes_.data() + end, lanes);
-    std::fill(&write_instrs_[first], write_instrs_.data() + end, instr.index);
+    while (first < end) {
+      const size_t at = first % kCells, cells = std::min(end - first, kCells - at);
+      Writes& writes = writes_of(first / kCells);
+      std::fill_n(writes.last + at, cells, Write{warp.clock[self], uint16_t(self), 15, access});
+      std::fill_n(writes.lanes + at, cells, lanes);
+      std::fill_n(writes.instrs + at, cells, instr.index);
+      first += cells;
+    }
   }
   return true;
 }
@@ -331,7 +353,8 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
           "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
     return;
   }
-  const uint32_t ticks = wrote ? writes_[cell].ticks : reads_[cell / kCells][agent].ticks[cell % kCells];
+  const size_t page = cell / kCells, at = cell % kCells;
+  const uint32_t ticks = wrote ? written(page).last[at].ticks : pages_[page].reads[agent]->ticks[at];
   const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
   const char* const cause =
       some_told ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "

@@ -107,13 +107,22 @@ class Races {
     uint8_t bytes = 0;  // of the four, those of the last write
     Access access = Access::plain;
   };
-  static constexpr size_t kCells = 64;
-  struct Reads {          // of the cells of a page, by one agent
+  static constexpr size_t kCells = 64;  // of a page
+  struct Writes {                       // the last ones of its cells
+    Write last[kCells];
+    uint32_t lanes[kCells];  // looked at only where there is a write; 0: the warp as one
+    int32_t instrs[kCells];  // index into the code, for the report
+  };
+  struct Reads {          // by one agent
     uint32_t latest = 0;  // of the ticks
     uint32_t ticks[kCells];
     uint32_t lanes[kCells];
     int32_t instrs[kCells];
     uint8_t bytes[kCells];  // of the four, those read in this step
+  };
+  struct Page {  // made as accesses come: most of a block's memory may lie idle
+    std::unique_ptr<Writes> writes;
+    std::vector<std::unique_ptr<Reads>> reads;  // [agent]
   };
   static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
   struct Equal {
@@ -121,6 +130,8 @@ class Races {
     uint32_t lanes = 0;
     int32_t instr = 0;
   };
+  const Writes& written(size_t page) const;
+  Writes& writes_of(size_t page);
   Reads& reads_of(size_t page, size_t agent);
   bool knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
                     uint64_t& known) const;
@@ -136,10 +147,7 @@ class Races {
 
   const Block* block_ = nullptr;  // whose memory it is
   size_t agents_ = 0;
-  std::vector<Write> writes_;
-  std::vector<uint32_t> write_lanes_;            // of the last write; 0: the warp as one
-  std::vector<int32_t> write_instrs_;            // index into the code, for the report
-  std::vector<std::unique_ptr<Reads[]>> reads_;  // [page][agent], pages that somebody has read
+  std::vector<Page> pages_;
   std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one
 };
 
