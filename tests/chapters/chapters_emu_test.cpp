@@ -88,10 +88,11 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   }
 }
 
-// The other tests run the format that comes first.
+// But the first one: the other tests run that.
 TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
-  for (const Words& format : formats_of(GetParam())) {
+  const std::vector<Words> formats = formats_of(GetParam());
+  for (const Words& format : std::vector(formats.begin() + 1, formats.end())) {
     const Outcome outcome =
         run_chapter(GetParam(), with({"--device", "emu", "--check", "--set", smoke}, format));
     EXPECT_EQ(outcome.code, 0) << format[1] << " to " << format[3] << "\n" << outcome.out << outcome.err;
@@ -347,7 +348,7 @@ TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
     if (!has_epilogue(id)) continue;
     SCOPED_TRACE(id);
     const std::string n = std::to_string(n_from(id, 400));
-    const Words problem = {"--device", "emu", "--m", "512,0,256,768", "--n", n, "--k", "352", "--bias"};
+    const Words problem = {"--device", "emu", "--m", "512,0,256", "--n", n, "--k", "352", "--bias"};
     const bool scales = has_option(id, "norm-const"), columns = has_option(id, "discrete-col-sfd");
     const bool gated = has_option(id, "act");
     const Words same = with(problem, scales  ? scaled_d()

@@ -71,19 +71,21 @@ inline bool has_option(const std::string& id, const char* name) {
 // The words for D in FP8 with block scales.
 inline Words scaled_d() { return {"--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"}; }
 
-// The words that choose each value of a chapter's own options.
+// The words that choose each value of a chapter's own options. What comes first is chosen without words, but
+// for the tiles of 07h and 07i, which choose one for each problem.
 inline std::vector<Words> choices_of(const std::string& id) {
   std::vector<Words> all;
   const Words kn = {"--format", "mxfp8", "--b-layout", "kn"};  // 4-bit elements lie along K
+  const bool chooses_tiles = id >= "07h" && id < "08";
   for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
                                     {"--cluster", "clusters"},
                                     {"--tile-k", "tile_ks"},
                                     {"--off", "ideas"},
                                     {"--b-layout", "b_layouts"}}) {
     const Words values = listed(id, key);
-    if (std::string(option) == "--b-layout" && values.size() == 1) continue;  // nothing to choose, no option
-    for (const std::string& value : values)
-      all.push_back(value == "kn" && has_block_scales(id) ? kn : Words{option, value});
+    const bool first_too = std::string(key) == "ideas" || (std::string(key) == "tiles" && chooses_tiles);
+    for (size_t i = first_too ? 0 : 1; i < values.size(); ++i)
+      all.push_back(values[i] == "kn" && has_block_scales(id) ? kn : Words{option, values[i]});
   }
   const Words tiles = listed(id, "tiles");
   const bool two_alone = std::find(tiles.begin(), tiles.end(), "128x256") != tiles.end();
