@@ -25,6 +25,7 @@ BLOCK_FORMATS = {("e4m3", "32", "ue8m0"): "mxfp8", ("e5m2", "32", "ue8m0"): "mxf
                  ("e2m1", "32", "ue8m0"): "mxfp4", ("e2m1", "16", "ue4m3"): "nvfp4",
                  ("e2m1", "16", "ue8m0"): "fp4_ue8m0_16"}
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
+RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
 FORMER = {"07b_peak_hopper": "07i_peak_hopper"}  # chapters that are no more: their rows stay under the name of then
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
@@ -116,6 +117,12 @@ def as_ours(row):
 def told(row):
     """What tells the rows apart that one run made of one chapter: with --off there are two, of one key."""
     return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
+
+
+def without_solos(rows):
+    """A race's times of ours stay until the next race: one that was taken alone later is of another clock and heat."""
+    raced = {told(as_ours(row)) for row in rows if row.peer == ALL_IDEAS and row.set in RACES and row.ok and row.timed}
+    return [row for row in rows if row.peer or told(row) not in raced]
 
 
 def variant(row, chapters):
@@ -232,6 +239,7 @@ class Data:
         self.others = sorted(set(devices) - {self.device})
         self.all_ideas = {told(row): row for row in newest(first)
                           if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
+        first = without_solos(first)
         first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)

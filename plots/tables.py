@@ -7,13 +7,12 @@ from types import SimpleNamespace
 
 import costs
 from changes import aged, lines_changed, short
-from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, REFERENCE_COLUMNS, best_peer, level, libraries, provenance, read_csv,
-                     run_of, smoke_counts, told)
+from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
+                     read_csv, run_of, smoke_counts, told)
 
 NONE = "–"
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
-RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.

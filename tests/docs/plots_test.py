@@ -262,6 +262,7 @@ class PlotsTest(unittest.TestCase):
             timed(two, 33, kernel="grouped_gemm off=tail sustained"),
             timed(two, 30, kernel="all_ideas off=tail sustained", peer="all_ideas"),
             timed(two, 20, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: ours, of this run
+            timed(two, 18, kernel="grouped_gemm", date="2099-01-01"),  # later, and alone
             timed(one, 1, kernel="all_ideas off=pdl sustained", peer="all_ideas", ok=0),
             timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
             timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
