@@ -170,7 +170,7 @@ def chapter_table(data, chapter):
             some = [row for row in (cold, warm) if row]
             if some:
                 shown += some
-                there += beside_both(found, chapter) if who == chapter.previous else []
+                there += beside_both(found, chapter, some[0]) if who == chapter.previous else []
                 lines.append([first, label(some[0]), value(cold, "us_median"), value(warm, "us_median"),
                               value(cold, "tflops"), value(warm, "tflops"),
                               value(cold, "gbytes_per_s"), value(cold, "% of roof")])
@@ -200,13 +200,15 @@ def contestants(chapter, rows, found, fmt, default_d):
             (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
 
 
-def beside_both(found, chapter):
-    """What each library took beside the predecessor, of what it took beside ours, each in the run of that kernel."""
-    runs = {who: run_of(row) for (who, peer, _, warm), row in found.items() if not peer and not warm}
+def beside_both(found, chapter, before):
+    """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
+    run of that kernel, and with one type of D."""
+    mine = found.get((chapter.id, "", "", False))
     pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
              if who == chapter.previous and peer and not warm]
-    return [theirs.us_median / ours.us_median for theirs, ours in pairs if ours and theirs.timed and ours.timed and
-            (run_of(theirs), run_of(ours)) == (runs.get(chapter.previous), runs.get(chapter.id))]
+    return [theirs.us_median / ours.us_median for theirs, ours in pairs
+            if ours and mine and theirs.timed and ours.timed and run_of(theirs) == run_of(before)
+            and run_of(ours) == run_of(mine) and type_of_d(theirs, {}) == type_of_d(ours, {})]
 
 
 def span_of(ratios):

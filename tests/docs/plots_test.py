@@ -218,8 +218,9 @@ class PlotsTest(unittest.TestCase):
             row("02_tiled", "prefill", m, 40), row("02_tiled", "prefill", m, 44, kernel="grouped_gemm d=bf16"),
             row("02_tiled", "prefill", m, 70, kernel="cublas_loop d=f32", peer="cublas_loop"),
             row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30),
-            row("01_naive", "prefill", m, 84, peer="cublas_loop", date="2026-01-01"),
+            row("01_naive", "prefill", m, 84, kernel="cublas_loop d=f32", peer="cublas_loop", date="2026-01-01"),
             row("02_tiled", "prefill", m, 80, peer="cublas_grouped"),
+            row("03_tensor_cores", "prefill", m, 50, peer="cublas_loop"),  # D as 03 has it, and 02's run had not
             row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
         self.run_tool(publish)
 
@@ -232,7 +233,7 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(labels("02_tiled"), ["02_tiled, D f32", "02_tiled", "01_naive, of 2026-01-01 at 0123456789",
                                               "cublas_grouped", "cublas_loop, D f32"])
         self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled",  # its rows with D as 03 has it
-                                                     "cublas_grouped, of 2026-01-01 at 0123456789"])
+                                                     "cublas_grouped, of 2026-01-01 at 0123456789", "cublas_loop"])
         for chapter, note in [("02_tiled", "01_naive was timed by its own program, at the clock of its own rounds: "
                                            "libraries beside it took 83 % of their time here."),
                               ("03_tensor_cores", ": no library was timed beside both.")]:
