@@ -138,13 +138,15 @@ GG_HD inline float decode(Format format, uint32_t code) {
   return value;
 }
 
-// Distance between neighbouring values of the format at |x|; below the least normal, the subnormal spacing.
-GG_HD inline double ulp(Format format, double x) {
+// ulp is the distance between neighbouring values of the format at |x|, a power of two; below the least
+// normal, the subnormal spacing.
+GG_HD inline int ulp_exponent(Format format, double x) {
   const FormatInfo f = format_info(format);
   const int least = least_exponent(f) - (format == Format::ue8m0 ? 1 : 0);  // its least value is 2^-127
   const int exponent = exponent_of(x);
-  return two_to_the((exponent > least ? exponent : least) - f.mantissa_bits);
+  return (exponent > least ? exponent : least) - f.mantissa_bits;
 }
+GG_HD inline double ulp(Format format, double x) { return two_to_the(ulp_exponent(format, x)); }
 
 enum class Rounding { nearest_even, toward_zero };
 
@@ -169,9 +171,8 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   const int exponent = exponent_of(magnitude);
   if (exponent > 1000) return sign | beyond;
   if (format == Format::ue8m0) return encode_ue8m0(magnitude, rounding);
-  // In steps of the format's ulp there, exactly: a power of two. Below 2^(mantissa_bits + 1).
-  const int step = (exponent > least_exponent(f) ? exponent : least_exponent(f)) - f.mantissa_bits;
-  const double steps = magnitude * two_to_the(-step);
+  const double steps =
+      magnitude * two_to_the(-ulp_exponent(format, magnitude));  // exact; below 2^(mantissa_bits + 1)
   uint32_t count = uint32_t(steps);
   const double rest = steps - count;
   if (rounding == Rounding::nearest_even && (rest > 0.5 || (rest == 0.5 && (count & 1)))) ++count;

@@ -188,14 +188,15 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       "%d, "
       "\"equal_groups\": %s, \"groups\": %d},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
+      "  \"chooses_tile\": %s,\n"
       "  \"clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
       chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
       chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", most_groups(chapter),
       epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
       quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
-      quoted(tile_names(chapter)).c_str(), quoted(cluster_names(chapter)).c_str(),
-      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
-      quoted(b_layout_names(chapter)).c_str());
+      quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",
+      quoted(cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
+      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str());
 }
 
 }  // namespace gg

@@ -92,7 +92,8 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
 TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
   const std::vector<Words> formats = formats_of(GetParam());
-  for (const Words& format : std::vector(formats.begin() + 1, formats.end())) {
+  for (size_t i = 1; i < formats.size(); ++i) {
+    const Words& format = formats[i];
     const Outcome outcome =
         run_chapter(GetParam(), with({"--device", "emu", "--check", "--set", smoke}, format));
     EXPECT_EQ(outcome.code, 0) << format[1] << " to " << format[3] << "\n" << outcome.out << outcome.err;

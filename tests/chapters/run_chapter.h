@@ -72,18 +72,18 @@ inline bool has_option(const std::string& id, const char* name) {
 inline Words scaled_d() { return {"--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"}; }
 
 // The words that choose each value of a chapter's own options. What comes first is chosen without words, but
-// for the tiles of 07h and 07i, which choose one for each problem.
+// not where the chapter chooses a tile for each problem.
 inline std::vector<Words> choices_of(const std::string& id) {
   std::vector<Words> all;
   const Words kn = {"--format", "mxfp8", "--b-layout", "kn"};  // 4-bit elements lie along K
-  const bool chooses_tiles = id >= "07h" && id < "08";
+  const bool chooses_tile = !described(id, "(\"chooses_tile\": true)").empty();
   for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
                                     {"--cluster", "clusters"},
                                     {"--tile-k", "tile_ks"},
                                     {"--off", "ideas"},
                                     {"--b-layout", "b_layouts"}}) {
     const Words values = listed(id, key);
-    const bool first_too = std::string(key) == "ideas" || (std::string(key) == "tiles" && chooses_tiles);
+    const bool first_too = std::string(key) == "ideas" || (std::string(key) == "tiles" && chooses_tile);
     for (size_t i = first_too ? 0 : 1; i < values.size(); ++i)
       all.push_back(values[i] == "kn" && has_block_scales(id) ? kn : Words{option, values[i]});
   }
