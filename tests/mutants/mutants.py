@@ -201,6 +201,7 @@ def attempts(program):
             problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
         problems += [["--tile", tile, *right, "648"] for tile in ("128x128", "128x64", "32x64", "64x64")]
         problems += [["1", "--tile", "256x128", *right, "648"], ["2", "--tile", "64x64", *right, "648"]]
+        problems.append(["--tile", "128x64", "--m", "128,70,33,5", "--n", "136", "--k", "648"])  # each width of its own
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
