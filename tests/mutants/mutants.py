@@ -201,7 +201,6 @@ def attempts(program):
             problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
         problems += [["--tile", tile, *right, "648"] for tile in ("128x128", "128x64", "32x64", "64x64")]
         problems += [["1", "--tile", "256x128", *right, "648"], ["2", "--tile", "64x64", *right, "648"]]
-        problems.append(["--tile", "128x64", "--m", "128,70,33,5", "--n", "136", "--k", "648"])  # each width of its own
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
@@ -209,7 +208,8 @@ def attempts(program):
         tall_ones = [all_widths + [k] for k in ("64", "320", "448", "520")]
         tall_ones += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
         problems += tall_ones
-        for tile, m in (("128x128", "128,100,32,96,70,128,33,90,64,120,20,128,32,97"), ("64x128", "64,33,5,64,40,32,50,64")):
+        wide, narrow = "128,100,32,96,70,128,33,90,64,120,20,128,32,97", "64,33,5,64,40,32,50,64"
+        for tile, m in (("128x128", wide), ("128x64", wide), ("64x128", narrow)):
             problems += [["--tile", tile, "--m", m, "--n", "136", "--k", k] for k in ("64", "320", "448")]
         if rung >= "07f":  # in pairs; and in single blocks, where there is no room for a pair
             problems += [["1", *words] for words in tall_ones]
