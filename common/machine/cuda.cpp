@@ -45,6 +45,11 @@ void CudaMachine::transfer(void* to, const void* from, size_t bytes) {
   GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   wait();
 }
+void CudaMachine::download_rows(void* to_host, const void* from, size_t row_bytes, size_t step, int rows) {
+  GG_CHECK(
+      cudaMemcpy2DAsync(to_host, row_bytes, from, step, row_bytes, size_t(rows), cudaMemcpyDefault, stream_));
+  wait();
+}
 void CudaMachine::copy(void* to, const void* from, size_t bytes) {
   GG_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   wait_unless_deferred();

@@ -20,6 +20,7 @@ class CudaMachine : public Machine {
   void fill_bytes(void* memory, int byte, size_t bytes) override;
   void upload(void* to, const void* from_host, size_t bytes) override { transfer(to, from_host, bytes); }
   void download(void* to_host, const void* from, size_t bytes) override { transfer(to_host, from, bytes); }
+  void download_rows(void* to_host, const void* from, size_t row_bytes, size_t step, int rows) override;
   void copy(void* to, const void* from, size_t bytes) override;
   void copy_late(void* to, const void* from, size_t bytes, cudaStream_t stream) override;
   void run(const Work& work) override;

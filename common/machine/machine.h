@@ -35,6 +35,13 @@ class Machine {
   virtual void fill_bytes(void* memory, int byte, size_t bytes) = 0;
   virtual void upload(void* to, const void* from_host, size_t bytes) = 0;
   virtual void download(void* to_host, const void* from, size_t bytes) = 0;
+  // Rows that begin `step` bytes apart, to the host without what lies between them.
+  virtual void download_rows(void* to_host, const void* from, size_t row_bytes, size_t step, int rows) {
+    for (size_t row = 0; row < size_t(rows); ++row) {
+      download(static_cast<char*>(to_host) + row * row_bytes, static_cast<const char*>(from) + row * step,
+               row_bytes);
+    }
+  }
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
 
   // Fills each region of a tensor with random data; element i of the buffer gets value i of the fill. Regions

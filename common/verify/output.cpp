@@ -26,52 +26,62 @@ const uint8_t* as_bytes(const std::vector<char>& codes) {
   return reinterpret_cast<const uint8_t*>(codes.data());
 }
 
-// Two rows of each of three groups of a large problem on the CPU, so that the GPU reference is never the only
-// witness.
+// Two rows of a strip of columns of each of three groups of a large problem on the CPU, so that the GPU
+// reference is never the only witness.
 Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
                          const Limit& limit, uint64_t seed) {
-  constexpr int kSampledGroups = 3, kRowsEach = 2;
+  constexpr int kSampledGroups = 3, kRowsEach = 2, kColumns = 512;
   const Formats& formats = buffers.setup().formats;
   const std::unique_ptr<Machine> host = host_machine();
-  const auto fetch = [&](char* to, const void* tensor, Format format, int64_t element, int64_t count) {
-    machine.download(to, static_cast<const char*>(tensor) + bytes_of(format, element),
-                     bytes_of(format, count));
-  };
-  const auto room = [](Format format, int64_t elems) {
-    return std::make_unique_for_overwrite<char[]>(bytes_of(format, elems));
+  // A region of a tensor, without what lies between its rows.
+  const auto fetched = [&](const void* tensor, Format format, const Region& region) {
+    const size_t row_bytes = bytes_of(format, region.cols);
+    std::vector<char> codes(size_t(region.rows) * row_bytes);
+    machine.download_rows(codes.data(), static_cast<const char*>(tensor) + bytes_of(format, region.offset),
+                          row_bytes, bytes_of(format, region.ld), region.rows);
+    return codes;
   };
   const std::vector<char> all_sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
                           sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
   Comparison all;
   for (uint64_t i = 0; i < kSampledGroups; ++i) {
     const Group& group = groups[hash(seed, 5, i) % groups.size()];
-    if (group.m == 0) continue;
+    if (group.m == 0 || group.n == 0) continue;
+    const int strips = (group.n + kColumns - 1) / kColumns;
+    const int col0 = int(hash(seed, 7, i) % uint64_t(strips)) * kColumns;
+    const int cols = std::min(kColumns, group.n - col0);
+    const bool nk = group.b_layout == BLayout::nk;
     Group sample = group;
     sample.m = kRowsEach;
+    sample.n = cols;
     sample.a = {0, kRowsEach, group.k, group.k};
-    sample.b.offset = 0;
-    sample.d = {0, kRowsEach, group.n, group.n};
+    sample.b = nk ? Region{0, cols, group.k, group.k} : Region{0, group.k, cols, cols};
+    sample.d = {0, kRowsEach, cols, cols};
     sample.sfa = {0, {kRowsEach, group.sfa.layout.blocks}, 0};
-    std::vector<char> sfa(size_t(sample.sfa.layout.bytes()));
-    const int64_t b_elems = (group.b.rows - 1) * group.b.ld + group.b.cols;
-    const auto a = room(formats.a, int64_t(kRowsEach) * group.k), b = room(formats.b, b_elems),
-               d = room(formats.d, int64_t(kRowsEach) * group.n);
-    fetch(b.get(), buffers.b(), formats.b, group.b.offset, b_elems);
+    sample.sfb.first_row += col0;
+    std::vector<char> a, d, sfa(size_t(sample.sfa.layout.bytes()));
+    const std::vector<char> b =
+        fetched(buffers.b(), formats.b,
+                {group.b.offset + col0 * group.b_n_step(), sample.b.rows, sample.b.cols, group.b.ld});
     int64_t rows[kRowsEach];
     for (uint64_t r = 0; r < kRowsEach; ++r) {
       rows[r] = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
-      fetch(a.get() + bytes_of(formats.a, int64_t(r) * group.k), buffers.a(), formats.a,
-            group.a.offset + rows[r] * group.a.ld, group.k);
-      fetch(d.get() + bytes_of(formats.d, int64_t(r) * group.n), buffers.d(), formats.d,
-            group.d.offset + rows[r] * group.d.ld, group.n);
+      const auto append_row = [&](std::vector<char>& to, const void* tensor, Format format, const Region& of,
+                                  int first, int count) {
+        const std::vector<char> row =
+            fetched(tensor, format, {of.offset + rows[r] * of.ld + first, 1, count, count});
+        to.insert(to.end(), row.begin(), row.end());
+      };
+      append_row(a, buffers.a(), formats.a, group.a, 0, group.k);
+      append_row(d, buffers.d(), formats.d, group.d, col0, cols);
       for (int64_t block = 0; block < sample.sfa.layout.blocks; ++block) {
         sfa[size_t(sample.sfa.at(int64_t(r), block))] = all_sfa[size_t(group.sfa.at(rows[r], block))];
       }
     }
     Comparison part =
-        host->compare({a.get(), b.get(), d.get(), formats, as_bytes(sfa), as_bytes(sfb)}, {sample}, limit);
+        host->compare({a.data(), b.data(), d.data(), formats, as_bytes(sfa), as_bytes(sfb)}, {sample}, limit);
     if (part.first >= 0) {
-      part.first = group.d.offset + rows[part.first / group.n] * group.d.ld + part.first % group.n;
+      part.first = group.d.offset + rows[part.first / cols] * group.d.ld + col0 + part.first % cols;
     }
     all.merge(part);
   }

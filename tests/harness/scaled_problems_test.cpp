@@ -153,6 +153,40 @@ Setup setup_of(BlockFormat format, Format d = Format::bf16) {
   return setup;
 }
 
+// What the host's reference finds, stored as D.
+void store_reference(const Buffers& buffers) {
+  const Format d = buffers.setup().formats.d;
+  for (const Group& group : buffers.layout().groups) {
+    std::vector<double> sums(size_t(group.m) * size_t(group.n)), sizes(sums.size());
+    reference_rows(buffers.matrices(), group, 0, group.m, sums.data(), sizes.data());
+    for (int64_t i = 0; i < int64_t(sums.size()); ++i) {
+      const int64_t element = group.d.offset + i / group.n * group.d.ld + i % group.n;
+      store_code(buffers.d(), d, element, encode(d, sums[size_t(i)]));
+    }
+  }
+}
+
+// The second witness takes strips of columns, of which these groups have three, the last one narrow.
+TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
+  const std::unique_ptr<Machine> host = host_machine();
+  std::vector<gg::Setup> setups(2);
+  setups[1].b_layout = BLayout::nk;
+  for (const BlockFormat format : kBlockFormats) setups.push_back(setup_of(format));
+  for (const gg::Setup& setup : setups) {
+    Buffers buffers(*host, setup, {{256, 0, 256}, {1088}, {64}});
+    buffers.fill_operands({Fill::Kind::normal, 0, 1, 0});
+    store_reference(buffers);
+    const std::vector<Group>& groups = buffers.layout().groups;
+    const Limit limit = random_limit(setup);
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      EXPECT_EQ(compare_groups(*host, buffers, groups, limit, seed).failures, 0) << seed;
+    }
+    buffers.poison(0xFF);
+    const Comparison wrong = compare_groups(*host, buffers, groups, limit, 0);
+    EXPECT_GT(wrong.failures, wrong.checked) << "what both reject counts twice";
+  }
+}
+
 // The sum of magnitudes of a row times a column stays below 2^24 of the smallest product, so no order of
 // adding can round.
 TEST(WholeNumbers, HaveExactSumsWithTheirScales) {

@@ -195,12 +195,12 @@ def attempts(program):
         problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in ([], ["--tile", "128x256", "--cluster", "2x1"])]
     if "discrete-col-sfd" in described["options"]:
         problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
-    if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages are used again
+    if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         for tile in ([], ["--tile", "32x128"], ["--tile", "256x128"]):
-            problems += [[*tile, *right, "648"], [*tile, *right, "192"]]
-        problems += [["--tile", tile, *right, "648"] for tile in ("128x128", "128x64", "32x64", "64x64")]
-        problems += [["1", "--tile", "256x128", *right, "648"], ["2", "--tile", "64x64", *right, "648"]]
+            problems += [[*tile, *right, "3592"], [*tile, *right, "192"]]
+        problems += [["--tile", tile, *right, "3592"] for tile in ("128x128", "128x64", "32x64", "64x64")]
+        problems += [["1", "--tile", "256x128", *right, "3592"], ["2", "--tile", "64x64", *right, "3592"]]
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
