@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-# Read by ctest: of the chapters' tests on a GPU eight run at once and begin early. More only wait for the GPU, while the
-# emulator's tests could have their cores. Tiny sets keep the cores busy and large ones the GPU, so all tests of a chapter
-# begin before those of the next; the last chapters, which take longest, come first.
+# Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy, three of them are
+# enough; the others keep a core busy now and then, and mostly wait. All begin before the emulator's tests.
 
 set(turn 0)
-set(suite "")
 foreach(test IN LISTS chapters_gpu_test_TESTS)
-  string(REGEX REPLACE "/[^/]*$" "" suite_of_this "${test}")
-  if(NOT suite_of_this STREQUAL suite)
-    set(suite "${suite_of_this}")
-    set(cost 100)
+  math(EXPR turn "${turn} + 1")
+  if(test MATCHES "LargeSets")
+    math(EXPR lane "${turn} % 3")
+    set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu_large_${lane} COST 200 PROCESSORS 1)
+  else()
+    math(EXPR lane "${turn} % 6")
+    set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu_other_${lane} COST 100 PROCESSORS 1)
   endif()
-  math(EXPR turn "(${turn} + 1) % 8")
-  math(EXPR cost "${cost} + 1")
-  set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu_turn_${turn} COST ${cost})
 endforeach()
+if(chapters_gpu_test_alone_TESTS)
+  set_tests_properties(${chapters_gpu_test_alone_TESTS} PROPERTIES COST 150)
+endif()
