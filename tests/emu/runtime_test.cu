@@ -40,6 +40,12 @@ __global__ void symbols(int* out) {
   shared_with_host += 1;
 }
 __global__ void add(int* values, int amount) { values[threadIdx.x] += amount; }
+__global__ void add_slowly(volatile int* value) {  // two at once would count one
+  const int before = *value;
+  int sum = 0;
+  for (int i = 0; i < 1000; ++i) sum += value[i % 2];
+  *value = before + (sum != -1);
+}
 __global__ void reverse(int* values) {
   extern __shared__ int buffer[];
   buffer[threadIdx.x] = values[threadIdx.x];
@@ -367,6 +373,29 @@ TEST_F(Runtime, ReplaysWhatWasCaptured) {
   EXPECT_EQ(cudaGraphLaunch(exec, nullptr), cudaSuccess);
   EXPECT_EQ(read()[32], 20);
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+}
+
+// A launch may keep what is its own, such as the counter of chapter 07g: recorded, it is put in order behind
+// the launch before of the same instance, in whichever stream that is (CUDA Runtime API, cudaGraphLaunch).
+TEST_F(Runtime, AnInstanceOfAGraphNeverRunsBesideItself) {
+  cudaStream_t other;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaMemset(values_, 0, 8), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  add_slowly<<<1, 1, 0, stream_>>>(values_);
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(cudaGraphLaunch(exec, stream_), cudaSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, other), cudaSuccess);
+  }
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(read(1)[0], 40);
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
 }
 
 TEST_F(Runtime, CapturesForksThatJoin) {
