@@ -41,16 +41,18 @@ __device__ Value value_of(const void* tensor, Format format, int64_t element, co
 }
 
 // Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is float where
-// the limit is exact.
-template <class Sum, class Value>
+// the limit is exact. BF16: A and B are, as in all large sets.
+template <class Sum, class Value, bool BF16 = false>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
   constexpr int SIDE = kSide<Sum, Value>, TILE = kTile<Sum, Value>;
+  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;  // loads under way: so many as there are registers
   __shared__ Value a_tile[kSlice][TILE + 1];
   __shared__ Value b_tile[kSlice][TILE];
   constexpr bool kExact = std::is_same_v<Sum, float>;
   limit.exact = kExact;  // no news, but now the compiler knows it and leaves half of `judge` out
-  const Formats formats = matrices.formats;
+  Formats formats = matrices.formats;
+  if (BF16) formats.a = formats.b = Format::bf16;  // no news either, but its loads need no branches
   const Format scale = formats.scaling().scale;
   const Group group = groups[blockIdx.y];
   const int tiles_n = (group.n + TILE - 1) / TILE;
@@ -64,7 +66,9 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
     Sum sum[SIDE][SIDE] = {};
     Value size[SIDE][SIDE] = {};  // of |a*b|, for a limit that is not exact: without scales float is enough
     for (int k0 = 0; k0 < group.k; k0 += kSlice) {
-      for (int i = int(threadIdx.x); i < kSlice * TILE; i += kThreads) {
+#pragma unroll AT_ONCE
+      for (int each = 0; each < kSlice * TILE / kThreads; ++each) {
+        const int i = each * kThreads + int(threadIdx.x);
         const int r = i / kSlice, ka = i % kSlice;
         const bool a_in = row0 + r < group.m && k0 + ka < group.k;
         a_tile[ka][r] =
@@ -157,10 +161,11 @@ Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& gr
                            stream));
   GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
   const dim3 grid(unsigned(std::min<int64_t>(most_tiles, 1 << 20)), unsigned(groups.size()));
-  const auto kernel = scaled
-                          ? (limit.exact ? reference_kernel<float, double> : reference_kernel<double, double>)
-                      : limit.exact ? reference_kernel<float, float>
-                                    : reference_kernel<double, float>;
+  const bool bf16 = matrices.formats.a == Format::bf16 && matrices.formats.b == Format::bf16;
+  const auto kernel =
+      scaled        ? (limit.exact ? reference_kernel<float, double> : reference_kernel<double, double>)
+      : limit.exact ? (bf16 ? reference_kernel<float, float, true> : reference_kernel<float, float>)
+                    : (bf16 ? reference_kernel<double, float, true> : reference_kernel<double, float>);
   kernel<<<grid, kThreads, 0, stream>>>(matrices, device_groups, limit, device_result);
   GG_CHECK(cudaGetLastError());
   GG_CHECK(cudaMemcpyAsync(&result, device_result, sizeof result, cudaMemcpyDefault, stream));
