@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   const int64_t row_begin = offsets[group];
   const int rows = int(offsets[group + 1] - row_begin);
   const int row0 = int(blockIdx.x) * BM, col0 = int(blockIdx.y) * BN;
-  if (row0 >= rows) return;  // the whole block: the grid is as tall as the largest group
+  if (row0 >= rows) return;  // the whole block: the grid has room for the largest group
   a += (row_begin + row0) * k;
   b += group * b_group_stride + col0;
   d += (row_begin + row0) * n + col0;

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   const int group = int(blockIdx.z), row0 = int(blockIdx.x) * BM, col0 = int(blockIdx.y) * BN;
   const int64_t row_begin = offsets[group];
   const int rows = int(offsets[group + 1] - row_begin) - row0, cols = n - col0;  // from the tile's corner on
-  if (rows <= 0) return;  // the whole block: the grid is as tall as the largest group
+  if (rows <= 0) return;  // the whole block: the grid has room for the largest group
   const T* a_first = a + (row_begin + row0 + a_r) * k + a_c;
   const T* b_first = b + group * b_group_stride + int64_t(b_r) * n + col0 + b_c;
   T* d_first = d + (row_begin + row0) * n + col0;

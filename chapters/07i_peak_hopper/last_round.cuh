@@ -13,7 +13,7 @@ constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 // The tiles left over for the last round may be cut into pieces. If all groups have `rows_each` (0: they do
-// not), the last `more` groups may have a row of tiles more, all of these less tall, so that the round is
+// not), the last `more` groups may have a row of tiles more, all of these with fewer rows, so the round is
 // full. Each lane of a warp estimates one such plan, in cycles, and the least wins.
 template <class C>
 struct LastRound {
@@ -30,10 +30,10 @@ struct LastRound {
     const float piece = cycles_of(round_up((height + my_pieces - 1) / my_pieces, STEP), slices);
     float cycles = float((tiles - last) / workers) * cycles_of(height, slices);  // all rounds but the last
     cycles += float((last * my_pieces + workers - 1) / workers) * piece;
-    // Two guesses: it is chance who gets how many less tall tiles; and workers that do not end together wait
+    // Two guesses: it is chance who gets how many shorter tiles; and workers that do not end together wait
     // for half a piece.
     cycles += rows_each > 0 ? cycles_of(C::BM, slices) / 8 * float(my_more) : piece / 2;
-    // A row of tiles more: only if tiles get at most a quarter less tall, and no first tile is among them.
+    // A row of tiles more: only if tiles lose at most a quarter of their rows, and no first tile is among them.
     const int tiles_m = round_up(rows_each, C::BM) / C::BM;
     const bool may = MAY_HAVE_MORE && rows_each / (tiles_m + 1) >= C::BM / 4 * 3 &&
                      (groups - my_more) * tiles_m * tiles_n >= workers;
@@ -50,7 +50,7 @@ struct LastRound {
   __device__ static float cycles_of(int rows, int slices) {  // of a whole tile
     return float(max(to_multiply(rows), to_load(rows))) * float(slices) + 1000;
   }
-  // Tiles a quarter less tall still wait for products and not for loads.
+  // Tiles with a quarter fewer rows still wait for products and not for loads.
   static constexpr bool MAY_HAVE_MORE =
       C::BM * 3 / 4 * C::BN / 32 >= (C::BM * 3 / 4 / C::CLUSTER + C::BN) * ROW_BYTES / 45;
 };

@@ -28,7 +28,7 @@ struct Timing {  // microseconds per launch
 };
 
 // A GPU at its power limit sets its clock by what it drew in the last tenth of a second. Brief rounds, of 3
-// ms, all have the clock that they draw together: who needs fewer clocks wins. A sustained one, of 30 ms,
+// ms, all have the clock that they draw together: who needs fewer cycles wins. A sustained one, of 30 ms,
 // comes behind 100 ms of the same contestant, which has the clock that its own power allows: who needs fewer
 // joules wins.
 enum class Rounds { brief, sustained };

@@ -205,7 +205,7 @@ const Rule kRules[] = {
     {{"format", "NAME", "block-scaled format of A and B"}, true, scaled_format},
     {{"offsets", "i32|i64", "type of the offsets (default i32)"}, true, offsets},
     {{"shared-b", "", "one B [K,N] for all groups"}, true, flag<&Options::shared_b>},
-    {{"blocks", "B", "resident blocks"}, true, blocks},
+    {{"blocks", "B", "blocks of the persistent kernel"}, true, blocks},
     {{"tile", "MxN", "tile of D that a block computes, or a cluster"}, true, tile},
     {{"cluster", "MxN", "blocks of the cluster that computes a tile; each tile has its own"}, true, cluster},
     {{"tile-k", "T", "columns of A, rows of B that a tile holds at a time; K must be a multiple"},

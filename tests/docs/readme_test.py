@@ -165,6 +165,15 @@ class Chapters(EveryCase):
         self.expect(lines < MOST_KERNEL_LINES, "kernel.cuh of chapters", RUNGS, "have", lines, "lines, fewer than",
                     MOST_KERNEL_LINES, "are allowed")
 
+    def test_what_launches_share_is_said(self):
+        """A variable on the device is one for all launches: the lesson says which of them may run at once."""
+        for chapter in chapters():
+            shared = [path.name for path in sorted(chapter.glob("*.cuh"))
+                      if re.search(r"^(static )?__device__ [\w ]+(\[\w+\];| \{$)", read(path), re.M)]
+            said = re.search(r"(?:launch|instance)[^.]*\s(at\s+once|at\s+a\s+time|at\s+the\s+same\s+time)", read(chapter / "README.md"))
+            self.expect(said or not shared, chapter / "README.md", "does not say which launches may run at once:",
+                        *shared, "has a variable on the device")
+
     def test_chapters_differ_little_from_their_predecessors(self):
         for chapter in chapters():
             before = previous_of(chapter)
