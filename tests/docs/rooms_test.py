@@ -233,7 +233,7 @@ class PlantedTest(unittest.TestCase):
     def test_includes(self):
         for path, target, rule in [
                 ("chapters/01_naive/kernel.cuh", "common/run/run.h", "a chapter includes only"),
-                ("chapters/01_naive/kernel.cuh", "common/emu/state/machine.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "common/emu/state/grid.h", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "chapters/02_tiled/kernel.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
                 ("common/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
@@ -251,7 +251,7 @@ class PlantedTest(unittest.TestCase):
                 ("common/emu/state/access.h", "common/emu/decode/decode.h", "state < decode"),
                 ("common/emu/isa/mma.cpp", "common/emu/schedule/schedule.h", "isa < schedule"),
                 ("common/emu/runtime/launch.cpp", "common/verify/verify.h", "only base and check.h"),
-                ("common/emu/new/x.cpp", "common/emu/state/machine.h", "the rooms of common/emu are")]:
+                ("common/emu/new/x.cpp", "common/emu/state/grid.h", "the rooms of common/emu are")]:
             with self.subTest(path=path, target=target):
                 self.expect_refused(path, target, rule)
 
@@ -266,7 +266,7 @@ class PlantedTest(unittest.TestCase):
                              ("common/machine/emulator.h", "common/emu/runtime/interface.h"),
                              ("common/emu/isa/mma.cpp", "common/emu/state/access.h"),
                              ("common/emu/tools/gg-ptx.cpp", "common/check.h"),
-                             ("tests/emu/x_test.cpp", "common/emu/state/machine.h")]:
+                             ("tests/emu/x_test.cpp", "common/emu/state/grid.h")]:
             self.assertEqual(self.includes(path, target), [], (path, target))
 
     def test_files(self):

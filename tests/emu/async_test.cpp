@@ -11,7 +11,7 @@
 #include "common/base/npy.h"
 #include "common/emu/isa/reduction.h"
 #include "common/emu/isa/tensormap.h"
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 #include "tests/emu/report.h"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "common/check.h"
 #include "common/emu/isa/arithmetic.h"
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 #include "tests/emu/report.h"
 
 namespace {

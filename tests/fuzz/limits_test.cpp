@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace {
 

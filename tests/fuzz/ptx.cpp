@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

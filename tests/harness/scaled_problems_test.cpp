@@ -187,6 +187,26 @@ TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
   }
 }
 
+// What was timed is judged in every set of buffers that it went through.
+TEST(Sets, ThatAReplayLeavesOutAreSeen) {
+  const std::unique_ptr<Machine> host = host_machine();
+  BufferSets sets;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    sets.push_back(std::make_unique<Buffers>(*host, gg::Setup{}, Shape{{33, 0, 5}, {40}, {48}}));
+    sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
+  }
+  const auto replay = [&](int left_out) {
+    for (int set = 0; set < 3; ++set) {
+      if (set != left_out) store_reference(*sets[size_t(set)]);
+    }
+  };
+  EXPECT_TRUE(right_in_sets(*host, sets, 3, [&] { replay(-1); }));
+  for (int set = 0; set < 3; ++set) {
+    EXPECT_FALSE(right_in_sets(*host, sets, 3, [&] { replay(set); })) << set;
+  }
+  EXPECT_TRUE(right_in_sets(*host, sets, 2, [&] { replay(2); })) << "a set that was not timed";
+}
+
 // The sum of magnitudes of a row times a column stays below 2^24 of the smallest product, so no order of
 // adding can round.
 TEST(WholeNumbers, HaveExactSumsWithTheirScales) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/emu/state/grid.h"
 #include "common/emu/state/lanes.h"
-#include "common/emu/state/machine.h"
 
 namespace gg::emu {
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

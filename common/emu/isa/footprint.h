@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/emu/isa/operand_layout.h"
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

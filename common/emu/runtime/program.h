@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/emu/runtime/fatbin.h"
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

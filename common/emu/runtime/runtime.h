@@ -19,7 +19,7 @@
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
 #include "common/emu/schedule/held_launch.h"
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

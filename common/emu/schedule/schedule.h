@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

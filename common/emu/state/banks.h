@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

@@ -12,7 +12,7 @@
 #include <set>
 #include <tuple>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 #include "common/emu/state/names.h"
 
 namespace gg::emu {

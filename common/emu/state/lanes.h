@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

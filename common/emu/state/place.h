@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 

@@ -10,7 +10,7 @@
 #include <deque>
 #include <optional>
 
-#include "common/emu/state/machine.h"
+#include "common/emu/state/grid.h"
 
 namespace gg::emu {
 
