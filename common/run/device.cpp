@@ -29,8 +29,10 @@ std::string arch_mismatch(const std::string& name, int capability, Arch arch) {
       format("%s has compute capability %d.%d", name.c_str(), capability / 10, capability % 10);
   if (arch == Arch::sm_80 && capability < 80) return has + ", this chapter needs 8.0 or later";
   if (arch == Arch::sm_90a && capability != 90) return has + ", this chapter needs exactly 9.0 (Hopper)";
-  if (arch == Arch::sm_100a && capability != 100 && capability != 103)
-    return has + ", this chapter needs 10.0 or 10.3 (Blackwell; sm_120 is not sm_100)";
+  // Code for sm_100a runs on no other architecture, not on one of the same family either (CUDA C++
+  // Programming Guide, "Architecture-Specific Features").
+  if (arch == Arch::sm_100a && capability != 100)
+    return has + ", this chapter needs exactly 10.0 (Blackwell: B200)";
   return "";
 }
 

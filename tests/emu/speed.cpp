@@ -287,6 +287,7 @@ int main(int argc, char** argv) {
   main_loop(argv[1]);
   tensor_cores();
   fifth_generation("tcgen05.mma bf16 128 x 256 x 16", "f16", 0x08400490, 256);
+  fifth_generation("tcgen05.mma mxf8 128 x 128 x 32", "mxf8f6f4.block_scale", 0x08A00000, 128);
   fifth_generation("tcgen05.mma nvf4 128 x 128 x 64", "mxf4nvf4.block_scale.block16", 0x08200480, 128);
   return 0;
 }

@@ -340,11 +340,11 @@ inline std::string column_list(int first) {
   return text + "}";
 }
 
-// Moves all columns of the warp's 32 lanes, 16 at a time. %rd3: global memory of this lane's cell of column
-// 0; columns lie 512 bytes apart.
-inline std::string all_columns(bool in) {
-  std::string text = "mov.u32 %r11, %r10;\nmov.u64 %rd4, %rd3;\nmov.u32 %r12, 0;\nL" +
-                     std::string(in ? "IN" : "OUT") + ":\n";
+// Moves columns of the warp's 32 lanes, 16 at a time. %rd3: global memory of this lane's cell of the first
+// one; columns lie 512 bytes apart.
+inline std::string columns_of(bool in, int first, int count) {
+  std::string text = "add.u32 %r11, %r10, " + std::to_string(first) +
+                     ";\nmov.u64 %rd4, %rd3;\nmov.u32 %r12, 0;\nL" + std::string(in ? "IN" : "OUT") + ":\n";
   if (!in)
     text += "tcgen05.ld.sync.aligned.32x32b.x16.b32 " + column_list(40) +
             ", [%r11];\ntcgen05.wait::ld.sync.aligned;\n";
@@ -355,9 +355,10 @@ inline std::string all_columns(bool in) {
   if (in) text += "tcgen05.st.sync.aligned.32x32b.x16.b32 [%r11], " + column_list(40) + ";\n";
   return text +
          "add.u32 %r11, %r11, 16;\nadd.u64 %rd4, %rd4, 8192;\nadd.u32 %r12, %r12, 16;\n"
-         "setp.lt.u32 %p6, %r12, 512;\n@%p6 bra L" +
-         (in ? "IN" : "OUT") + ";\n";
+         "setp.lt.u32 %p6, %r12, " +
+         std::to_string(count) + ";\n@%p6 bra L" + (in ? "IN" : "OUT") + ";\n";
 }
+inline std::string all_columns(bool in) { return columns_of(in, 0, kColumns); }
 
 struct Kernel {
   int group = 1;
@@ -365,6 +366,7 @@ struct Kernel {
   std::string after;             // in the same thread, behind the commit
   std::string by = "@!%p3 bra";  // who skips it
   bool fill_tmem = true, proxy_fence = true;
+  int d_columns = 0;  // that are read where tensor memory is not filled
   std::string columns = "512";
 };
 
@@ -439,7 +441,10 @@ tcgen05.fence::after_thread_sync;
 mul.wide.u32 %rd3, %r1, 262144;
 add.u64 %rd3, %rd3, %rd0;
 mad.wide.u32 %rd3, %r0, 4, %rd3;
-)" + (k.fill_tmem ? all_columns(false) : "") +
+)" +
+         (k.fill_tmem   ? all_columns(false)
+          : k.d_columns ? columns_of(false, kD, k.d_columns)
+                        : "") +
          "tcgen05.fence::before_thread_sync;\n" + sync + "@!%p1 bra END;\ntcgen05.dealloc" + group +
          ".sync.aligned.b32 %r7, " + k.columns + ";\nEND:\nret;\n}\n";
 }

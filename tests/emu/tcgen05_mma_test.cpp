@@ -295,11 +295,14 @@ struct Misuse {
     put_d(c, {data.c.begin(), data.c.end()}, false, images);
     kernel.group = c.group;
   }
-  std::string fault(FaultKind kind) {
+  void run() {
     kernel.issue = set_operands(c) + operands + (other.empty() ? instruction(c) : other);
     std::vector<Buffer> buffers = buffers_of(images);
+    emu_test::Program(mma_test::kernel(kernel)).run(buffers, config_of(c.group));
+  }
+  std::string fault(FaultKind kind) {
     try {
-      emu_test::Program(mma_test::kernel(kernel)).run(buffers, config_of(c.group));
+      run();
     } catch (const Fault& fault) {
       EXPECT_EQ(fault_name(fault.kind), std::string(fault_name(kind))) << fault.what();
       return fault.what();
@@ -374,6 +377,23 @@ TEST(Tcgen05MmaFaults, MemoryThatNobodyWrote) {
   scales.c.p = false;
   scales.kernel.fill_tmem = false;
   EXPECT_TRUE(says(scales.fault(FaultKind::uninit_tmem), "columns 292-295) is read"));
+}
+
+// A pair's M and N are those of both blocks. One block's are legal too, of a smaller tile: what is left of D
+// has nobody's sums.
+TEST(Tcgen05MmaFaults, SizesOfOneBlockInAPair) {
+  const auto pair = [](int m, int n) {
+    Misuse misuse(f16_case(256, 128, 2));
+    misuse.c.p = false;
+    misuse.kernel.fill_tmem = false;
+    misuse.kernel.d_columns = 128;
+    misuse.operands = mma_test::move(32, "%r22", mma_test::instruction_descriptor(f16_case(m, n, 2)));
+    return misuse;
+  };
+  EXPECT_NO_THROW(pair(256, 128).run());
+  for (const auto& [m, n] : {std::pair{128, 128}, {256, 64}, {128, 64}}) {
+    EXPECT_TRUE(says(pair(m, n).fault(FaultKind::uninit_tmem), "nobody has written")) << m << "x" << n;
+  }
 }
 
 TEST(Tcgen05MmaFaults, ColumnsThatAreNotAllocated) {
