@@ -223,7 +223,8 @@ void tensor_cores() {
 // commit that all wait for. Scales are 1.
 void fifth_generation(const char* name, const std::string& kind, uint32_t shape, int n) {
   constexpr int kSteps = 4, kRounds = 40, kTileA = 128 * 128;
-  const bool scaled = kind.find("mxf4") == 0;
+  const bool scaled = kind.find("mxf") == 0;
+  const uint32_t ones = shape >> 23 & 1 ? 0x7F7F7F7F : 0x38383838;  // scales: UE8M0, or UE4M3
   const auto steps = [&] {
     std::string text;
     for (int step = 0; step < kSteps; ++step) {
@@ -238,7 +239,8 @@ again:
   xor.b32 %r16, %r16, 1;
 )";
   };
-  const std::string setup = gg::format(R"(  shr.u32 %%r6, %%r1, 4;
+  const std::string setup =
+      gg::format(R"(  shr.u32 %%r6, %%r1, 4;
   cvt.u64.u32 %%rd2, %%r6;
   or.b64 %%rd2, %%rd2, 0x4000404000000000;
   add.u64 %%rd3, %%rd2, %d;
@@ -262,7 +264,7 @@ allocated:
   and.b32 %%r17, %%r17, 0x600000;
   add.u32 %%r17, %%r17, 256;
   mov.b32 %%r9, 256;
-  mov.b32 %%r20, 0x38383838;
+  mov.b32 %%r20, 0x%x;
   tcgen05.st.sync.aligned.32x32b.x4.b32 [%%r17], {%%r20, %%r20, %%r20, %%r20};
   tcgen05.wait::st.sync.aligned;
   tcgen05.fence::before_thread_sync;
@@ -270,7 +272,7 @@ allocated:
   tcgen05.fence::after_thread_sync;
   @%%p3 tcgen05.mma.cta_group::1.kind::%s [%%r7], %%rd2, %%rd3, %%r8, %s%%p6;
 )",
-                                       kTileA / 16, shape, kind.c_str(), scaled ? "[%r9], [%r9], " : "");
+                 kTileA / 16, shape, ones, kind.c_str(), scaled ? "[%r9], [%r9], " : "");
   const std::string free =
       "  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n  @!%p5 bra end;\n"
       "  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 512;\nend:\n";
