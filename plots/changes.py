@@ -38,8 +38,8 @@ def lines_changed(before, chapter):
 @cache
 def definitions(text):
     """The functions, types and constants of a source, in any order, without comments and with blank space only
-    where it parts words. What a chapter is called is no code."""
-    text = re.sub(r'\.title\s*=\s*"[^"]*",', "", text)
+    where it parts words. What a chapter is called, and its sets, are no code."""
+    text = re.sub(r'\.(title\s*=\s*"[^"]*"|sets\s*=\s*\{[^{}]*\}),', "", text)
     text = COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text)
     found, now, depth = set(), "", 0
     for word in re.findall(r'"(?:\\.|[^"\\])*"|[{};]|[^"{};]+|"', AROUND.sub(" ", text)):

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers",
-               "moe"},
+               "moe", "few_tiles"},
       .previous = "07f_pairs",
       .options = {"offsets", "tile"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}},

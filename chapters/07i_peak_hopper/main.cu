@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge",
-               "peers", "moe"},
+               "peers", "moe", "few_tiles"},
       .previous = "07h_split_k",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},

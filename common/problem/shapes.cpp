@@ -185,6 +185,7 @@ const std::vector<ShapeSetInfo>& shape_sets() {
        "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and K of 1024 "
        "to "
        "28672"},
+      {"few_tiles", "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum"},
       {"many", "1000 groups of 0 to 3 rows, N=256, K=128"},
       {"random", "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all"},
       {"huge", "more than 2^31 elements in A and in D"},
@@ -224,6 +225,8 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
   } else if (name == "helion") {
     shapes = {{{64, 128, 192, 256}, {128}, {256}}, {split_rows(16384, kFallingShares), {14336}, {4096}}};
     for (Shape& shape : shapes) shape.shared_b = true;
+  } else if (name == "few_tiles") {
+    shapes = {{{64, 64}, {512}, {16384}}};
   } else if (name == "many") {
     shapes = many();
   } else if (name == "random") {
