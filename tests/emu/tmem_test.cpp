@@ -315,7 +315,7 @@ TEST(Tmem, OperationsAreDoneLate) {
 
 // cta_group::2: the even block's thread copies in both blocks, each from its own shared memory, and a commit
 // tells both.
-TEST(Tmem, APairCopiesInBothBlocks) {
+void check_copy_of_a_pair(const CopyForm& form) {
   std::string body = alloc(64, 2) + init(0, 1) + fill(16, false) + fill_shared(64);
   // Rank 1 has other bytes: those of rank 0, inverted.
   body +=
@@ -327,7 +327,7 @@ TEST(Tmem, APairCopiesInBothBlocks) {
   body += make_descriptor(kPlain.bits) +
           "add.u32 %r80, %r6, 8;\nand.pred %p3, %p3, %p0;\nmov.u16 %h0, 3;\n"
           "mov.u32 %r98, bars;\n" +
-          copy_text("128x256b", "%r80", 2, "@%p3 ") +
+          copy_text(form.text, "%r80", 2, "@%p3 ") +
           "@%p3 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
           "[%r98], %h0;\n" +
           wait(0) + kAfter;
@@ -335,12 +335,15 @@ TEST(Tmem, APairCopiesInBothBlocks) {
           dealloc(64, 2);
   for (const Order& order : kOrders) {
     const Words out = run(kernel(body), config_of(2, 128, 2), order, 2 * 128 * 16);
-    const Words want = copied(kCopies[0], kPlain, 0, false, Words(kLaneCount * 16, 7));
+    const Words want = copied(form, kPlain, 0, false, Words(kLaneCount * 16, 7));
     for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_EQ(out[i], want[i]) << name_of(order) << " " << i;
-      ASSERT_EQ(out[2048 + i], want[i] == 7 ? 7 : ~want[i]) << name_of(order) << " " << i;
+      ASSERT_EQ(out[i], want[i]) << form.text << " " << name_of(order) << " " << i;
+      ASSERT_EQ(out[2048 + i], want[i] == 7 ? 7 : ~want[i]) << form.text << " " << name_of(order) << " " << i;
     }
   }
+}
+TEST(Tmem, APairCopiesInBothBlocks) {
+  for (const CopyForm& form : kCopies) check_copy_of_a_pair(form);
 }
 
 TEST(Tmem, APairShiftsInBothBlocks) {
