@@ -845,11 +845,13 @@ class ChoiceTest(unittest.TestCase):
     def test_says_what_the_choice_loses(self):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "chapter"
-            program.write_text(f"#!{sys.executable}\nimport sys\nwords = sys.argv[1:]\n"
-                               "assert words[:6] == ['--tune', '--m', '3,0,5', '--n', '64', '--k'], words\n"
-                               "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
-                               "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
+            program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
             program.chmod(0o755)
+            Path(folder, "chapter.py").write_text(
+                "import sys\nwords = sys.argv[1:]\n"
+                "assert words[:6] == ['--tune', '--m', '3,0,5', '--n', '64', '--k'], words\n"
+                "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
+                "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
             times = choice.tuned(program, [3, 0, 5], 64, 128)
         loss, best = choice.lost(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))

@@ -354,6 +354,12 @@ class Files(EveryCase):
             top = path.read_bytes()[:400].decode("utf-8", "replace").splitlines()[:3]
             self.expect(any("SPDX-License-Identifier: MIT" in line for line in top), path, "has no SPDX line")
 
+    def test_no_program_begins_with_a_path_that_may_have_a_space(self):
+        """The kernel ends such a first line's path at the space: what a test writes begins with /bin/sh."""
+        for path in files():
+            if path.suffix == ".py":
+                self.expect("#!" + "{" not in read(path), path, "writes a program whose first line is a path of this machine")
+
     def test_no_file_knows_where_it_was_written(self):
         absolute = re.compile(rb"(?<![\w.}/~-])/(?:work|home|root|tmp)(?![\w.-])")
         for path in files():
