@@ -19,7 +19,7 @@ struct Ring {
 
 // One arrival at the mbarrier that block `rank` of the cluster has at this address. A plain one, without a
 // fence that reaches the cluster, is enough: it says that something was read, and shows no write to anybody.
-// The load's value is in a register by then, or wgmma has been waited for.
+// Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come).
 template <int BLOCKS>
 __device__ void arrive_in(int rank, uint32_t bar_addr) {
   if constexpr (BLOCKS > 1) {

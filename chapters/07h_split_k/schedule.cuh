@@ -56,7 +56,8 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
-    if (threadIdx.x % 32 == 0) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
+    // "Read" must not reach the first block before this load has been made: its next tile would be read here.
+    if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next)) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
   }
   // [/read]

@@ -50,7 +50,7 @@ class SplitK {
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
       }
-      gg::ptx::bar_sync(barrier_, THREADS);  // all threads have read them
+      gg::ptx::bar_sync(barrier_, THREADS);  // all threads have read and added them
       if (thread > 0 && thread < blocks_) gg::ptx::mbarrier_arrive(gg::ptx::mapa(room_addr, thread));
     }
     phase_ ^= 1;

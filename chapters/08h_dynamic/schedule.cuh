@@ -102,7 +102,11 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[slot]), i / AHEAD % 2);
     const int number = tile[slot];
     __syncwarp();  // all lanes have read it
-    if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[slot]), 0));
+    // "Read" must not reach the first block before this load has been made: another number would be read
+    // here.
+    if (gg::ptx::elect() && gg::ptx::has_come(number)) {
+      gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[slot]), 0));
+    }
     return number;
   }
 };

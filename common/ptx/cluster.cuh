@@ -6,7 +6,9 @@
 
 #pragma once
 
+#include <climits>
 #include <cstdint>
+#include <cstring>
 
 namespace gg::ptx {
 
@@ -44,6 +46,20 @@ __device__ inline uint32_t ld_shared_cluster(ClusterAddr addr) {
 }
 __device__ inline void st_shared_cluster(ClusterAddr addr, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(addr.value), "r"(value) : "memory");
+}
+
+// Who: any thread, with what an ordinary load gave it: whole words, none of them INT_MIN.
+// Does: true. The compiler does not know that, so what is done only if it is true waits for the load.
+// Why: "read" said to another block overtakes the load. The load queues behind stores in its own block, the
+//   arrival takes another way, and what comes back writes over what is still to be read. Only a fence of the
+//   cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a register changes no more.
+template <class Value>
+__device__ inline bool has_come(const Value& value) {
+  static_assert(sizeof(Value) % 4 == 0);
+  int words[sizeof(Value) / 4], all = 0;
+  memcpy(words, &value, sizeof(Value));
+  for (const int word : words) all |= word;
+  return all != INT_MIN;
 }
 
 // Who: any thread; the address a multiple of 4, the mbarrier in the same block as the address.

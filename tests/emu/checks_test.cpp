@@ -114,6 +114,41 @@ TEST(Races, AreThoseOfTheBytes) {
   EXPECT_GT(clean, 100);
 }
 
+// What makes a load come before an arrival in another block: tests/chapters/chapters_gpu_test.cpp has the
+// kernel that hung on an H200. Its shuffle of the loaded value was not there any more in its machine code.
+TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
+  struct {
+    const char *between, *order, *fault;
+  } const cases[] = {
+      {"", "", "race"},
+      {"add.u32 %r12, %r12, 1;\nshfl.sync.idx.b32 %r12, %r12, 0, 31, 1;", "", "race"},
+      {"bar.warp.sync 1;", "", "race"},
+      {"fence.mbarrier_init.release.cluster;", "", "race"},
+      {"setp.eq.u32 %p4, %r12, 99;\n@%p4 mov.u32 %r12, 5;", "", "race"},
+      {"setp.eq.u32 %p4, %r0, 99;\n@%p4 bra SKIP;", "", "race"},  // of something else
+      {"", ".release.cta", "race"},
+      {"", ".relaxed.cluster", "race"},
+      {"", ".release.cluster", ""},
+      {"fence.acq_rel.cluster;", "", ""},
+      {"setp.eq.u32 %p4, %r12, 99;\n@%p4 bra SKIP;", "", ""},
+      {"add.u32 %r13, %r12, 1;\nsetp.eq.u32 %p4, %r13, 99;\n@%p4 bra SKIP;", "", ""},
+      {"setp.ne.u32 %p4, %r12, 99;\n@%p4", "", ""},  // guards the arrival
+      {"st.global.u32 [%rd0], %r12;", "", ""},
+  };
+  for (const auto& c : cases) {
+    const std::string body = emu_test::read_and_tell(c.between, c.order);
+    Program program(body);
+    std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
+    std::string fault;
+    try {
+      program.run(buffers, config_of(2, 32, 2));
+    } catch (const Fault& caught) {
+      fault = fault_name(caught.kind);
+    }
+    EXPECT_EQ(fault, c.fault) << c.between << "\n" << c.order;
+  }
+}
+
 // Reads of bytes of which some were never written, in rows and alone.
 TEST(SharedMemory, EveryByteMustBeWritten) {
   for (const int missing : {0, 5, 16, 31}) {

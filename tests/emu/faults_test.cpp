@@ -557,6 +557,10 @@ std::vector<Mistake> waiting_mistakes() {
   };
   all.push_back({"race_relaxed_arrival_of_a_cluster", FaultKind::race, relaxed_peer(""),
                  relaxed_peer("fence.acq_rel.cluster;"), config_of(2, 32, 2)});
+  all.push_back({"race_load_overtaken_by_an_arrival", FaultKind::race,
+                 emu_test::read_and_tell("add.u32 %r12, %r12, 1;"),
+                 emu_test::read_and_tell("setp.eq.u32 %p4, %r12, 0x80000000;\n@%p4 bra SKIP;"),
+                 config_of(2, 32, 2)});
   return all;
 }
 

@@ -120,4 +120,53 @@ mad.wide.u32 %rd2, %r5, 4, %rd0;
          "\nret;\n}\n";
 }
 
+// The first of two blocks sends a word, and the next one as soon as the other block has read it. `between`:
+// in there, what comes between the load of %r12 and the arrival, up to a label SKIP.
+inline std::string read_and_tell(const std::string& between, const std::string& order = "") {
+  return kernel(R"(
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    .shared .align 4 .u32 cell;
+    mov.u32 %r10, %cluster_ctarank;
+    setp.eq.u32 %p0, %r0, 0;
+    setp.eq.and.u32 %p1, %r10, 0, %p0;
+    setp.eq.and.u32 %p2, %r10, 1, %p0;
+    @%p0 mbarrier.init.shared::cta.b64 [full], 1;
+    @%p0 mbarrier.init.shared::cta.b64 [empty], 1;
+    @%p0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    @%p2 bra READ;
+    @!%p1 bra END;
+    mov.u32 %r13, 1;
+    mov.u32 %r14, full;
+    mapa.shared::cluster.u32 %r14, %r14, %r13;
+    mov.u32 %r15, cell;
+    mapa.shared::cluster.u32 %r15, %r15, %r13;
+    mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r14], 4;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r15], 7, [%r14];
+    WAIT_READ:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [empty], 0;
+    @!%p3 bra WAIT_READ;
+    mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r14], 4;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r15], 8, [%r14];
+    bra END;
+    READ:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;
+    @!%p3 bra READ;
+    mov.u32 %r14, empty;
+    mapa.shared::cluster.u32 %r14, %r14, 0;
+    ld.shared.u32 %r12, [cell];
+    )" + between +
+                "\nmbarrier.arrive" + order + R"(.shared::cluster.b64 _, [%r14];
+    SKIP:
+    WAIT_NEXT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 1;
+    @!%p3 bra WAIT_NEXT;
+    st.global.u32 [%rd0], %r12;
+    END:
+    barrier.cluster.arrive;
+    barrier.cluster.wait;)");
+}
+
 }  // namespace emu_test

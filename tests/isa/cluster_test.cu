@@ -129,6 +129,40 @@ __global__ void __cluster_dims__(2)
   cluster_sync();  // nobody arrives at a block that has ended
 }
 // [/multicast]
+
+// The first block sends a word to each lane of the other one's warps, and the next words as soon as these
+// have said that they read the ones before. Stores keep their loads waiting. An arrival before the load would
+// let words be lost.
+__global__ void __cluster_dims__(2) read_and_tell(int words, uint32_t* out, uint32_t* read) {
+  __shared__ uint32_t cell[32];
+  __shared__ uint64_t full, empty;
+  const int thread = int(threadIdx.x), lane = thread % 32;
+  const uint32_t full_addr = gg::ptx::shared_addr(&full), empty_addr = gg::ptx::shared_addr(&empty);
+  if (thread == 0) {
+    gg::ptx::mbarrier_init(full_addr, 1);
+    gg::ptx::mbarrier_init(empty_addr, kThreads / 32);
+    gg::ptx::fence_mbarrier_init();
+  }
+  cluster_sync();
+  for (int i = 0; i < words; ++i) {
+    if (gg::ptx::cluster_ctarank() == 1) {
+      for (int line = 0; line < 16; ++line) out[((blockIdx.x * 16 + line) * kThreads + thread) * 8] = i;
+      gg::ptx::mbarrier_wait_parity(full_addr, i % 2);  // all lanes' words have come
+      const uint32_t word = cell[lane];
+      __syncwarp();
+      if (lane == 0 && gg::ptx::has_come(word)) gg::ptx::mbarrier_arrive(gg::ptx::mapa(empty_addr, 0));
+      read[(blockIdx.x / 2 * words + i) * kThreads + thread] = word;
+    } else if (thread < 32) {
+      gg::ptx::mbarrier_wait_parity(empty_addr, i % 2 ^ 1);  // all warps there have read
+      __syncwarp();
+      const auto bar = gg::ptx::mapa(full_addr, 1);
+      if (lane == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, int(sizeof cell));
+      gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&cell[lane]), 1),
+                        uint32_t((blockIdx.x * 100000 + i) * 32 + lane), bar);
+    }
+  }
+  cluster_sync();  // nobody arrives at a block that has ended
+}
 // [/probe]
 
 // Runs of bytes from the own to the next block's shared memory, and sums there.
@@ -269,6 +303,21 @@ void expect_multicast() {
     }
   }
 }
+TEST_F(ClusterOf2, LosesNoWordOfWhatIsReadAndOverwritten) {
+  constexpr int kPairs = 4;
+  const int words = gg::emulator() ? 9 : 20000;
+  const Array<uint32_t> out(std::vector<uint32_t>(kPairs * 2 * 16 * kThreads * 8)),
+      read(std::vector<uint32_t>(size_t(kPairs) * size_t(words) * kThreads));
+  read_and_tell<<<kPairs * 2, kThreads>>>(words, out.get(), read.get());
+  const std::vector<uint32_t> got = read.read();
+  for (size_t at = 0; at < got.size(); ++at) {
+    const size_t thread = at % kThreads, word = at / kThreads % size_t(words),
+                 block = at / kThreads / size_t(words) * 2;
+    ASSERT_EQ(got[at], uint32_t((block * 100000 + word) * 32 + thread % 32))
+        << "word " << word << " of block " << block << " in thread " << thread;
+  }
+}
+
 TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
   expect_multicast<2>();
   expect_multicast<3>();

@@ -78,6 +78,11 @@ def flipped(match):
     return "{ .reg .b32 %mutant; xor.b32 %mutant, " + phase + ", 1; " + head + "%mutant" + tail + " }"
 
 
+def foreseen(match):
+    """The comparison of gg::ptx::has_come, of 0 in place of what was loaded: nothing waits for the load any more."""
+    return "{ .reg .b32 %mutant; mov.u32 %mutant, 0; " + match.group(1) + "%mutant" + match.group(2) + " }"
+
+
 # Faults that a missing order can show as, and those of who waits for what.
 ORDER = {"race", "uninit-shared", "uninit-tmem", "tcgen05-fence", "async-window", "proxy", "tensor-map", "exit", "use-after-free"}
 MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
@@ -100,6 +105,7 @@ KINDS = {
     "remove expect_tx": (r"mbarrier\.(?:arrive\.)?expect_tx[^;]*;", REMOVE, ORDER | {"deadlock", "mbarrier-state"}),
     "16 bytes more": (r"(mbarrier\.(?:arrive\.)?expect_tx[^;]*,\s*)(\d+)(;)",
                       lambda m: m.group(1) + str(int(m.group(2)) + 16) + m.group(3), {"deadlock"}),
+    "look at no load": (r"(setp\.(?:eq|ne)\.s32\s+%\w+,\s*)%\w+(,\s*-2147483648;)", foreseen, {"race"}),
     "other phase": (r"(mbarrier\.(?:try|test)_wait\.parity[^;]*\],\s*)([%\w]+)([^;]*;)", flipped, ORDER | MEETING),
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "common/emu/decode/liveness.h"
+#include "common/emu/decode/overtaken.h"
 #include "common/emu/decode/slots.h"
 
 namespace gg::emu {
@@ -274,6 +275,7 @@ std::unique_ptr<Code> decode(const Module& module, const Function& function,
   const std::unique_ptr<Code> first = expand(module, function, global_symbols, {});
   std::unique_ptr<Code> code = expand(module, function, global_symbols, share_registers(*first));
   find_straight(*code);
+  find_overtaken(*code);
   return code;
 }
 

@@ -10,21 +10,7 @@
 #include <numeric>
 
 namespace gg::emu {
-namespace {
 
-using Set = std::vector<uint64_t>;  // of registers, one bit each
-
-bool has(const Set& set, int32_t r) { return set[size_t(r) / 64] >> (r % 64) & 1; }
-void add(Set& set, int32_t r) { set[size_t(r) / 64] |= 1ull << (r % 64); }
-void remove(Set& set, int32_t r) { set[size_t(r) / 64] &= ~(1ull << (r % 64)); }
-
-struct BasicBlock {
-  int32_t begin = 0, end = 0;
-  std::vector<int> successors;
-  Set in, out;
-};
-
-// Where a lane may be after an instruction.
 std::vector<int32_t> next_of(const Code& code, int32_t at) {
   const Instr& in = code.instrs[size_t(at)];
   const std::string& opcode = in.statement->opcode;
@@ -39,6 +25,20 @@ std::vector<int32_t> next_of(const Code& code, int32_t at) {
   if (!always && at + 1 < int32_t(code.instrs.size())) next.push_back(at + 1);
   return next;
 }
+
+namespace {
+
+using Set = std::vector<uint64_t>;  // of registers, one bit each
+
+bool has(const Set& set, int32_t r) { return set[size_t(r) / 64] >> (r % 64) & 1; }
+void add(Set& set, int32_t r) { set[size_t(r) / 64] |= 1ull << (r % 64); }
+void remove(Set& set, int32_t r) { set[size_t(r) / 64] &= ~(1ull << (r % 64)); }
+
+struct BasicBlock {
+  int32_t begin = 0, end = 0;
+  std::vector<int> successors;
+  Set in, out;
+};
 
 std::vector<BasicBlock> blocks_of(const Code& code) {
   const int32_t size = int32_t(code.instrs.size());

@@ -11,6 +11,9 @@
 
 namespace gg::emu {
 
+// Where a lane may be after an instruction.
+std::vector<int32_t> next_of(const Code& code, int32_t at);
+
 // For each register of the code a number; registers of one size with the same number may share a place.
 std::vector<int> share_registers(const Code& code);
 

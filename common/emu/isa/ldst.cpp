@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "common/emu/decode/decode.h"
+#include "common/emu/decode/overtaken.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {
@@ -69,6 +70,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   uint8_t data[kLanes][32];
   read_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
   to_registers(w, in, form, m, data);
+  if (in.overtaken) load_late(w, in, m, address);
   if (form.order & kAcquire) acquire(w, w.block->cluster->fences);
   return Next::go_on;
 }

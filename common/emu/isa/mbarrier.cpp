@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "common/emu/decode/overtaken.h"
 #include "common/emu/isa/cp_async.h"
 #include "common/emu/isa/mbarrier_state.h"
 
@@ -84,6 +85,7 @@ uint64_t token_of(const BarrierAt& at, const Mbarrier& b) {
 }
 Next arrive(Warp& w, const Instr& in, Mask m) {
   uint64_t* token = w.at<uint64_t>(in.d);
+  bool elsewhere = false;
   for (Lanes l(m); l; ++l) {
     const BarrierAt at = use_mbarrier(w, in, *l, barrier_operand(in));
     Issuer who{&w, &in, *l, {}};
@@ -101,7 +103,9 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
     if (!(in.variant & kRelaxed)) release(w, m, who.clock);
     mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? &w.released : &who.clock);
+    elsewhere |= at.block != w.block;
   }
+  if (in.arrives_elsewhere) make_late_loads(w, in, elsewhere);
   return Next::go_on;
 }
 
@@ -158,13 +162,16 @@ void take_space(Decoder& d, bool cluster_too) {
   d.instr.any_rank = space == 2;
 }
 
-// .sem.scope, both or neither; true if .relaxed.
-bool take_order(Decoder& d, const char* strong) {
+// .sem.scope, both or neither: of the block if neither.
+struct Order {
+  bool relaxed, cluster;
+};
+Order take_order(Decoder& d, const char* strong) {
   const bool relaxed = d.take("relaxed"), ordered = !relaxed && strong && d.take(strong);
-  const bool scope = d.take_one({"cta", "cluster"}) >= 0;
-  if (scope != (relaxed || ordered))
+  const int scope = d.take_one({"cta", "cluster"});
+  if ((scope >= 0) != (relaxed || ordered))
     throw Unsupported{"an order of memory without a scope, or the other way round"};
-  return relaxed;
+  return {relaxed, scope == 1};
 }
 
 void finish(Decoder& d) {
@@ -176,8 +183,10 @@ void decode_arrive(Decoder& d, bool drop) {
   d.instr.variant = drop ? kDrop : 0;
   if (d.take("expect_tx")) d.instr.variant |= kExpect;
   if (d.take("noComplete")) d.instr.variant |= kNoComplete;
-  if (take_order(d, "release")) d.instr.variant |= kRelaxed;
+  const Order order = take_order(d, "release");
+  if (order.relaxed) d.instr.variant |= kRelaxed;
   take_space(d, true);
+  d.instr.arrives_elsewhere = d.instr.any_rank && (order.relaxed || !order.cluster);
   finish(d);
   const Operand& token = d.operand(0);
   if (d.instr.any_rank && token.kind != Operand::Kind::sink)
@@ -196,7 +205,7 @@ void decode_arrive(Decoder& d, bool drop) {
 void decode_wait(Decoder& d, bool suspends) {
   d.instr.variant = suspends ? kTry : 0;
   if (d.take("parity")) d.instr.variant |= kParity;
-  d.instr.variant2 = take_order(d, "acquire");
+  d.instr.variant2 = take_order(d, "acquire").relaxed;
   take_space(d, false);
   finish(d);
   d.instr.d = d.predicate_destination(d.operand(0));

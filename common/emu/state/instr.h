@@ -52,14 +52,17 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   bool straight = false;      // nothing to ask before it is executed: see find_straight()
   bool asks = true;           // some register that it reads may be unwritten
   bool records = true;        // what it writes is remembered, as some instruction asks whether it is written
-  int32_t index = 0;          // in the code
-  uint32_t guard = 0;         // predicate; 0: none
+  bool arrives_elsewhere = false;  // at an mbarrier of another block, with a release that ends at its own
+  bool overtaken = false;          // a load that such an arrival may overtake: see find_overtaken()
+  int32_t index = 0;               // in the code
+  uint32_t guard = 0;              // predicate; 0: none
   int32_t guard_register = -1;
   bool guard_negated = false;
   uint32_t members = 0;                               // slot of a membermask; 0: all live lanes
   int32_t target = 0;                                 // of a branch: index of an instruction
   const uint32_t* list = nullptr;                     // slots of long operand lists
   const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
+  const int32_t* overtakes = nullptr;                 // loads that it may overtake: indices, ended by -1
   const void* extra = nullptr;                        // what a family needs beyond this
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's

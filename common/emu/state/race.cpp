@@ -357,8 +357,13 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
   const uint32_t ticks = wrote ? written(page).last[at].ticks : pages_[page].reads[agent]->ticks[at];
   const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
   const char* const cause =
-      some_told ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "
-                  "A shuffle or a vote orders no memory"
+      !wrote && others[0].instr->overtaken && warp.clock.of_warp_as_one(agent) + 1 == ticks
+          ? "an mbarrier.arrive in another block said that it was read, and nothing made that wait for the "
+            "loaded value: such an arrival overtakes loads. Make it depend on a comparison of the value, or "
+            "use mbarrier.arrive.release.cluster, which costs a fence"
+      : some_told
+          ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "
+            "A shuffle or a vote orders no memory"
       : !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"

@@ -28,6 +28,12 @@ struct Fragment {  // lanes of a warp that are at the same place
       waits_for;  // for the report of a deadlock: "mbarrier 0x400, phase 3: 1 arrival pending"
 };
 
+struct SharedLoad {  // of a block's own shared memory, the last one by each lane
+  const Instr* instr = nullptr;
+  Mask lanes = 0;
+  size_t offsets[kLanes];
+};
+
 struct CopyGroups;  // cp.async of the lanes of a warp, isa/cp_async.cpp
 struct WgmmaState;  // wgmma of a warp under way, isa/wgmma.cpp
 struct BulkGroups;  // bulk copies that lanes wait for by group, isa/bulk.cpp
@@ -60,6 +66,7 @@ struct Warp {
   Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
   Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
   uint32_t met = 0;              // its step when its lanes last met at a barrier
+  std::vector<SharedLoad> late;  // since its last arrival in another block: those that one may overtake
   size_t agent = 0;              // its number in the cluster
   int registers = 0;             // of each of its threads, see Launch::registers
   bool cluster_arrived = false;  // at the cluster barrier, of this generation
