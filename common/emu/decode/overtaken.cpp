@@ -38,8 +38,12 @@ bool orders(const Instr& in) {
   return s.opcode == "fence" && !s.has("proxy") && !s.has("mbarrier_init") && !s.has("cta");
 }
 
-// The arrivals that the load may come behind.
-std::set<int32_t> arrivals_before(const Code& code, int32_t load) {
+// So many instructions are looked at for all loads of a kernel; the chapters' kernels take 700. Loads that
+// are left over then are not watched.
+constexpr size_t kMostSteps = size_t(1) << 20;
+
+// The arrivals that the load may come behind. Takes its steps from those that are left.
+std::set<int32_t> arrivals_before(const Code& code, int32_t load, size_t& steps) {
   std::set<int32_t> found;
   std::map<int32_t, Registers> seen;  // what has its value, at the places to go on from
   std::vector<int32_t> places;
@@ -55,7 +59,7 @@ std::set<int32_t> arrivals_before(const Code& code, int32_t load) {
   Registers value;
   for (const int32_t* r = code.instrs[size_t(load)].writes; *r >= 0; ++r) value.insert(*r);
   go_on(load, value);
-  while (!places.empty()) {
+  for (; !places.empty() && steps > 0; --steps) {
     const int32_t at = places.back();
     places.pop_back();
     const Instr& in = code.instrs[size_t(at)];
@@ -82,9 +86,10 @@ void find_overtaken(Code& code) {
   const auto elsewhere = [](const Instr& in) { return in.arrives_elsewhere; };
   if (std::none_of(code.instrs.begin(), code.instrs.end(), elsewhere)) return;
   std::map<int32_t, std::vector<int32_t>> overtakes;  // by arrival
+  size_t steps = kMostSteps;
   for (Instr& in : code.instrs) {
     if (!loads(in)) continue;
-    for (const int32_t arrival : arrivals_before(code, in.index)) {
+    for (const int32_t arrival : arrivals_before(code, in.index, steps)) {
       overtakes[arrival].push_back(in.index);
       in.overtaken = true;
     }
