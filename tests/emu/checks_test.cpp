@@ -19,9 +19,9 @@ using emu_test::Program;
 using gg::emu::Fault;
 using gg::emu::FaultKind;
 
-// The kind of the fault, or "" if there is none.
-std::string fault_of(const std::string& body, const Config& config) {
-  Program program(kernel(body, ".shared .align 16 .b8 tile[1024];\n"));
+// The kind of the fault of a module's kernel, or "" if there is none.
+std::string fault_in(const std::string& ptx, const Config& config) {
+  Program program(ptx);
   std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
   try {
     program.run(buffers, config);
@@ -29,6 +29,9 @@ std::string fault_of(const std::string& body, const Config& config) {
     return fault_name(fault.kind);
   }
   return "";
+}
+std::string fault_of(const std::string& body, const Config& config) {
+  return fault_in(kernel(body, ".shared .align 16 .b8 tile[1024];\n"), config);
 }
 std::string fault_of(const std::string& body, bool checks = true, int threads = 64) {
   Config config = config_of(1, threads);
@@ -136,16 +139,9 @@ TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
       {"st.global.u32 [%rd0], %r12;", "", ""},
   };
   for (const auto& c : cases) {
-    const std::string body = emu_test::read_and_tell(c.between, c.order);
-    Program program(body);
-    std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
-    std::string fault;
-    try {
-      program.run(buffers, config_of(2, 32, 2));
-    } catch (const Fault& caught) {
-      fault = fault_name(caught.kind);
-    }
-    EXPECT_EQ(fault, c.fault) << c.between << "\n" << c.order;
+    EXPECT_EQ(fault_in(emu_test::read_and_tell(c.between, c.order), config_of(2, 32, 2)), c.fault)
+        << c.between << "\n"
+        << c.order;
   }
 }
 
