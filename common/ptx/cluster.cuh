@@ -50,9 +50,9 @@ __device__ inline void st_shared_cluster(ClusterAddr addr, uint32_t value) {
 
 // Who: any thread, with what an ordinary load gave it: whole words, none of them INT_MIN.
 // Does: true. The compiler does not know that, so what is done only if it is true waits for the load.
-// Why: "read" said to another block overtakes the load. The load queues behind stores in its own block, the
-//   arrival takes another way, and what comes back writes over what is still to be read. Only a fence of the
-//   cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a register changes no more.
+// Why: "read" said to another block overtakes the load, as an H200 did: the load, it seems, waits behind
+//   stores, the arrival does not, and what comes back writes over what is still to be read. Only a fence of
+//   the cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a register changes no more.
 template <class Value>
 __device__ inline bool has_come(const Value& value) {
   static_assert(sizeof(Value) % 4 == 0);

@@ -3,9 +3,9 @@
 // Loads of shared memory that are still under way when their warp tells another block that it has read. The
 // arrival at an mbarrier of another block takes another way than a load, and .release reaches no further than
 // the scope it names, the block if none. So what comes back from there may write over what is still to be
-// read. An H200 did that: a load behind stores waited longer than an arrival took there and back. What makes
-// a load come first: a fence, a barrier of the block or of the cluster, .release.cluster; or something that
-// is not done before the loaded value is in its register.
+// read. An H200 did that: a load, behind stores as it seems, took longer than an arrival there and back. What
+// makes a load come first: a fence, a barrier of the block or of the cluster, .release.cluster; or something
+// that is not done before the loaded value is in its register.
 
 #pragma once
 
