@@ -141,6 +141,8 @@ Exit run_problems(const Options& options, const Chapter& chapter, const Launch& 
   Session session{chapter, options, launch, setup_of(chapter, options)};
   Plan plan = plan_of(options, chapter, session.setup);
   session.device = choose_device(options.device, chapter, options.arguments);
+  // Who only checks leaves its core to others while it waits; who times should not wake up late.
+  if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   print_start(session);
   say_left_out(session, plan.left_out);
   const bool emulated = session.device.emulated;
