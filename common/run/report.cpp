@@ -11,10 +11,6 @@
 #include "common/base/text.h"
 #include "common/run/choices.h"
 
-#ifndef GG_COMMIT
-#define GG_COMMIT "unknown"
-#endif
-
 namespace gg {
 
 const std::vector<std::string> kResultColumns = {
@@ -101,7 +97,7 @@ Row result_row(const Session& session, const Shape& shape, const ClusterTile& ti
           {"device", device.name},
           {"arch", std::to_string(device.capability)},
           {"cuda", device.cuda},
-          {"commit", GG_COMMIT},
+          {"commit", commit()},
           {"date", today()},
           {"set", shape.set},
           {"groups", std::to_string(shape.groups())},

@@ -14,10 +14,6 @@
 #include "common/bench/timer.h"
 #include "common/run/device.h"
 
-#ifndef GG_COMMIT
-#define GG_COMMIT "unknown"
-#endif
-
 namespace {
 
 constexpr int kSize = 8192;
@@ -114,7 +110,7 @@ int main(int argc, char** argv) {
                       {"unit", each.unit},
                       {"clock_mhz", std::to_string(each.clock_mhz)},
                       {"cuda", device.cuda},
-                      {"commit", GG_COMMIT},
+                      {"commit", gg::commit()},
                       {"date", gg::today()}});
     }
     std::remove(gg::roof_path().c_str());
