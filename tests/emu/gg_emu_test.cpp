@@ -29,7 +29,7 @@ TEST(GgEmu, HelpListsOptionsAndFaults) {
   const Outcome outcome = gg_emu({"--help"});
   EXPECT_EQ(outcome.code, 0);
   for (const char* word : {"--like", "--order", "--report", "--allow", "--trace", "--multiprocessors",
-                           "deadlock", "uninit-shared", "race"}) {
+                           "--line-counts", "deadlock", "uninit-shared", "race"}) {
     EXPECT_TRUE(says(outcome.out, word)) << word;
   }
 }
@@ -50,6 +50,7 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--multiprocessors", "4x", "x"}, "--multiprocessors 4x"},
       {{"--trace"}, "--trace wants a value"},
       {{"--trace", "/no/such/folder/t.json", "x"}, "/no/such/folder/t.json"},
+      {{"--line-counts"}, "--line-counts wants a value"},
       {{"--trace", "/dev/null", "x"}, "/dev/null: is there and is no plain file"},
       {{"no-such-program"}, "there is no program no-such-program"},
       {{"/no/such/program"}, "there is no program /no/such/program"},
@@ -109,6 +110,17 @@ TEST(GgEmu, ReportsCounts) {
   EXPECT_TRUE(says(outcome.err, "counts of ")) << outcome.err;
   EXPECT_TRUE(says(outcome.err, "instructions_move")) << outcome.err;
   EXPECT_FALSE(says(outcome.out, "instructions")) << outcome.out;
+}
+
+// What the counts are is tested with gg-ptx.
+TEST(GgEmu, CountsTheLinesOfPtx) {
+  const testing_gg::Folder folder;
+  const std::string file = folder.at("lines.csv");
+  const Outcome outcome = gg_emu({"--line-counts", file, kRuntimeTest, filter("Runtime.LaunchesClusters")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string lines = testing_gg::text_of(file);
+  EXPECT_EQ(lines.rfind("kernel,ptx_line,warps,sectors\n_Z", 0), 0u) << lines;
+  EXPECT_GT(std::count(lines.begin(), lines.end(), '\n'), 5) << lines;
 }
 
 // Slices are loaded, waited for and multiplied, and the sums are stored behind the last of them.

@@ -90,6 +90,22 @@ TEST(GgPtx, ShortFormWithUnnamedBuffers) {
   EXPECT_FALSE(std::filesystem::exists(y + ".new"));
 }
 
+// Line 17 of kScale stores 64 floats, by two blocks of a warp each: eight sectors. Nobody runs the kernel
+// beside it.
+TEST(GgPtx, CountsEachLineOfPtx) {
+  const Files files;
+  const std::string lines = files.at("lines.csv");
+  const Outcome outcome =
+      gg_ptx({files.ptx(kScale), "--line-counts", lines, "--entry", "scale", "--grid", "2", "--block", "32",
+              "--arg", "in:" + files.npy("x.npy", counting(64)), "--arg",
+              "out:" + files.npy("y.npy", counting(64)), "--arg", "f32:1", "--arg", "f32:0"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string text = testing_gg::text_of(lines);
+  EXPECT_EQ(text.rfind("kernel,ptx_line,warps,sectors\nscale,", 0), 0u) << text;
+  EXPECT_NE(text.find("\nscale,15,2,8\n"), text.npos) << text;
+  EXPECT_EQ(text.find("nothing"), text.npos) << text;
+}
+
 TEST(GgPtx, LaunchesShareMemoryAndRunInOrder) {
   const Files files;
   PtxRun run(files.ptx(kScale));

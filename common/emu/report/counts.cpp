@@ -212,4 +212,25 @@ void print_report(std::FILE* file, const Counts& counts) {
   if (by_name.size() != 1) print(file, by_name.empty() ? "no kernel ran" : "counts of all kernels", all);
 }
 
+std::string line_counts_csv(const Counts& counts) {
+  struct Line {
+    uint64_t warps = 0, sectors = 0;
+  };
+  std::map<std::pair<std::string, int>, Line> lines;
+  for (const auto& [code, each] : counts) {
+    for (size_t i = 0; i < each.size(); ++i) {
+      if (each[i].warps == 0) continue;
+      Line& line = lines[{code->function->name, code->instrs[i].statement->line}];
+      line.warps += each[i].warps;
+      line.sectors += each[i].sectors;
+    }
+  }
+  std::string text = "kernel,ptx_line,warps,sectors\n";
+  for (const auto& [where, line] : lines) {
+    text += where.first + "," + std::to_string(where.second) + "," + std::to_string(line.warps) + "," +
+            std::to_string(line.sectors) + "\n";
+  }
+  return text;
+}
+
 }  // namespace gg::emu

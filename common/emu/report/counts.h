@@ -31,4 +31,10 @@ std::string kernel_title(const std::string& mangled);
 // The counters that are not zero, for each kernel and, with several, for all.
 void print_report(std::FILE* file, const Counts& counts);
 
+// How often warps executed each line of PTX, as CSV: "kernel,ptx_line,warps,sectors". The kernel has its
+// mangled name, `sectors` are the 32-byte sectors of global memory that the line touched. A line that was not
+// executed has no row. Machine code names the same lines, so what a loop costs there can be weighed with
+// these counts.
+std::string line_counts_csv(const Counts& counts);
+
 }  // namespace gg::emu

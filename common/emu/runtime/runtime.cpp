@@ -41,6 +41,14 @@ void write_trace(Runtime& runtime) {
   }
 }
 
+void write_line_counts(Runtime& runtime) {
+  try {
+    write_file(runtime.settings.line_counts, line_counts_csv(runtime.counts()));
+  } catch (const Error& error) {
+    end_program(std::string("gg-emu: ") + error.what() + "\n", int(error.code));
+  }
+}
+
 size_t page() { return size_t(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -78,6 +86,10 @@ Runtime::Runtime() : settings(read_settings()) {
     require_writable(settings.trace);
     trace = std::make_unique<Trace>();
     std::atexit([] { write_trace(Runtime::get()); });
+  }
+  if (!settings.line_counts.empty()) {
+    require_writable(settings.line_counts);
+    std::atexit([] { write_line_counts(Runtime::get()); });
   }
   if (settings.report) {
     std::atexit([] {

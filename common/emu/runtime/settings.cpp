@@ -77,6 +77,7 @@ Settings read_settings() {
   if (!allow.empty()) settings.run.allowed = parse_allowed("GG_EMU_ALLOW", allow);
   settings.report = !environment("GG_EMU_REPORT").empty();
   settings.trace = environment("GG_EMU_TRACE");
+  settings.line_counts = environment("GG_EMU_LINE_COUNTS");
   settings.ptx = environment("GG_EMU_PTX");
   settings.launches = environment("GG_EMU_LAUNCHES");
   const std::string multiprocessors = environment("GG_EMU_MULTIPROCESSORS");

@@ -47,6 +47,7 @@ void print_help() {
       "epilogue,\n"
       "                              other. The axis is issue order, 1 us for each warp instruction, not "
       "time\n"
+      "  --line-counts FILE          how often warps executed each line of PTX, as CSV\n"
       "  --multiprocessors N         the device has N of them and not its own number: programs that fill a "
       "device end sooner\n"
       "  --help                      this text\n\n"
@@ -90,6 +91,10 @@ int take_options(int argc, char** argv) {
       const std::string file = value(option);
       gg::require_writable(file);
       setenv("GG_EMU_TRACE", std::filesystem::absolute(file).c_str(), 1);
+    } else if (option == "--line-counts") {
+      const std::string file = value(option);
+      gg::require_writable(file);
+      setenv("GG_EMU_LINE_COUNTS", std::filesystem::absolute(file).c_str(), 1);
     } else {
       throw UsageError("there is no option " + option + ": gg-emu --help lists them");
     }

@@ -334,6 +334,7 @@ void write_trace(const Command& command, const Trace& trace) {
 
 void run(const Command& command) {
   if (!command.trace.empty()) require_writable(command.trace);
+  if (!command.line_counts.empty()) require_writable(command.line_counts);
   const std::unique_ptr<Module> module = read_module(command.file);
   const Device& device = choose_device(command, *module);
   GlobalMemory memory;
@@ -359,6 +360,7 @@ void run(const Command& command) {
   buffers.write_outputs();
   write_trace(command, trace);
   if (command.report) print_report(stderr, counts);
+  if (!command.line_counts.empty()) write_file(command.line_counts, line_counts_csv(counts));
 }
 
 int say(const char* what, Exit code) {

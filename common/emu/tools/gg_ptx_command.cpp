@@ -57,6 +57,8 @@ class Reader {
       command_.help = true;
     } else if (o == "--trace") {
       command_.trace = value(o);
+    } else if (o == "--line-counts") {
+      command_.line_counts = value(o);
     } else if (o == "--report") {
       command_.report = true;
     } else if (o == "--arch") {
@@ -265,6 +267,7 @@ the machine
   --report                      counts of each kernel, on stderr
   --trace FILE                  what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,
                                 other. The axis is issue order, 1 us for each warp instruction, not time
+  --line-counts FILE            how often warps executed each line of PTX, as CSV
   --help                        this text
 
 exit codes: 0 done, 2 bad usage or input, 3 a fault (its report is on stderr), 4 a result could not be

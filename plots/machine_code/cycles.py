@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Predicts from machine code how many cycles the loops of a program's kernels take, one warp alone on its scheduler.
+
+  python3 -B plots/machine_code/cycles.py [--build DIR] [--fetch] [--multiprocessors N] PROGRAM OPTIONS...
+
+PROGRAM runs on the emulator with these OPTIONS, which counts each line of its PTX; its machine code names the same
+lines. A row is a loop that ran: how many times one iteration goes round it, its instructions, and its cycles by what
+they go for: issue (one for each instruction), stall (a fixed wait that the compiler put in), scoreboard (a wait for a
+result of unknown latency), pipe (the pipe is taken). What is fact and what is assumed stands in model.py. Where a
+program reads the clock (clocked.py) a row gives the cycles from one reading to the other.
+"""
+
+import argparse
+import collections
+import csv
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a reader's clone stays clean
+
+from listing import BadListing, disassemble  # noqa: E402
+from model import Kernel  # noqa: E402
+from tools import NoTool, cubins, fetch, find  # noqa: E402
+
+REPO = Path(__file__).resolve().parents[2]
+LIMIT_S = 600  # for the run on the emulator
+SPENT = "issue", "stall", "scoreboard", "pipe"
+TELLING = "LDTM", "STTM", "UTC", "UTMALDG", "UTMASTG", "HGMMA", "STSM", "STS", "STG", "LDSM", "MUFU"  # what a loop is known by
+
+
+class Failed(Exception):
+    """A run that did not do what it should."""
+
+
+def count_lines(build, command, folder, multiprocessors):
+    """kernel -> line of PTX -> times that warps executed it, and sectors that it touched."""
+    table = Path(folder) / "lines.csv"
+    words = [str(build / "bin/gg-emu"), "--line-counts", str(table)]
+    if multiprocessors:
+        words += ["--multiprocessors", str(multiprocessors)]
+    done = subprocess.run(words + command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S)
+    if done.returncode:
+        raise Failed(f"{' '.join(words + command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    counts = collections.defaultdict(dict)
+    with open(table, newline="") as file:
+        for row in csv.DictReader(file):
+            counts[row["kernel"]][int(row["ptx_line"])] = int(row["warps"]), int(row["sectors"])
+    return counts
+
+
+def kernels(build, command, multiprocessors=0, sharing=1):
+    """name -> Kernel, of all that ran."""
+    with tempfile.TemporaryDirectory() as folder:
+        counts = count_lines(build, command, folder, multiprocessors)
+        functions = {}
+        for cubin in cubins(find("cuobjdump", build), command[0], folder):
+            if "sm_90a" in cubin.name or "sm_100a" in cubin.name:
+                functions.update(disassemble(find("nvdisasm", build), str(cubin)))
+    return {name: Kernel(functions[name], lines, sharing) for name, lines in counts.items() if name in functions}
+
+
+def where(kernel, loop):
+    """"store.cuh:96-140": the file that most instructions of a loop come from, and its lines."""
+    rows = [one.source for number in loop.body for one in kernel.blocks[number].instructions]
+    chapter = [row for row in rows if "/chapters/" in row[0]] or rows
+    file = collections.Counter(row[0] for row in chapter).most_common(1)[0][0]
+    lines = [row[1] for row in chapter if row[0] == file]
+    return f"{Path(file).name}:{min(lines)}-{max(lines)}"
+
+
+def signs(kernel, loop):
+    """The instructions that tell what a loop is for."""
+    names = {one.name for number in loop.body for one in kernel.blocks[number].instructions}
+    return " ".join(sorted(name for name in names if name.startswith(TELLING)))
+
+
+def rows_of(kernel):
+    """A row for each loop that ran and is more than a wait, the outer one before those inside."""
+    for loop in kernel.top.values():
+        kernel.cost(loop)
+    for loop in kernel.loops():
+        if loop.weight and loop.cost and signs(kernel, loop):
+            yield (where(kernel, loop), loop.weight, loop.trips, loop.cost.instructions, loop.cost.cycles,
+                   *(loop.cost.why[key] for key in SPENT), signs(kernel, loop))
+
+
+def print_kernel(name, kernel, out):
+    print(name, file=out)
+    clocked = kernel.between_clocks()
+    if clocked:
+        spent = "  ".join(f"{key} {clocked.why[key]}" for key in SPENT)
+        print(f"  between two readings of the clock: {clocked.instructions} instructions, {clocked.cycles} cycles: {spent}",
+              file=out)
+    print(f"  {'loop at':<28}{'begun':>9}{'trips':>8}{'instr.':>9}{'cycles':>9}" + "".join(f"{key:>11}" for key in SPENT),
+          file=out)
+    for place, weight, trips, instructions, cycles, *rest in rows_of(kernel):
+        numbers = "".join(f"{value:11.0f}" for value in rest[:-1])
+        print(f"  {place:<28}{weight:9.0f}{trips:8.1f}{instructions:9.0f}{cycles:9.0f}{numbers}  {rest[-1]}", file=out)
+
+
+def main():
+    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument("--build", type=Path, default=REPO / "build")
+    ask.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")
+    ask.add_argument("--multiprocessors", type=int, default=0, help="of the device that the emulator plays")
+    ask.add_argument("--storing-warps", type=int, default=1, help="of a multiprocessor, that store at the same time")
+    ask.add_argument("program")
+    ask.add_argument("options", nargs=argparse.REMAINDER)
+    options = ask.parse_args()
+    build = options.build.resolve()
+    try:
+        if options.fetch:
+            fetch(build)
+        found = kernels(build, [options.program, *options.options], options.multiprocessors,
+                        options.storing_warps)
+        for name, kernel in found.items():
+            print_kernel(name, kernel, sys.stdout)
+    except (Failed, NoTool, BadListing) as failed:
+        print(f"cycles.py: {failed}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""How many cycles a warp that has its scheduler to itself takes for one iteration of a loop of machine code.
+
+Facts come from the machine code (listing.py): the order, the stall cycles, the scoreboards. The emulator's counts of
+each line of PTX say which way a warp goes and how often. Assumed are two tables: LATENCY, after how many cycles an
+instruction without a fixed latency has its result, and PIPES, for how many cycles one instruction of a warp holds a
+pipe of its scheduler. Not modelled: other warps, how long a barrier is closed, memory that is behind, and the
+instruction cache.
+"""
+
+import collections
+from dataclasses import dataclass, field
+
+from listing import blocks_of, loops_of
+
+LATENCY = {  # cycles; what waits for longer is told by the scoreboard
+    "MUFU": 20, "LDTM": 60, "STTM": 30, "SHFL": 25, "REDUX": 30, "CREDUX": 30, "LDS": 30, "LDC": 40, "LDCU": 30,
+    "LDG": 300, "S2R": 25, "S2UR": 25, "R2UR": 12, "STS": 12, "STG": 20, "STSM": 20, "LDSM": 33, "BAR": 25, "F2FP": 6,
+    "SYNCS": 25, "I2F": 20, "F2I": 20, "F2F": 20, "ELECT": 15, "MEMBAR": 20, "FENCE": 20, "DEPBAR": 0, "UTMASTG": 20,
+}
+OTHER_LATENCY = 20  # of an instruction that sets a scoreboard and is not in LATENCY
+OPERANDS_READ = 15  # cycles until a scoreboard says that the operands have been read, at most
+PIPES = {}  # name -> pipe and cycles
+for names, pipe, cycles in (
+        ("MUFU", "mufu", 8), ("FMUL FADD FFMA", "fma", 1), ("IMAD FMUL2 FADD2 FFMA2", "fma", 2),
+        ("F2FP F2F F2I I2F", "convert", 2), ("SHFL", "shuffle", 4), ("REDUX CREDUX", "redux", 8),
+        ("STG LDG", "memory", 4), ("STS LDS STSM LDSM", "memory", 4),
+        ("LOP3 ISETP VIMNMX VIMNMX3 FMNMX FMNMX3 FSETP FSEL SEL IADD3 VIADD LEA SHF PRMT PLOP3 P2R R2P MOV "
+         "VIADDMNMX IABS FLO POPC", "alu", 2)):
+    PIPES.update((name, (pipe, cycles)) for name in names.split())
+SECTOR_CYCLES = 1.6  # of a multiprocessor, for each 32-byte sector that a store touches: stores.cu on an H100
+ROUNDS = 3  # of a loop, the last of which is measured: what it begins with has been left behind
+
+
+@dataclass
+class Cost:
+    """Cycles of one pass, and by what they went."""
+    cycles: float = 0
+    instructions: float = 0
+    why: collections.Counter = field(default_factory=collections.Counter)
+
+
+@dataclass
+class Loop:
+    header: int
+    body: set
+    weight: float  # times that warps began an iteration
+    inner: dict = field(default_factory=dict)  # header -> Loop
+    trips: float = 1  # in one iteration of the loop around it
+    cost: Cost = None
+
+
+class Machine:
+    """One warp on its scheduler: when its next instruction issues."""
+
+    def __init__(self, sectors, sharing=1, latency=LATENCY):
+        """`sectors`: of each line of PTX that stores, for one warp; `sharing`: warps that store at the same time."""
+        self.sectors, self.sharing, self.latency, self.now = sectors, sharing, latency, 0
+        self.boards, self.busy, self.why = [0] * 6, {}, collections.Counter()
+
+    def issue(self, instruction):
+        ready = max([self.now] + [self.boards[b] for b in range(6) if instruction.waits >> b & 1])
+        pipe, cycles = PIPES.get(instruction.name, ("", 0))
+        if instruction.name == "STG":
+            cycles = max(cycles, self.sectors.get(instruction.ptx_line, 0) * SECTOR_CYCLES * self.sharing)
+        begin = max(ready, self.busy.get(pipe, 0))
+        self.why["scoreboard"] += ready - self.now
+        self.why["pipe"] += begin - ready
+        if pipe:
+            self.busy[pipe] = begin + cycles
+        took = self.latency.get(instruction.name, OTHER_LATENCY)
+        for board, cycles in (instruction.sets, took), (instruction.frees, min(took, OPERANDS_READ)):
+            if board < 6:
+                self.boards[board] = max(self.boards[board], begin + cycles)
+        stall = max(instruction.stall, 1)
+        self.why["issue"] += 1
+        self.why["stall"] += stall - 1
+        self.now = begin + stall
+
+    def skip(self, cycles, why):
+        self.now += cycles
+        self.why.update(why)
+
+
+class Kernel:
+    """A function with the weights of its blocks, its loops nested. line_counts: line of PTX -> times, sectors."""
+
+    def __init__(self, function, line_counts, sharing=1):
+        self.sharing = sharing
+        self.sectors = {line: sectors / times for line, (times, sectors) in line_counts.items() if sectors}
+        self.blocks = blocks_of(function)
+        self.weights = [weight(block, line_counts) for block in self.blocks]
+        self.top = nest({header: Loop(header, body, self.weights[header])
+                         for header, body in loops_of(self.blocks).items()})
+
+    def loops(self):
+        """All loops, the outer ones first."""
+        ask = list(self.top.values())
+        while ask:
+            loop = ask.pop(0)
+            yield loop
+            ask = list(loop.inner.values()) + ask
+
+    def cost(self, loop, latency=LATENCY):
+        """Of one iteration on the most usual way, inner loops as often as they are gone round."""
+        for inner in loop.inner.values():
+            inner.trips = 1 if is_wait(self.blocks, inner) else self.trips(inner, loop)
+            inner.cost = self.cost(inner, latency)
+        way, machine, begins = self.way(loop), Machine(self.sectors, self.sharing, latency), []
+        for _ in range(ROUNDS):
+            begins.append((machine.now, machine.why.copy()))
+            instructions = 0
+            for step in way:
+                if isinstance(step, Loop):
+                    machine.skip(step.cost.cycles * step.trips,
+                                 {key: value * step.trips for key, value in step.cost.why.items()})
+                    instructions += step.cost.instructions * step.trips
+                else:
+                    machine.issue(step)
+                    instructions += 1
+        cycles, why = begins[-1]
+        spent = collections.Counter({key: value - why[key] for key, value in machine.why.items()})
+        loop.cost = Cost(machine.now - cycles, instructions, spent)
+        return loop.cost
+
+    def between_clocks(self, latency=LATENCY):
+        """Of the most usual way from one reading of the clock to the next one; None where there are not two."""
+        def readings(block):
+            return [i for i, one in enumerate(block.instructions) if "SR_CLOCKLO" in one.text]
+        first = max((b for b in self.blocks if readings(b)), default=None, key=lambda b: (self.weights[b.number], -b.number))
+        if first is None:
+            return None
+        way, at, begin, seen = [], first, readings(first)[0], set()
+        while at.number not in seen:
+            seen.add(at.number)
+            ends = [i for i in readings(at) if at is not first or i > begin]
+            way += at.instructions[begin if at is first else 0:ends[0] + 1 if ends else None]
+            if ends:
+                machine = Machine(self.sectors, self.sharing, latency)
+                for one in way:
+                    machine.issue(one)
+                last = max(way[-1].stall, 1)  # behind the reading
+                return Cost(machine.now - last, len(way), machine.why)
+            follows = [f for f in at.follows if f not in seen]
+            if not follows:
+                return None
+            at = self.blocks[max(follows, key=lambda number: self.weights[number])]
+        return None
+
+    def trips(self, inner, outer):
+        """Iterations of the inner loop in one of the outer: the back edges are counted with the header."""
+        return inner.weight / outer.weight if outer.weight else 0
+
+    def way(self, loop):
+        """The instructions of one iteration in order, and the loops inside, where a warp goes most often."""
+        steps, at, seen = [], loop.header, set()
+        while at not in seen and at in loop.body:
+            seen.add(at)
+            if at in loop.inner and at != loop.header:
+                inner = loop.inner[at]
+                steps.append(inner)
+                seen |= inner.body
+                follows = [f for number in inner.body for f in self.blocks[number].follows if f not in inner.body]
+            else:
+                steps.extend(self.blocks[at].instructions)
+                follows = self.blocks[at].follows
+            follows = [f for f in follows if f in loop.body and f not in seen]
+            if not follows:
+                break
+            at = max(follows, key=lambda number: self.weights[number])  # of equals the next one in memory
+        return steps
+
+
+def weight(block, line_counts):
+    """How often warps began a block: what most of its instructions' lines were executed."""
+    found = collections.Counter(line_counts.get(one.ptx_line, (0, 0))[0] for one in block.instructions)
+    return max(found, key=lambda count: (found[count], count))
+
+
+def nest(loops):
+    """The outermost of these loops, each with those inside."""
+    top = {}
+    for loop in sorted(loops.values(), key=lambda one: len(one.body)):
+        around = [other for other in loops.values() if other is not loop and loop.header in other.body
+                  and loop.body <= other.body]
+        home = min(around, key=lambda one: len(one.body)).inner if around else top
+        home[loop.header] = loop
+    return top
+
+
+def is_wait(blocks, loop):
+    """Whether the loop asks a barrier again and again: how often depends on others."""
+    names = {one.name for number in loop.body for one in blocks[number].instructions}
+    return "SYNCS" in names and sum(len(blocks[number].instructions) for number in loop.body) < 12
