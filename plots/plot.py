@@ -281,7 +281,7 @@ def peers(plt, data):
     names = [f"G={row.groups}\n" + (f"M={row.m_max}" if row.m_max * row.groups == row.m_total else
                                     f"{row.m_total} rows") + f"\nN={row.n}\nK={row.k}" for row in ours.values()]
     ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
-           ylim=(0, 1.12 * max(1, *(rate for found in rates.values() for _, rate in found))))
+           ylim=(0, 1.12 * max([1, *(rate for found in rates.values() for _, rate in found)])))
     ax.set_xticks(range(len(names)), names)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return fig, [row for row in rows if row.chapter == last]
@@ -463,7 +463,13 @@ def main():
     parser.add_argument("--repo", type=Path, default=HERE.parent, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:
-        data = Data(args.data or [HERE / "data"], args.gpu, results.read_chapters(args.repo))
+        folders = args.data or [HERE / "data"]
+        for folder in folders:
+            if not folder.is_dir():
+                raise results.BadData(f"{folder}: is no folder; one with CSV files is wanted")
+        data = Data(folders, args.gpu, results.read_chapters(args.repo))
+        if args.gpu and not data.device:
+            raise results.BadData(f"--gpu {args.gpu}: no device of that name was measured")
         return 0 if draw(data, args.out) else 1
     except results.BadData as error:
         print(f"plots: {error}", file=sys.stderr)

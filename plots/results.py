@@ -27,6 +27,8 @@ BLOCK_FORMATS = {("e4m3", "32", "ue8m0"): "mxfp8", ("e5m2", "32", "ue8m0"): "mxf
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
 FORMER = {"07b_peak_hopper": "07i_peak_hopper"}  # chapters that are no more: their rows stay under the name of then
+SIZES = "groups m_total m_max n k".split()
+TIMES = "us_median us_p10 us_p90".split()
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
 
 
@@ -34,9 +36,37 @@ class BadData(Exception):
     """A file that cannot be read as measurements; the message is one sentence."""
 
 
-def number(text):
+MOST = 10**15  # of any number here: a count of bytes, a rate, a time
+
+
+def whole(text):
+    """The whole number that a field is, or nothing where it is none or too large."""
+    value = int(text) if re.fullmatch(r"[0-9]{1,16}", text) else None
+    return value if value is not None and value <= MOST else None
+
+
+def number(column, text):
     """A field's number; nothing for an empty field. Where groups differ in N or K, the field is the largest."""
-    return int(text) if text.isdigit() else float(text) if text else None
+    if not text and column not in SIZES:
+        return None
+    value = whole(text)
+    try:
+        value = float(text) if value is None and column not in SIZES else value
+    except ValueError:
+        value = None
+    zero_too = column not in (*TIMES, "groups", "n", "k")
+    if value is None or not 0 <= value <= MOST or value == 0 and not zero_too:
+        kind = ("whole number" if column in SIZES else "number") + ("" if zero_too else " above 0")
+        raise ValueError(f"{column} is {text[:20]!r}, a {kind} is wanted, of at most 1e15")
+    return value
+
+
+def measured(fields):
+    """A row's fields as what they are."""
+    row = SimpleNamespace(**{c: v if c in TEXT else number(c, v) for c, v in fields.items()})
+    if row.us_median is not None and (row.tflops is None or row.gbytes_per_s is None):
+        raise ValueError("us_median is there without tflops and gbytes_per_s")
+    return row
 
 
 def read_csv(path, columns=COLUMNS):
@@ -58,11 +88,11 @@ def read_rows(directory):
     """Every measurement under a directory, oldest first."""
     rows = []
     for path in sorted(Path(directory).rglob("*.csv")):
-        for fields in read_csv(path):
+        for line, fields in enumerate(read_csv(path), 2):
             try:
-                row = SimpleNamespace(**{c: v if c in TEXT else number(v) for c, v in fields.items()})
+                row = measured(fields)
             except ValueError as error:
-                raise BadData(f"{path}: a field is no number: {error}") from error
+                raise BadData(f"{path}: line {line}: {error}") from error
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
             row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/bench/timer.h
@@ -81,7 +111,7 @@ def read_counts(directory):
     counts = {}
     for path in sorted(Path(directory).rglob("*.csv")):
         for row in read_csv(path, COUNT_COLUMNS):
-            if not row["value"].isdigit():
+            if whole(row["value"]) is None:
                 raise BadData(f"{path}: {row['counter']} is {row['value']!r}, a count is a whole number")
             key = row["chapter"], row["set"], row["order"]
             counts.setdefault(key, {})[row["counter"]] = int(row["value"])

@@ -47,7 +47,23 @@ def of_steps(build):
 
 
 def main():
+    if len(sys.argv) < 2 or not Path(sys.argv[1], "bin").is_dir():
+        print("unfused.py: the first word is the build tree, a folder with bin/ in it", file=sys.stderr)
+        return 2
     build, chapters = Path(sys.argv[1]), sys.argv[2:] or list(STEPS)
+    for chapter in chapters:
+        if chapter not in STEPS:
+            print(f"unfused.py: {chapter} has no epilogue to count; these have: {', '.join(STEPS)}", file=sys.stderr)
+            return 2
+    try:
+        print_tables(build, chapters)
+    except (OSError, subprocess.CalledProcessError, KeyError) as error:
+        print(f"unfused.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def print_tables(build, chapters):
     steps = of_steps(build)
     for chapter in chapters:
         names, options = STEPS[chapter]
@@ -63,4 +79,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

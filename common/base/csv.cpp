@@ -27,7 +27,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line;
 }
 
-// What the file holds, or the header it will begin with.
+// What the file holds, or the header it will begin with. It is a plain file, or there is none.
 static std::string content_of(const std::string& path, const std::vector<std::string>& columns) {
   const std::string header = csv_line(columns);
   std::string content;
@@ -45,12 +45,13 @@ static std::string content_of(const std::string& path, const std::vector<std::st
 }
 
 void require_csv(const std::string& path, const std::vector<std::string>& columns) {
-  content_of(path, columns);
   require_writable(path);
+  content_of(path, columns);
 }
 
 void append_csv(const std::string& path, const std::vector<std::string>& columns,
                 const std::vector<Row>& rows) {
+  const FileLock lock(path);  // other programs append too
   std::string content = content_of(path, columns);
   if (content.back() != '\n') content += '\n';
   for (const Row& row : rows) {

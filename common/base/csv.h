@@ -16,7 +16,8 @@ using Row = std::map<std::string, std::string>;  // column -> value; absent colu
 std::string csv_line(const std::vector<std::string>& fields);
 
 // Appends rows to a CSV file, made with the header if there is none. The file is replaced as a whole, so a
-// full disk leaves what was there. Throws gg::Error: bad input for a file with another header, cannot write.
+// full disk leaves what was there; of several programs that append, each waits for the others. Throws
+// gg::Error: bad input for a file with another header, cannot write.
 void append_csv(const std::string& path, const std::vector<std::string>& columns,
                 const std::vector<Row>& rows);
 

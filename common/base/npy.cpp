@@ -135,8 +135,8 @@ NpyArray read_npy(const std::string& path, Format wanted, size_t rank) {
   return array;
 }
 
-void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
-               const void* data, size_t bytes) {
+std::string npy_content(const std::string& type, const std::vector<int64_t>& shape, const void* data,
+                        size_t bytes) {
   std::string extents;
   for (int64_t extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
   if (shape.size() == 1) extents += ',';  // a tuple of one keeps its comma
@@ -147,8 +147,12 @@ void write_npy(const std::string& path, const std::string& type, const std::vect
   std::string content(kMagic, 6);
   content += {'\x01', '\x00', char(header.size() & 0xFF), char(header.size() >> 8)};
   content += header;
-  content.append(static_cast<const char*>(data), bytes);
-  write_file(path, content);
+  return content.append(static_cast<const char*>(data), bytes);
+}
+
+void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
+               const void* data, size_t bytes) {
+  write_file(path, npy_content(type, shape, data, bytes));
 }
 
 }  // namespace gg

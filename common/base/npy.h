@@ -28,6 +28,9 @@ NpyArray read_npy(const std::string& path, Format format, size_t rank);
 // For who only moves bytes: elements of any type that has a size, either byte order.
 NpyArray read_npy_of_any_type(const std::string& path);
 
+// The bytes of a file: its header, then `bytes` of data.
+std::string npy_content(const std::string& type, const std::vector<int64_t>& shape, const void* data,
+                        size_t bytes);
 // Written beside and renamed, so that an earlier file stays whole. Throws gg::Error (cannot write).
 void write_npy(const std::string& path, const std::string& type, const std::vector<int64_t>& shape,
                const void* data, size_t bytes);

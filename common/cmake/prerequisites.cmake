@@ -59,21 +59,46 @@ if(NOT GIT_EXECUTABLE)
 endif()
 
 # gg_pip_install(what ARGS...) runs pip install ARGS... from a virtual environment in the build tree, made at
-# the first call.
+# the first call. Of the user's settings of pip it keeps those that say where packages are and how to get there: what is
+# installed, and into which folder, is ours to say.
 set(gg_venv_python ${CMAKE_BINARY_DIR}/python/bin/python)
 function(gg_pip_install what)
+  set(plainly ${CMAKE_COMMAND} -E env --unset=PYTHONHOME --unset=PYTHONPATH)
   if(NOT EXISTS ${CMAKE_BINARY_DIR}/python/bin/pip)
-    execute_process(COMMAND ${Python3_EXECUTABLE} -m venv ${CMAKE_BINARY_DIR}/python
+    execute_process(COMMAND ${plainly} ${Python3_EXECUTABLE} -m venv ${CMAKE_BINARY_DIR}/python
                     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
     if(failed)
       message(FATAL_ERROR "${Python3_EXECUTABLE} has no venv or no pip: install them ${apt_python}.")
     endif()
   endif()
-  execute_process(COMMAND ${gg_venv_python} -m pip install --quiet --no-cache-dir --disable-pip-version-check
-                          --retries 2 ${ARGN} RESULT_VARIABLE failed ERROR_VARIABLE log)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E environment OUTPUT_VARIABLE environment)
+  string(REGEX MATCHALL "PIP_[A-Z_]*" of_user "${environment}")
+  list(REMOVE_ITEM of_user PIP_CONFIG_FILE)
+  list(TRANSFORM of_user PREPEND --unset=)
+  execute_process(COMMAND ${plainly} ${of_user} ${gg_venv_python} -m pip config list OUTPUT_VARIABLE settings ERROR_QUIET)
+  set(kept)
+  foreach(setting index-url extra-index-url find-links no-index proxy cert client-cert trusted-host timeout default-timeout)
+    string(TOUPPER PIP_${setting} name)
+    string(REPLACE - _ name ${name})
+    if(DEFINED ENV{${name}})
+      list(APPEND kept ${name}=$ENV{${name}})
+    elseif(settings MATCHES "(install|global)\\.${setting}='([^'\n]*)'")
+      list(APPEND kept ${name}=${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+  execute_process(COMMAND ${plainly} ${of_user} PIP_CONFIG_FILE=/dev/null ${kept} ${gg_venv_python} -m pip install --quiet
+                          --no-cache-dir --disable-pip-version-check --retries 2 ${ARGN}
+                  RESULT_VARIABLE failed ERROR_VARIABLE log)
   if(failed)
     file(WRITE ${CMAKE_BINARY_DIR}/pip.log "${log}")
-    message(FATAL_ERROR "${what} could not be fetched from PyPI: connect this machine to the network or "
-                        "install it by hand (pip's own words are in ${CMAKE_BINARY_DIR}/pip.log).")
+    string(REGEX MATCHALL "ERROR: [^\n]*" errors "${log}")
+    string(REGEX REPLACE ".*;?ERROR: " "" reason "${errors}")
+    if(log MATCHES "onnection|esolution|imed out|roxy" OR NOT reason)
+      set(reason "connect this machine to the network")
+    else()
+      string(PREPEND reason "pip says: ")
+    endif()
+    message(FATAL_ERROR "${what} could not be fetched from PyPI: ${reason}; or install it by hand (all of pip's words "
+                        "are in ${CMAKE_BINARY_DIR}/pip.log).")
   endif()
 endfunction()

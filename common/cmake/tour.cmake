@@ -7,5 +7,5 @@ add_custom_target(tour
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py
           --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
-add_dependencies(tour ${built} gg-roof gg_emu_cudart)
+add_dependencies(tour ${built} gg-roof gg-emu gg-ptx)  # the README goes on to use both
 add_subdirectory(${CMAKE_SOURCE_DIR}/plots)

@@ -58,7 +58,7 @@ void flag(Draft& draft, const std::string&) {
   draft.options.*MEMBER = true;
 }
 template <auto MEMBER>
-void text(Draft& draft, const std::string& value) {
+void path(Draft& draft, const std::string& value) {
   draft.options.*MEMBER = value;
 }
 template <auto MEMBER>
@@ -187,17 +187,17 @@ const Rule kRules[] = {
       "time rounds of 30 ms, each behind 100 ms of the same: at the clock that a kernel's own power allows"},
      false,
      flag<&Options::sustained>},
-    {{"csv", "FILE", "append one row per measurement; the emulator makes none"}, false, text<&Options::csv>},
+    {{"csv", "FILE", "append one row per measurement; the emulator makes none"}, false, path<&Options::csv>},
     {{"counts-csv", "FILE", "append one row per set and counter of the emulator; a GPU makes none"},
      false,
-     text<&Options::counts_csv>},
+     path<&Options::counts_csv>},
     {{"in", "DIR", "read a.npy, b.npy, offsets.npy; --describe lists their shapes"},
      false,
-     text<&Options::in_dir>},
+     path<&Options::in_dir>},
     {{"out", "DIR",
       "write operands and output of the first launch on random data; wants exactly one problem"},
      false,
-     text<&Options::out_dir>},
+     path<&Options::out_dir>},
     {{"describe", "", "what this chapter supports, as JSON"}, false, flag<&Options::describe>},
     {{"help", "", "this text"}, false, flag<&Options::help>},
     {{"in-dtype", "TYPE", "element type of A and B (or A,B where a mix is supported)"}, false, in_dtype},
@@ -415,6 +415,8 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     if (*rule.option.value) {
       GG_REQUIRE(i + 1 < argc, "--%s wants a value: %s", rule.option.name, rule.option.value);
       value = argv[++i];
+      GG_REQUIRE(!value.empty(), "--%s wants a value, and \"\" is none: %s", rule.option.name,
+                 rule.option.value);
     }
     rule.take(draft, value);
   }

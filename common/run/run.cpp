@@ -61,7 +61,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, Setup& setup) {
     GG_REQUIRE(plan.first().size() == 1,
                "--out wants exactly one problem, these are %zu: use --m, --n and --k, or --in",
                plan.first().size());
-    require_directory(options.out_dir);
+    require_directory(options.out_dir, "create it for --out, or name another");
   }
   if (!options.csv.empty()) require_csv(options.csv, kResultColumns);
   if (!options.counts_csv.empty()) require_csv(options.counts_csv, kCountColumns);

@@ -83,6 +83,34 @@ def result_of(code):
     return {0: "passed", 1: "FAILED"}.get(code, f"ERROR {code}" if code > 0 else f"KILLED {-code}")
 
 
+class Broken(Exception):
+    """Something that the tour reads and cannot; the message is one sentence."""
+
+
+def describe(program):
+    """What a chapter says of itself."""
+    if not program.is_file():
+        raise Broken(f"{show(program)}: there is no such program: build it, or leave its name out")
+    said = subprocess.run([program, "--describe"], stdout=subprocess.PIPE).stdout
+    try:
+        about = json.loads(said or '{"title": "-", "sets": []}')
+        return {"title": str(about["title"]), "sets": list(about["sets"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise Broken(f"{show(program)} --describe: its answer is not a chapter's: {error}") from error
+
+
+def rows_of(table, *columns):
+    """The rows of a table that an earlier tour wrote."""
+    try:
+        with open(table, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        if any(row.get(column) is None for row in rows for column in columns):
+            raise ValueError("a row lacks a field")
+        return rows
+    except (OSError, ValueError, csv.Error) as error:
+        raise Broken(f"{show(table)}: cannot be read as a tour's: {error}; remove it and run again") from error
+
+
 class State:
     """What earlier tours left, by name of program: its key, when it ran, how it ended."""
 
@@ -92,10 +120,12 @@ class State:
             self.entries = json.loads(path.read_text())
         except (OSError, ValueError):
             self.entries = {}
+        if not isinstance(self.entries, dict) or not all(isinstance(e, dict) for e in self.entries.values()):
+            self.entries = {}  # nobody's tour wrote this
 
     def kept(self, name, key):
         entry = self.entries.get(name, {})
-        return entry if entry.get("key") == key and entry["result"] == "passed" else None
+        return entry if entry.get("key") == key and entry.get("result") == "passed" else None
 
     def put(self, name, key, result):
         entry = {"key": key, "result": result, "when": time.strftime("%Y-%m-%d %H:%M")}
@@ -131,8 +161,7 @@ class Tour:
     def chapter(self, name):
         """Checks and times one chapter on a GPU, or counts on the emulator; returns its line of the ladder."""
         program = self.build / "bin" / name
-        described = subprocess.run([program, "--describe"], stdout=subprocess.PIPE)
-        about = json.loads(described.stdout or '{"title": "-", "sets": []}')
+        about = describe(program)
         line = {"chapter": name, "idea": about["title"]}
         if self.device:
             timed = [["--bench", "--set", each, *(["--peer", PEERS[each]] if each in PEERS else [])]
@@ -152,7 +181,7 @@ class Tour:
         key = digest(program, json.dumps(commands), machine)
         kept = self.state.kept(table.name, key) if table.exists() else None
         if kept:
-            return kept["result"], f", kept from {kept['when']}"
+            return kept["result"], f", kept from {kept.get('when', 'earlier')}"
         part = table.with_suffix(".csv.part")
         part.unlink(missing_ok=True)
         for options in commands:
@@ -173,16 +202,19 @@ class Tour:
         cells = dict.fromkeys(TIMES, "-")
         if result != "passed" or not table.exists():
             return cells
-        with open(table, newline="") as file:
-            cold = [row for row in csv.DictReader(file) if row["warm"] == "0" and not row["peer"]]
+        cold = [row for row in rows_of(table, "set", "warm", "peer", "tflops", "roof_tflops", "us_median")
+                if row["warm"] == "0" and not row["peer"]]
         rows = {row["set"]: row for row in cold}
         prefill, decode = rows.get("prefill", {}), rows.get("decode", {})
-        if prefill.get("tflops"):
-            cells["prefill TFLOP/s"] = f"{float(prefill['tflops']):.1f}"
-            if prefill["roof_tflops"]:
-                cells["% of roof"] = f"{100 * float(prefill['tflops']) / float(prefill['roof_tflops']):.0f}"
-        if decode.get("us_median"):
-            cells["decode us"] = f"{float(decode['us_median']):.1f}"
+        try:
+            if prefill.get("tflops"):
+                cells["prefill TFLOP/s"] = f"{float(prefill['tflops']):.1f}"
+                if prefill["roof_tflops"]:
+                    cells["% of roof"] = f"{100 * float(prefill['tflops']) / float(prefill['roof_tflops']):.0f}"
+            if decode.get("us_median"):
+                cells["decode us"] = f"{float(decode['us_median']):.1f}"
+        except (ValueError, ZeroDivisionError, OverflowError) as error:
+            raise Broken(f"{show(table)}: {error}; remove it and run again") from error
         return cells
 
     def figures(self):
@@ -206,11 +238,14 @@ def counts(table, result):
     cells = dict.fromkeys(COUNTS, "-")
     if result != "passed" or not table.exists():
         return cells
-    with open(table, newline="") as file:
-        found = {row["counter"]: int(row["value"]) for row in csv.DictReader(file)}
-    kiloflop = found["useful_multiply_adds"] / 500
-    for column, counters in COUNTS.items():
-        cells[column] = f"{sum(found[each] for each in counters) / kiloflop:.4g}"
+    rows = rows_of(table, "counter", "value")
+    try:
+        found = {row["counter"]: int(row["value"]) for row in rows}
+        kiloflop = found["useful_multiply_adds"] / 500
+        for column, counters in COUNTS.items():
+            cells[column] = f"{sum(found[each] for each in counters) / kiloflop:.4g}"
+    except (KeyError, ValueError, ZeroDivisionError, OverflowError) as error:
+        raise Broken(f"{show(table)}: not a tour's counts: {error!r}; remove it and run again") from error
     return cells
 
 
@@ -286,3 +321,9 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
+    except Broken as broken:
+        print(f"tour: {broken}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"tour: cannot write or start: {error}", file=sys.stderr)
+        sys.exit(4)

@@ -123,13 +123,13 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
   return operands;
 }
 
-void write_epilogue(Machine& machine, const Buffers& buffers, const std::string& dir) {
+void write_epilogue(Machine& machine, const Buffers& buffers, const std::string& dir, NewFiles& files) {
   const Problem& p = buffers.problem();
   const Epilogue& e = p.epilogue();
   const Formats& f = p.formats();
   const auto write = [&](const std::string& name, const char* type, const Extents& extents,
                          const std::vector<char>& data) {
-    write_npy(dir + "/" + name + ".npy", type, extents, data.data(), data.size());
+    files.add(dir + "/" + name + ".npy", npy_content(type, extents, data.data(), data.size()));
   };
   const auto tensor = [&](const char* name, const void* memory, Format format, const Extents& extents) {
     if (!memory) return;

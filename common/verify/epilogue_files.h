@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "common/base/files.h"
 #include "common/base/npy.h"
 #include "common/machine/buffers.h"
 #include "common/problem/chapter.h"
@@ -29,6 +30,6 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
                                const Shape& shape, Epilogue& epilogue);
 
 // Operands and results of the launch that is done.
-void write_epilogue(Machine& machine, const Buffers& buffers, const std::string& dir);
+void write_epilogue(Machine& machine, const Buffers& buffers, const std::string& dir, NewFiles& files);
 
 }  // namespace gg

@@ -199,7 +199,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
 
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
                                              const Chapter& chapter, bool shared_b) {
-  require_directory(dir);
+  require_directory(dir, "--in wants the one that holds the operands");
   std::unique_ptr<GivenOperands> given;
   const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered_file("a", 0));
   GG_REQUIRE(chapter.own_sizes != OwnSizes::when_listed || !packed || !numbered_too,
@@ -244,7 +244,8 @@ void GivenOperands::fill(Machine& machine, const Buffers& buffers, int unowned) 
 }
 
 // sfa.npy, with 0xFF for rows behind the last group, and sfb.npy.
-static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows, const std::string& dir) {
+static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows, const std::string& dir,
+                         NewFiles& files) {
   const Layout& layout = buffers.layout();
   const ScaleLayout of_a{rows, layout.groups[0].sfa.layout.blocks}, of_b = layout.groups[0].sfb.layout;
   const char* const type = format_info(buffers.setup().formats.scaling().scale).npy;
@@ -259,7 +260,7 @@ static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows,
                          bool several) {
     std::vector<int64_t> extents = {one.row_atoms(), one.block_atoms(), 32, 4, 4};
     if (several) extents.insert(extents.begin(), buffers.shape().groups());
-    write_npy(dir + "/" + name, type, extents, scales.data(), scales.size());
+    files.add(dir + "/" + name, npy_content(type, extents, scales.data(), scales.size()));
   };
   write("sfa.npy", of_a, sfa, false);
   if (!buffers.setup().epilogue.discrete) return write("sfb.npy", of_b, sfb, !buffers.shape().shared_b);
@@ -288,9 +289,10 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
                           b = download(buffers.b(), buffers.b_bytes()),
                           d = download(buffers.d(), buffers.d_bytes());
   const Layout& layout = buffers.layout();
+  NewFiles files;  // a folder holds one problem: all of this one, or what was there
   const auto write = [&](const std::string& name, Format format, const std::vector<int64_t>& extents,
                          const std::vector<char>& dense) {
-    write_npy(dir + "/" + name, format_info(format).npy, extents, dense.data(), dense.size());
+    files.add(dir + "/" + name, npy_content(format_info(format).npy, extents, dense.data(), dense.size()));
   };
   const auto dense = [](const std::vector<char>& buffer, Format format, const std::vector<Region>& regions) {
     return gathered(buffer, regions, format);
@@ -303,7 +305,7 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
       write(numbered_file("b", g), f.b, {group.b.rows, group.b.cols}, dense(b, f.b, {group.b}));
       write(numbered_file("d", g), f.d, {group.m, group.n}, dense(d, f.d, {group.d}));
     }
-    return;
+    return files.commit();
   }
   const int64_t owned = shape.m_total(), spare_too = std::max(owned, shape.rows);
   const int64_t rows = given ? given->rows_of_a : spare_too, n = layout.groups[0].d.cols;
@@ -331,8 +333,9 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   const int64_t left_out = f.has_scales() ? 1 : 0, count = int64_t(narrow.size());  // the 0 before the ends
   write("offsets.npy", type, {count - left_out},
         {bytes + bytes_of(type, left_out), bytes + bytes_of(type, count)});
-  if (f.has_scales()) write_scales(machine, buffers, rows, dir);
-  if (setup.epilogue.has_operands()) write_epilogue(machine, buffers, dir);
+  if (f.has_scales()) write_scales(machine, buffers, rows, dir, files);
+  if (setup.epilogue.has_operands()) write_epilogue(machine, buffers, dir, files);
+  files.commit();
 }
 
 }  // namespace gg

@@ -621,7 +621,7 @@ class PlotsTest(unittest.TestCase):
     def test_nothing_that_a_tool_leaves_behind_is_committed(self):
         files = subprocess.run(["git", "ls-files", "plots"], cwd=ROOT, check=True, capture_output=True, text=True)
         kinds = {Path(file).suffix for file in files.stdout.split()}
-        self.assertEqual(kinds, {".csv", ".svg", ".py", ".mplstyle", ".md", ".txt", ".cpp", ".cu", ".h"})
+        self.assertEqual(kinds, {".csv", ".svg", ".py", ".mplstyle", ".md", ".txt", ".cpp", ".cu", ".cuh", ".h"})
 
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
     def test_what_cannot_be_drawn_is_said(self):

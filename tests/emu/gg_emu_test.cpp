@@ -43,7 +43,7 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--order", "1:slow", "x"}, "--order 1:slow"},
       {{"--order", "-1", "x"}, "--order -1"},
       {{"--allow", "race,rain", "x"}, "\"rain\" is no kind of fault"},
-      {{"--allow", "", "x"}, "\"\" is no kind of fault"},
+      {{"--allow", "", "x"}, "--allow wants a value, and \"\" is none"},
       {{"--allow", "race,trap", "x"}, "\"trap\", these kinds can be allowed: uninit-shared, "},
       {{"--multiprocessors", "0", "x"}, "--multiprocessors 0: a device has 1 to 1024 multiprocessors"},
       {{"--multiprocessors", "1025", "x"}, "--multiprocessors 1025"},

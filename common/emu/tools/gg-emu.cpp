@@ -61,7 +61,8 @@ int take_options(int argc, char** argv) {
   std::string allowed;  // by all --allow together
   const auto value = [&](const std::string& option) -> std::string {
     if (at + 1 >= argc) throw UsageError(option + " wants a value");
-    return argv[++at];
+    if (argv[++at][0] == '\0') throw UsageError(option + " wants a value, and \"\" is none");
+    return argv[at];
   };
   for (; at < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];

@@ -50,11 +50,13 @@ uint64_t Buffers::address_of(const std::string& what, const Pointer& pointer) co
 }
 
 void Buffers::write_outputs() const {
+  NewFiles files;
   for (const auto& [name, buffer] : buffers_) {
     if (buffer.spec->kind != BufferSpec::Kind::out) continue;
-    write_npy(buffer.spec->file, buffer.array.type, buffer.array.shape, memory_.unchecked(buffer.address),
-              size_t(buffer.bytes));
+    files.add(buffer.spec->file, npy_content(buffer.array.type, buffer.array.shape,
+                                             memory_.unchecked(buffer.address), size_t(buffer.bytes)));
   }
+  files.commit();
 }
 
 void Buffers::read(Buffer& buffer) {

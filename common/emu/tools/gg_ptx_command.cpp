@@ -49,6 +49,7 @@ class Reader {
  private:
   std::string value(const std::string& option) {
     if (at_ >= words_.size()) refuse(option, "wants a value");
+    if (words_[at_].empty()) refuse(option, "wants a value, and \"\" is none");
     return words_[at_++];
   }
 

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The Python tools on inputs that somebody broke: one sentence that names the file, exit code 2, never a traceback."""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "plots"))
+
+import results  # noqa: E402
+
+GOOD = dict.fromkeys(results.COLUMNS, "") | {
+    "chapter": "03_tensor_cores", "kernel": "grouped_gemm", "device": "NVIDIA H200", "date": "2026-01-01", "set": "prefill",
+    "groups": "8", "m_total": "16384", "m_max": "2048", "n": "4096", "k": "7168", "format": "bf16", "warm": "0",
+    "us_median": "2400", "us_p10": "2390", "us_p90": "2410", "tflops": "400", "gbytes_per_s": "300", "ok": "1"}
+HEADER = ",".join(results.COLUMNS)
+
+
+class Broken(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def says(self, parts, *command):
+        """Runs a tool; it must end with 2 and one sentence that has these parts."""
+        done = subprocess.run([sys.executable, "-B", *map(str, command)], capture_output=True, text=True, cwd=ROOT,
+                              env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})  # the tour has no GPU
+        self.assertEqual(done.returncode, 2, f"{done.stdout}\n{done.stderr}")
+        self.assertNotIn("Traceback", done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+        return done
+
+    def plot(self, content, *parts):
+        """plot.py with one file of this content."""
+        file = self.folder / "x.csv"
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        done = self.says([str(file), *parts], "plots/plot.py", "--data", self.folder, "--out", self.folder / "figures")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def with_field(self, column, value):
+        row = GOOD | {column: value}
+        return f"{HEADER}\n" + ",".join(row[name] for name in results.COLUMNS) + "\n"
+
+    def test_files_that_are_no_measurements(self):
+        for content, part in ((b"\xff\xfe\x00\x01", "cannot be read"), ("", "its header"), ("a,b\n1,2\n", "its header"),
+                              (f"{HEADER}\n1,2\n", "does not have"), (b"\0" * 100, "")):
+            with self.subTest(content[:20]):
+                self.plot(content, part)
+
+    def test_fields_that_are_no_numbers(self):
+        for column in ("groups", "m_total", "n", "us_median", "us_p10", "tflops", "roof_tflops", "power_w", "clock_mhz"):
+            for value in ("nan", "inf", "-1", "1e400", "9" * 400, "\u00b2", "four"):
+                with self.subTest(column=column, value=value[:8]):
+                    self.plot(self.with_field(column, value), "line 2", f"{column} is '{value[:20]}'")
+
+    def test_fields_that_must_be_there_or_above_zero(self):
+        for column, value in (("groups", ""), ("m_max", ""), ("n", "0"), ("us_median", "0"), ("k", "1.5")):
+            with self.subTest(column=column):
+                self.plot(self.with_field(column, value), f"{column} is '{value}'")
+        self.plot(self.with_field("tflops", ""), "us_median is there without tflops")
+
+    def test_a_count_that_is_none(self):
+        self.plot(",".join(results.COUNT_COLUMNS) + "\n01_naive,smoke,0:fair,instructions,many\n", "instructions is 'many'")
+
+    def test_folders_and_devices_that_are_not_there(self):
+        nowhere = self.folder / "nowhere"
+        self.says([f"{nowhere}: is no folder"], "plots/plot.py", "--data", nowhere, "--out", self.folder)
+        self.says(["README.md: is no folder"], "plots/plot.py", "--data", "README.md", "--out", self.folder)
+        self.says(["--gpu abacus: no device of that name was measured"], "plots/plot.py", "--gpu", "abacus",
+                  "--out", self.folder)
+
+    def test_unfused(self):
+        self.says(["the build tree"], "plots/unfused.py")
+        self.says(["the build tree"], "plots/unfused.py", self.folder)
+        (self.folder / "bin").mkdir()
+        self.says(["01_naive has no epilogue"], "plots/unfused.py", self.folder, "01_naive")
+        self.says(["gg-emu"], "plots/unfused.py", self.folder)
+
+    def tour(self, *parts):
+        return self.says(parts, "common/tools/tour.py", "--build", self.folder, "x")
+
+    def program(self, text):
+        program = self.folder / "bin" / "x"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+
+    def test_tour_of_programs_that_are_none(self):
+        self.tour("bin/x: there is no such program")
+        self.program("echo this is no chapter")
+        self.tour("--describe: its answer is not a chapter's")
+        self.program('echo "[1, 2]"')
+        self.tour("--describe: its answer is not a chapter's")
+
+    def test_tour_with_what_an_earlier_one_left(self):
+        answer = '{"title": "an idea", "sets": ["smoke"]}'
+        for state in ("[1]", '{"x.counts.csv": 3}', "{", ""):
+            (self.folder / "tour").mkdir(exist_ok=True)
+            (self.folder / "tour" / "state.json").write_text(state)
+            for counts in ("chapter,set,order,counter,value\\nx,smoke,0:fair,instructions,many\\n", "no table", "\\377"):
+                with self.subTest(state=state, counts=counts):
+                    self.program(f"case \"$*\" in *describe*) echo '{answer}';; *) for last; do :; done; "
+                                 f"printf '{counts}' > \"$last\";; esac")
+                    self.tour("x.counts.csv: ")
+
+
+class Good(unittest.TestCase):
+    def test_the_row_that_is_broken_above_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(Path(folder, "x.csv"), "w", newline="") as file:
+                csv.DictWriter(file, results.COLUMNS).writeheader()
+                csv.DictWriter(file, results.COLUMNS).writerow(GOOD)
+            (row,) = results.read_rows(folder)
+        self.assertEqual((row.groups, row.us_median, row.roof_tflops, row.timed), (8, 2400, None, True))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The set-up where a reader's machine differs: what configuring refuses, which commit it names, how it calls pip."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command, cwd, env=None):
+    return subprocess.run([str(word) for word in command], cwd=cwd, env=env, capture_output=True, text=True)
+
+
+class Configuring(unittest.TestCase):
+    """One configuration: of a copy without a history of its own, inside somebody's repository, with a wrong name."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        outer = Path(folder.name)
+        cls.copy = outer / "unpacked"
+        files = ["CMakeLists.txt", "CMakePresets.json", "chapters/CMakeLists.txt",
+                 *(p.relative_to(ROOT) for p in (ROOT / "common").rglob("*") if p.is_file())]
+        for file in files:
+            (cls.copy / file).parent.mkdir(parents=True, exist_ok=True)
+            (cls.copy / file).write_bytes((ROOT / file).read_bytes())
+        (cls.copy / "common/tools/nvcc-launcher").chmod(0o755)
+        for words in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q",
+                                       "--allow-empty", "-m", "theirs"]):
+            run("git", *words, cwd=outer).check_returncode()
+        cls.done = run("cmake", "--preset", "default", "-DGG_CHAPTERS=01;zz;03", cwd=cls.copy)
+
+    def test_a_chapter_that_is_not_there_is_named(self):
+        said = " ".join(self.done.stderr.split())
+        self.assertNotEqual(self.done.returncode, 0, said)
+        self.assertIn("GG_CHAPTERS=01;zz;03: zz starts no chapter's name; they are: 01_naive 02_tiled", said)
+
+    def test_another_repositorys_commit_is_not_ours(self):
+        self.assertIn('return "unknown";', (self.copy / "build/common/commit.cpp").read_text())
+
+
+class Pip(unittest.TestCase):
+    """gg_pip_install, with a package of this test's own in a folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "wheels").mkdir()
+        with zipfile.ZipFile(self.folder / "wheels/gg_nothing-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("gg_nothing.py", "")
+            wheel.writestr("gg_nothing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: gg-nothing\nVersion: 1.0\n")
+            wheel.writestr("gg_nothing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr("gg_nothing-1.0.dist-info/RECORD", "")
+        text = (ROOT / "common/cmake/prerequisites.cmake").read_text()
+        function = text[text.index("# gg_pip_install("):]
+        self.script = self.folder / "call.cmake"
+        self.script.write_text(f'set(Python3_EXECUTABLE "{sys.executable}")\nset(CMAKE_BINARY_DIR "{self.folder}/build")\n'
+                               f"{function}\ngg_pip_install(\"The package\" ${{WHAT}})\n")
+
+    def install(self, what, settings, configuration):
+        """Calls it with the user's settings of pip, in the environment and in a file."""
+        file = self.folder / "pip.conf"
+        file.write_text(configuration)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+        return run("cmake", f"-DWHAT={what}", "-P", self.script, cwd=self.folder,
+                   env={**env, "PIP_CONFIG_FILE": str(file), **settings})
+
+    def test_the_users_settings_say_where_from_and_not_where_to(self):
+        settings = {"PIP_USER": "1", "PIP_TARGET": str(self.folder / "elsewhere"), "PIP_REQUIRE_HASHES": "1",
+                    "PYTHONPATH": str(self.folder), "PIP_NO_INDEX": "1"}
+        configuration = f"[global]\nfind-links = {self.folder}/wheels\ntarget = {self.folder}/there\n[install]\nuser = true\n"
+        done = self.install("gg-nothing", settings, configuration)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(list(self.folder.glob("build/python/lib/python3*/site-packages/gg_nothing.py")))
+        self.assertFalse((self.folder / "elsewhere").exists() or (self.folder / "there").exists())
+
+    def test_says_why_pip_failed(self):
+        done = self.install("gg-nothing==2", {"PIP_NO_INDEX": "1"}, f"[global]\nfind-links = {self.folder}/wheels\n")
+        said = " ".join(done.stderr.split())
+        self.assertIn("The package could not be fetched from PyPI: pip says: No matching distribution found for "
+                      "gg-nothing==2; or install it by hand", said)
+
+    def test_says_when_it_is_the_network(self):
+        done = self.install("gg-nothing", {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_DEFAULT_TIMEOUT": "1"}, "")
+        self.assertIn("connect this machine to the network", " ".join(done.stderr.split()))
+
+
+if __name__ == "__main__":
+    unittest.main()
