@@ -465,7 +465,7 @@ def main():
     try:
         folders = args.data or [HERE / "data"]
         for folder in folders:
-            if not folder.is_dir():
+            if not folder.is_dir() and (folder.exists() or folder == folders[0]):  # a tour's is there behind a tour
                 raise results.BadData(f"{folder}: is no folder; one with CSV files is wanted")
         data = Data(folders, args.gpu, results.read_chapters(args.repo))
         if args.gpu and not data.device:

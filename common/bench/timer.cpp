@@ -13,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "common/bench/nvml.h"
 #include "common/check.h"
 
 namespace gg {
@@ -39,48 +38,68 @@ RoundLengths lengths_of(Rounds rounds) {
   return {100000, 30000, 11};
 }
 
-struct Stream {
-  cudaStream_t stream = nullptr;
-  cudaEvent_t start = nullptr, stop = nullptr;
-  Stream() {
-    GG_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    GG_CHECK(cudaEventCreate(&start));
-    GG_CHECK(cudaEventCreate(&stop));
+// Events around what a stream gets.
+class GpuStopwatch : public Stopwatch {
+ public:
+  GpuStopwatch() {
+    GG_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    GG_CHECK(cudaEventCreate(&start_));
+    GG_CHECK(cudaEventCreate(&stop_));
   }
-  ~Stream() {
-    cudaEventDestroy(start);
-    cudaEventDestroy(stop);
-    cudaStreamDestroy(stream);
+  ~GpuStopwatch() override {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    cudaStreamDestroy(stream_);
   }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  GpuStopwatch(const GpuStopwatch&) = delete;
+  GpuStopwatch& operator=(const GpuStopwatch&) = delete;
 
-  // Microseconds of `work` on the device; `meanwhile` runs on the host while the device is busy.
-  template <class Work, class Meanwhile>
-  double time(const Work& work, const Meanwhile& meanwhile) {
+  cudaStream_t stream() override { return stream_; }
+
+  double time(const std::function<void()>& work, const std::function<void()>& meanwhile) override {
     float ms = 0;
-    GG_CHECK(cudaEventRecord(start, stream));
+    GG_CHECK(cudaEventRecord(start_, stream_));
     work();
-    GG_CHECK(cudaEventRecord(stop, stream));
+    GG_CHECK(cudaEventRecord(stop_, stream_));
     meanwhile();
-    GG_CHECK(cudaEventSynchronize(stop));
-    GG_CHECK(cudaEventElapsedTime(&ms, start, stop));
+    GG_CHECK(cudaEventSynchronize(stop_));
+    GG_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
     return double(ms) * 1000;
   }
+
+  std::function<void()> record(const std::function<void()>& work) override {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    GG_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    work();
+    GG_CHECK(cudaStreamEndCapture(stream_, &graph));
+    GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    GG_CHECK(cudaGraphDestroy(graph));
+    const std::shared_ptr<CUgraphExec_st> kept(executable,
+                                               [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); });
+    return [this, kept] { GG_CHECK(cudaGraphLaunch(kept.get(), stream_)); };
+  }
+
+  void wait() override { GG_CHECK(cudaStreamSynchronize(stream_)); }
+  DeviceState state() override { return device_state(); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
 // One contestant's rounds: batches of launches, directly or from a graph.
 class Turns {
  public:
-  Turns(const Contestant& contestant, int sets, RoundLengths lengths, Stream& stream)
-      : contestant_(contestant), sets_(sets), stream_(stream) {
+  Turns(const Contestant& contestant, int sets, RoundLengths lengths, Stopwatch& stopwatch)
+      : contestant_(contestant), sets_(sets), stopwatch_(stopwatch) {
     const auto nothing = [] {};
-    stream_.time([&] { launch(1); }, nothing);  // module loading and the like
-    const double once = stream_.time([&] { launch(1); }, nothing);
+    stopwatch_.time([&] { launch(1); }, nothing);  // module loading and the like
+    const double once = stopwatch_.time([&] { launch(1); }, nothing);
     batch_ = std::clamp(int(kBatchUs / std::max(once, 0.5)), 1, kMostLaunchesInGraph);
     if (batch_ > 1) batch_ = (batch_ + sets - 1) / sets * sets;
-    if (once < kGraphBelowUs) record();
-    const double batch_us = std::max(1.0, stream_.time([&] { run(1); }, nothing));
+    if (once < kGraphBelowUs) graph_ = stopwatch_.record([&] { launch(batch_); });
+    const double batch_us = std::max(1.0, stopwatch_.time([&] { run(1); }, nothing));
     to_settle_ = int(std::ceil(lengths.settle_us / batch_us));
     to_time_ = std::max(1, int(lengths.timed_us / batch_us));
     rounds = std::clamp(int(kBudgetUs / ((to_settle_ + to_time_) * batch_us)), kLeastRounds, lengths.most);
@@ -88,15 +107,14 @@ class Turns {
 
   void settle() { run(to_settle_); }
   // Microseconds per launch; `meanwhile` runs on the host.
-  template <class Meanwhile>
-  double time(const Meanwhile& meanwhile) {
-    return stream_.time([&] { run(to_time_); }, meanwhile) / launches();
+  double time(const std::function<void()>& meanwhile) {
+    return stopwatch_.time([&] { run(to_time_); }, meanwhile) / launches();
   }
   int launches() const { return to_time_ * batch_; }  // timed in a round
   // The very batches that were timed, as often as it takes to launch on every set; waits for them.
   void replay() {
     run((sets_ + batch_ - 1) / batch_);
-    GG_CHECK(cudaStreamSynchronize(stream_.stream));
+    stopwatch_.wait();
   }
   int rounds = 0;
 
@@ -104,31 +122,20 @@ class Turns {
   void run(int batches) {
     for (int i = 0; i < batches; ++i) {
       if (graph_) {
-        GG_CHECK(cudaGraphLaunch(graph_.get(), stream_.stream));
+        graph_();
       } else {
         launch(batch_);
       }
     }
   }
   void launch(int times) {
-    for (int i = 0; i < times; ++i) contestant_.launch(next_++ % sets_, stream_.stream);
+    for (int i = 0; i < times; ++i) contestant_.launch(next_++ % sets_, stopwatch_.stream());
   }
-  void record() {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    GG_CHECK(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal));
-    launch(batch_);
-    GG_CHECK(cudaStreamEndCapture(stream_.stream, &graph));
-    GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
-    GG_CHECK(cudaGraphDestroy(graph));
-    graph_ = {executable, [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); }};
-  }
-
   const Contestant& contestant_;
   int sets_, next_ = 0;
-  Stream& stream_;
+  Stopwatch& stopwatch_;
   int batch_, to_settle_, to_time_;  // launches; batches
-  std::shared_ptr<CUgraphExec_st> graph_;
+  std::function<void()> graph_;      // launches a batch; empty: it is launched directly
 };
 
 double percentile(const std::vector<double>& sorted, double fraction) {
@@ -146,13 +153,21 @@ void set_percentiles(Timing& timing, std::vector<double> samples) {
 
 }  // namespace
 
-std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds kind) {
-  Stream stream;
+std::unique_ptr<Stopwatch> gpu_stopwatch() { return std::make_unique<GpuStopwatch>(); }
+
+int cold_sets(size_t bytes, size_t l2_bytes) {
+  constexpr size_t kMost = 4096;
+  const size_t sets = 2 * l2_bytes / bytes + 2;
+  return sets <= kMost ? int(sets) : 0;
+}
+
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds kind,
+                                     Stopwatch& stopwatch) {
   std::vector<std::unique_ptr<Turns>> turns;
   const RoundLengths lengths = lengths_of(kind);
   int rounds = lengths.most;
   for (const Contestant& contestant : contestants) {
-    turns.push_back(std::make_unique<Turns>(contestant, sets, lengths, stream));
+    turns.push_back(std::make_unique<Turns>(contestant, sets, lengths, stopwatch));
     rounds = std::min(rounds, turns.back()->rounds);
   }
   for (double spent = 0; spent < kWarmUpUs;) {
@@ -170,7 +185,7 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
     for (const size_t i : order) {
       const auto observe = [&] {
         if (r != 0 && r != rounds - 1) return;
-        const DeviceState state = device_state();
+        const DeviceState state = stopwatch.state();
         (r == 0 ? timings[i].clock_mhz : timings[i].clock_after_mhz) = state.clock_mhz;
         timings[i].power_w = state.power_w;
       };
@@ -188,19 +203,19 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
 Timing time_rested(const Contestant& contestant) {
   constexpr int kRounds = 15;
   constexpr auto kPause = std::chrono::milliseconds(40);
-  Stream stream;
+  GpuStopwatch stopwatch;
   Timing timing;
   std::vector<double> samples;
   const auto observe = [&] {
-    const DeviceState state = device_state();
+    const DeviceState state = stopwatch.state();
     timing.clock_mhz = timing.clock_after_mhz = state.clock_mhz;
     timing.power_w = state.power_w;
   };
-  contestant.launch(0, stream.stream);  // module loading and the like
+  contestant.launch(0, stopwatch.stream());  // module loading and the like
   for (int r = 0; r < kRounds; ++r) {
-    GG_CHECK(cudaStreamSynchronize(stream.stream));
+    stopwatch.wait();
     std::this_thread::sleep_for(kPause);
-    samples.push_back(stream.time([&] { contestant.launch(0, stream.stream); }, observe));
+    samples.push_back(stopwatch.time([&] { contestant.launch(0, stopwatch.stream()); }, observe));
   }
   set_percentiles(timing, samples);
   return timing;

@@ -7,10 +7,27 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "common/bench/nvml.h"
+
 namespace gg {
+
+// What measures. A test has one of its own, which knows what each launch takes.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual cudaStream_t stream() = 0;  // for all launches
+  // Microseconds that the device spends on what `work` launches; `meanwhile` runs on the host while it does.
+  virtual double time(const std::function<void()>& work, const std::function<void()>& meanwhile) = 0;
+  // Records what `work` launches into a graph. Each call of the result launches all of it once more.
+  virtual std::function<void()> record(const std::function<void()>& work) = 0;
+  virtual void wait() = 0;  // until the device has done what was launched
+  virtual DeviceState state() = 0;
+};
+std::unique_ptr<Stopwatch> gpu_stopwatch();
 
 struct Contestant {
   std::string name;
@@ -35,7 +52,13 @@ enum class Rounds { brief, sustained };
 
 // Launches rotate through `sets` buffer sets (1: warm). Launches shorter than 200 us are recorded into graphs
 // of many, so that the host's launch rate does not show.
-std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds rounds);
+std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants, int sets, Rounds rounds,
+                                     Stopwatch& stopwatch);
+
+// How many buffer sets of so many bytes a launch rotates through, so that all of them are more than twice the
+// L2 and none is found there: cold. At most 4096; smaller problems cannot be cold and get 0.
+int cold_sets(size_t bytes, size_t l2_bytes);
+
 // One launch at a time after a pause, so that neither heat nor the power limit has lowered the clock: for
 // ceilings.
 Timing time_rested(const Contestant& contestant);

@@ -162,7 +162,7 @@ Exit run_problems(const Options& options, const Chapter& chapter, const Launch& 
   if (emulated) {
     count_sets(session, plan.to_time);
   } else if (!plan.to_time.empty()) {
-    Times times(session);
+    Times times(session, gpu_stopwatch(), read_roof(roof_path(), session.device.name));
     for (const Shape& shape : plan.to_time) options.tune ? times.tune(shape) : times.time(shape);
   }
   print_end(session);

@@ -17,7 +17,8 @@
 namespace gg {
 namespace {
 
-// Enough copies of the problem that a round through them exceeds twice the L2, as far as memory goes.
+// Enough copies of the problem that none is found in the L2, as far as memory goes; one where that takes too
+// many.
 BufferSets make_sets(Session& session, const Shape& shape) {
   const size_t l2_bytes = session.device.l2_bytes;
   BufferSets sets;
@@ -27,7 +28,7 @@ BufferSets make_sets(Session& session, const Shape& shape) {
     sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
   };
   add();
-  const size_t bytes = sets[0]->bytes(), wanted = std::min<size_t>(2 * l2_bytes / bytes + 2, 256);
+  const size_t bytes = sets[0]->bytes(), wanted = size_t(cold_sets(bytes, l2_bytes));
   while (sets.size() < wanted) {
     if (bytes > 2 * l2_bytes && 2 * bytes > session.machine->free_bytes()) break;
     add();
@@ -61,9 +62,10 @@ class Field {
     bool ours() const { return peer.empty() || peer == kAllIdeas; }
   };
 
-  Field(Session& session, const Shape& shape)
+  Field(Session& session, const Shape& shape, Stopwatch& stopwatch)
       : session_(session),
         shape_(shape),
+        stopwatch_(stopwatch),
         sets_(make_sets(session, shape)),
         preparation_us_(preparation_us(*sets_[0], shape)) {}
   Field(const Field&) = delete;  // the launches hold references to the buffers
@@ -106,9 +108,15 @@ class Field {
     std::vector<Contestant> contestants;
     for (const Entrant& entrant : entrants_) contestants.push_back(entrant.contestant);
     if (contestants.empty()) return;
+    if (!warm && cold_sets(sets_[0]->bytes(), session_.device.l2_bytes) == 0) {
+      std::printf(
+          "time   cold inputs left out: more than 4096 copies of %zu bytes fit into twice the L2: %s\n",
+          sets_[0]->bytes(), shape_.describe().c_str());
+      return;
+    }
     const std::vector<Timing> timings =
         time_contestants(contestants, warm ? 1 : int(sets_.size()),
-                         session_.options.sustained ? Rounds::sustained : Rounds::brief);
+                         session_.options.sustained ? Rounds::sustained : Rounds::brief, stopwatch_);
     for (size_t i = 0; i < timings.size(); ++i) {
       Entrant& entrant = entrants_[i];
       Row row = row_of(entrant);
@@ -160,6 +168,7 @@ class Field {
 
   Session& session_;
   const Shape& shape_;
+  Stopwatch& stopwatch_;
   const BufferSets sets_;
   const double preparation_us_;
   std::map<std::string, bool> none_off_;
@@ -169,7 +178,8 @@ class Field {
 
 }  // namespace
 
-Times::Times(Session& session) : session_(session), roof_(read_roof(roof_path(), session.device.name)) {
+Times::Times(Session& session, std::unique_ptr<Stopwatch> stopwatch, const Roof& roof)
+    : session_(session), stopwatch_(std::move(stopwatch)), roof_(roof) {
   if (session.options.sustained) setenv("GG_PEER_SUSTAINED", "1", 1);  // they choose as they are timed
   for (const std::string& peer : session.options.peers) {
     try {
@@ -182,7 +192,7 @@ Times::Times(Session& session) : session_(session), roof_(read_roof(roof_path(),
 
 void Times::time(const Shape& shape) {
   if (shape.flops() == 0) return;
-  Field field(session_, shape);
+  Field field(session_, shape, *stopwatch_);
   field.enter_chapter();
   for (const auto& peer : peers_) field.enter_peer(*peer);
   for (const bool warm : {false, true}) field.time(warm, roof_);
@@ -191,7 +201,7 @@ void Times::time(const Shape& shape) {
 
 void Times::tune(const Shape& shape) {
   if (shape.flops() == 0) return;
-  Field field(session_, shape);
+  Field field(session_, shape, *stopwatch_);
   if (session_.chapter.chooses_tile) field.enter_tile({});
   for (const ClusterTile& tile : session_.chapter.tiles) field.enter_tile(tile);
   for (const auto& peer : peers_) field.enter_peer(*peer);

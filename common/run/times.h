@@ -10,6 +10,7 @@
 
 #include "common/bench/peers.h"
 #include "common/bench/roof.h"
+#include "common/bench/timer.h"
 #include "common/run/session.h"
 
 namespace gg {
@@ -17,7 +18,7 @@ namespace gg {
 class Times {
  public:
   // Loads the peers; a sentence on stderr for each that cannot be.
-  explicit Times(Session& session);
+  Times(Session& session, std::unique_ptr<Stopwatch> stopwatch, const Roof& roof);
 
   // Times the chapter and its peers on one problem, prints and writes the rows. With --off the chapter with
   // all ideas is a contestant too: cards and days differ by more than an idea is worth.
@@ -28,6 +29,7 @@ class Times {
 
  private:
   Session& session_;
+  const std::unique_ptr<Stopwatch> stopwatch_;
   const Roof roof_;
   std::vector<std::unique_ptr<Peer>> peers_;  // those that could be loaded
 };

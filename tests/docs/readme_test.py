@@ -324,6 +324,7 @@ class Texts(EveryCase):
         """In a folder where `build` is the build tree, with whatever Python has NumPy. Without one: not tested."""
         python = os.environ.get("GG_NUMPY_PYTHON") or sys.executable
         if subprocess.run([python, "-B", "-c", "import numpy"], capture_output=True).returncode:
+            self.assertNotEqual(os.environ.get("GG_FIGURES"), "ON", "NumPy comes with what draws the figures")
             self.skipTest("no NumPy")
         for path in readmes():
             for language, body in FENCE.findall(read(path)):

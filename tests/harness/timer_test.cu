@@ -55,7 +55,7 @@ class TimedWork : public testing::Test {
       }
       return true;
     };
-    return time_contestants({contestant}, kSets, Rounds::brief)[0].right;
+    return time_contestants({contestant}, kSets, Rounds::brief, *gpu_stopwatch())[0].right;
   }
 
   std::unique_ptr<Machine> machine_;
