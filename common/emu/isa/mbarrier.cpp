@@ -75,6 +75,7 @@ Next inval(Warp& w, const Instr& in, Mask m) {
     const BarrierAt at{place.block, place.offset};
     find_mbarrier(w, in, *l, at);
     forget(mbarriers_of(*at.block), at);
+    mbarriers_of(*at.block).invalidated[at.offset] = {&w, &in, *l, "invalidated it"};
   }
   return Next::go_on;
 }

@@ -5,10 +5,91 @@
 
 #include "common/emu/isa/mbarrier_state.h"
 
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
 namespace gg::emu {
 
+namespace {
+
+// "full" of "gg::ptx::mbarrier_init(full_addr + stage * 8, 1);", "mailbox.full" of
+// "mbarrier_init(shared_addr(&mailbox.full), 1);".
+std::string name_in(const std::string& line) {
+  const std::string call = "mbarrier_init(", address = "shared_addr(", suffix = "_addr";
+  size_t at = line.find(call);
+  if (at == std::string::npos) return "";
+  at += call.size();
+  const size_t inner = line.find(address, at), comma = line.find(',', at);
+  if (inner < comma) at = inner + address.size();
+  if (at < line.size() && line[at] == '&') ++at;
+  size_t end = at;
+  while (end < line.size() && (std::isalnum(line[end]) || line[end] == '_' || line[end] == '.')) ++end;
+  std::string name = line.substr(at, end - at);
+  if (name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  return name;
+}
+
+// "full[3]": the fourth, by address, of those that the same line of the source initialised.
+std::string label_of(const BarrierAt& at) {
+  if (!at.block->mbarriers) return "";
+  const auto& live = at.block->mbarriers->live;
+  const auto found = live.find(at.offset);
+  if (found == live.end() || !found->second.initialised.instr) return "";
+  const SourceLine line = source_of(*found->second.initialised.instr);
+  const std::string name = name_in(line.text);
+  if (name.empty()) return "";
+  int index = 0, count = 0;
+  for (const auto& [offset, other] : live) {
+    if (!other.initialised.instr || source_of(*other.initialised.instr).place != line.place) continue;
+    if (offset < at.offset) ++index;
+    ++count;
+  }
+  return count == 1 ? name : name + "[" + std::to_string(index) + "]";
+}
+
+// "warp 3 at kernel.cuh:70, warp 8 at load.cuh:31": those of `some` whose warps are not in `left_out`.
+std::string list_of(const Block& from, std::vector<Mbarrier::Arrival> some,
+                    const std::vector<Mbarrier::Arrival>& left_out) {
+  constexpr size_t kMost = 8;
+  std::erase_if(some, [&](const Mbarrier::Arrival& one) {
+    return std::any_of(left_out.begin(), left_out.end(),
+                       [&](const Mbarrier::Arrival& other) { return other.warp == one.warp; });
+  });
+  std::stable_sort(some.begin(), some.end(), [](const Mbarrier::Arrival& a, const Mbarrier::Arrival& b) {
+    return std::pair(a.warp->block->rank, a.warp->index) < std::pair(b.warp->block->rank, b.warp->index);
+  });
+  std::string text;
+  for (size_t i = 0; i < std::min(some.size(), kMost); ++i) {
+    const SourceLine line = source_of(*some[i].instr);
+    text += (text.empty() ? "" : ", ") + warp_text(*some[i].warp, from) +
+            (line.place.empty() ? "" : " at " + line.place);
+  }
+  return some.size() > kMost ? text + " and " + std::to_string(some.size() - kMost) + " more" : text;
+}
+
+std::vector<Party> parties_of(const Mbarrier& b) {
+  std::vector<Party> parties;
+  for (const Mbarrier::Arrival& one : b.arrivals)
+    parties.push_back({one.warp, one.instr, -1, "arrived in this phase", one.lanes});
+  return parties;
+}
+
+}  // namespace
+
 std::string mbarrier_name(const BarrierAt& at) {
-  return "mbarrier " + hex(uint64_t(at.block->rank) << 24 | (uint64_t(kSharedStart) + at.offset));
+  const std::string address =
+      "mbarrier " + hex(uint64_t(at.block->rank) << 24 | (uint64_t(kSharedStart) + at.offset));
+  const std::string label = label_of(at);
+  return label.empty() ? address : label + " (" + address + ")";
+}
+
+std::string mbarrier_arrivals(const Block& from, const Mbarrier& b) {
+  const std::string arrived = list_of(from, b.arrivals, {}),
+                    missing = list_of(from, b.arrivals_before, b.arrivals);
+  std::string text = arrived.empty() ? "; nobody has arrived in this phase" : "; arrived: " + arrived;
+  if (!missing.empty()) text += "; in the phase before and not yet in this one: " + missing;
+  return text;
 }
 
 Mbarriers& mbarriers_of(Block& block) {
@@ -42,6 +123,14 @@ Mbarrier& find_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at)
                 mbarrier_name(at) + " belongs to a block that has ended",
                 "a cluster barrier at the end of the kernel keeps blocks alive until their peers are done");
   }
+  const auto gone = all.invalidated.find(at.offset);
+  if (found == all.live.end() && gone != all.invalidated.end()) {
+    raise_final(FaultKind::mbarrier_state, w, in, lane,
+                mbarrier_name(at) + " was invalidated, and not initialised again",
+                "mbarrier.inval comes behind the last use, and a barrier of threads between them; or this "
+                "use wants an mbarrier.init of its own",
+                {gone->second});
+  }
   if (found == all.live.end()) {
     raise_final(FaultKind::mbarrier_state, w, in, lane, mbarrier_name(at) + " is not initialised",
                 "mbarrier.init, and a barrier behind it, come before the first use; or the address is wrong");
@@ -67,6 +156,7 @@ void end_phase_if_complete(Block& block, Mbarrier& b) {
   b.pending = b.count;
   b.expected = 0;
   b.ended.join(b.arriving);
+  b.arrivals_before.swap(b.arrivals);
   b.arrivals.clear();
 }
 
@@ -134,7 +224,7 @@ void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, c
   Mbarrier& b = find_mbarrier(*who.warp, *who.instr, who.lane, at);
   if (arrivals == 0) {
     raise(FaultKind::mbarrier, *who.warp, *who.instr, who.lane, mbarrier_name(at) + " gets 0 arrivals",
-          "an arrival counts at least once", b.arrivals);
+          "an arrival counts at least once", parties_of(b));
     return;  // allowed: nothing changes
   }
   if (arrivals > b.pending) {
@@ -143,11 +233,18 @@ void mbarrier_arrive(const Issuer& who, const BarrierAt& at, int64_t arrivals, c
                     (arrivals == 1 ? " arrival" : " arrivals") + " where phase " + std::to_string(b.phase) +
                     " lacks " + std::to_string(b.pending) + " of " + std::to_string(b.count),
                 "more threads arrive than the barrier was initialised for, or one arrives twice in a phase",
-                b.arrivals);
+                parties_of(b));
   }
-  constexpr size_t kShown = 4;
-  if (b.arrivals.size() == kShown) b.arrivals.erase(b.arrivals.begin());
-  b.arrivals.push_back({who.warp, who.instr, who.lane, "arrived in this phase"});
+  const Mask lane = who.lane < 0 ? 0 : Mask(1) << who.lane;
+  const auto same = [&](const Mbarrier::Arrival& one) {
+    return one.warp == who.warp && one.instr == who.instr;
+  };
+  const auto before = std::find_if(b.arrivals.begin(), b.arrivals.end(), same);
+  if (before == b.arrivals.end()) {
+    b.arrivals.push_back({who.warp, who.instr, lane});
+  } else {
+    before->lanes |= lane;
+  }
   b.pending -= arrivals;
   if (clock) b.arriving.join(*clock);
   end_phase_if_complete(*at.block, b);

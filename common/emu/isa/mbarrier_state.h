@@ -13,8 +13,12 @@ namespace gg::emu {
 
 enum : uint8_t { kParity = 1, kTry = 2 };  // forms of wait, in instr.variant
 
-// "mbarrier 0x400", a shared address.
+// "full[3] (mbarrier 0x418)", a shared address, where the line that initialised it names it so; else
+// "mbarrier 0x418".
 std::string mbarrier_name(const BarrierAt& at);
+// Who has arrived in this phase, and who did in the phase before and not in this one: "; arrived: ..; not
+// yet: ..".
+std::string mbarrier_arrivals(const Block& from, const Mbarrier& barrier);
 // What the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
 std::string mbarrier_lacks(const Mbarrier& barrier);
 

@@ -52,9 +52,11 @@ std::string asked_text(const Block& block, int warp, size_t offset, uint64_t pha
   const Mbarrier& b = found->second;
   std::string text =
       mbarrier_name(at) + " for parity " + std::to_string(phase & 1) + ": " + mbarrier_lacks(b);
+  if (b.pending > 0) text += mbarrier_arrivals(block, b);
   const uint64_t seen = b.seen[size_t(warp)];
   if (phase > seen) {
-    text += "; " + std::to_string(phase) + " phases have ended, this warp has waited for " +
+    text += "; " + std::to_string(phase) + (phase == 1 ? " phase has" : " phases have") +
+            " ended, this warp has waited for " +
             (seen ? "the first " + std::to_string(seen) : "none of them") +
             ": it may have been overtaken by a phase";
   }

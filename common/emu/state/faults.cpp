@@ -145,13 +145,41 @@ std::string line_of_file(const std::string& path, int number) {
   return squeezed(line);
 }
 
-// "kernel.cuh:57", and what stands there if the file is at hand; nothing if no such file is named.
-std::string source_line(const Module& module, int file, int line, bool with_text) {
-  const auto found = module.files.find(file);
-  if (found == module.files.end()) return "";
-  std::string text = shown_path(found->second) + ":" + std::to_string(line);
-  const std::string content = with_text ? line_of_file(found->second, line) : "";
-  return content.empty() ? text : text + "   " + content;
+// "kernel.cuh:57"; nothing if no such file is named.
+std::string place_text(const Module& module, const Location& at) {
+  const auto found = module.files.find(at.file);
+  return found == module.files.end() ? "" : shown_path(found->second) + ":" + std::to_string(at.line);
+}
+std::string text_at(const Module& module, const Location& at) {
+  const auto found = module.files.find(at.file);
+  return found == module.files.end() ? "" : line_of_file(found->second, at.line);
+}
+
+// Where an instruction comes from: the innermost function that was expanded, its caller, and so on up to the
+// kernel.
+std::vector<Location> frames_of(const Instr& in) {
+  std::vector<Location> frames;
+  if (!in.function) return frames;
+  for (int at = in.statement->loc; at >= 0; at = frames.back().caller)
+    frames.push_back(in.function->locations[size_t(at)]);
+  return frames;
+}
+
+// A file of functions that each stand for one instruction: ours, or CUDA's own headers. The line that calls
+// one says more than its own.
+bool holds_wrappers(const Module& module, const Location& at) {
+  const auto found = module.files.find(at.file);
+  if (found == module.files.end()) return true;
+  const std::string& path = found->second;
+  return path.find("/common/ptx/") != std::string::npos || path.find("/include/") != std::string::npos;
+}
+
+// The innermost frame that is no wrapper's, or the innermost one where all are.
+size_t telling_frame(const Module& module, const std::vector<Location>& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (!holds_wrappers(module, frames[i])) return i;
+  }
+  return 0;
 }
 
 // ---- layout ----
@@ -289,21 +317,43 @@ std::string plain_name(const std::string& name) {
   return at == std::string::npos ? whole : whole.substr(at + 2);
 }
 
+// "a.cuh:1, b.cuh:2 (3 times)": of a recursion each place once.
+static std::string list_text(const std::vector<std::string>& places) {
+  std::string text;
+  for (size_t i = 0, next = 0; i < places.size(); i = next) {
+    while (next < places.size() && places[next] == places[i]) ++next;
+    text += (text.empty() ? "" : ", ") + places[i] +
+            (next - i > 1 ? " (" + std::to_string(next - i) + " times)" : "");
+  }
+  return text;
+}
+
+SourceLine source_of(const Instr& in) {
+  const std::vector<Location> frames = frames_of(in);
+  if (frames.empty()) return {};
+  const Location& at = frames[telling_frame(*in.module, frames)];
+  return {place_text(*in.module, at), text_at(*in.module, at)};
+}
+
+std::string warp_text(const Warp& warp, const Block& from) {
+  return (warp.block == &from ? "" : block_text(*warp.block) + ", ") + "warp " + std::to_string(warp.index);
+}
+
 std::string place_of(const Instr& in) {
   const std::string next = "\n" + std::string(kIndent, ' ');
+  const std::vector<Location> frames = frames_of(in);
+  const SourceLine line = source_of(in);
   std::string text;
-  if (in.statement->loc >= 0 && in.function) {
-    const Location& at = in.function->locations[size_t(in.statement->loc)];
-    // Of a wrapper from another file the line that calls it says more.
-    const bool wrapper = at.caller_line > 0 && at.caller_file != at.file;
-    const std::string own = source_line(*in.module, at.file, at.line, !wrapper);
-    const std::string caller =
-        at.caller_line > 0 ? source_line(*in.module, at.caller_file, at.caller_line, true) : "";
-    if (wrapper && !caller.empty()) {
-      text = caller + next + "through " + own + next;
-    } else if (!own.empty()) {
-      text = own + next + (caller.empty() ? "" : "called at " + caller + next);
-    }
+  if (!line.place.empty()) {
+    const size_t telling = telling_frame(*in.module, frames);
+    text = line.place + (line.text.empty() ? "" : "   " + line.text) + next;
+    std::vector<std::string> inner, outer;
+    for (size_t i = telling; i-- > 0;) inner.push_back(place_text(*in.module, frames[i]));
+    for (size_t i = telling + 1; i < frames.size(); ++i) outer.push_back(place_text(*in.module, frames[i]));
+    const std::string through = list_text(inner), called = list_text(outer);
+    if (!through.empty()) text += "through " + through + next;
+    const std::string call = outer.size() == 1 ? text_at(*in.module, frames.back()) : "";
+    if (!called.empty()) text += "called at " + called + (call.empty() ? "" : "   " + call) + next;
   }
   return text + "PTX line " + std::to_string(in.statement->line) + ": " + squeezed(in.statement->text);
 }

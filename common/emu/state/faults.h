@@ -81,6 +81,7 @@ struct FinalKind {
 };
 
 struct Warp;
+struct Block;
 struct Instr;
 struct Launch;
 
@@ -113,8 +114,18 @@ void raise(AllowableKind kind, const Warp& warp, const Instr& instr, int lane, c
 // A launch that cannot be.
 [[noreturn]] void raise_launch(const Launch& launch, const std::string& what, const std::string& cause);
 
-// "kernel.cuh:57   x = tile[i];" and on the next line "PTX line 310: ld.shared.u32 %r5, [%r4]", for reports.
+// "kernel.cuh:57   x = tile[i];" and on lines of their own "through mbarrier.cuh:110, mbarrier.cuh:88",
+// "called at launch.cuh:20" and "PTX line 310: ld.shared.u32 %r5, [%r4]", for reports. The first line is the
+// innermost one that is no wrapper's.
 std::string place_of(const Instr& instr);
+// That first line in two parts, "kernel.cuh:57" and "x = tile[i];"; empty where the PTX does not tell or the
+// file is not at hand.
+struct SourceLine {
+  std::string place, text;
+};
+SourceLine source_of(const Instr& instr);
+// "block 3, warp 5"; without the block where it is that of `from`.
+std::string warp_text(const Warp& warp, const Block& from);
 
 std::string hex(uint64_t value);
 std::string lanes_text(uint32_t lanes);  // "lane 5", "lanes 0-15", "lanes 0x55555555"

@@ -209,14 +209,29 @@ void Parser::location() {
   location.file = small_integer();
   location.line = small_integer();
   const auto more = [&] { return now().line == line && now().kind != Token::Kind::end; };
+  location.column = small_integer();
   while (more() && !is("inlined_at")) ++at_;
   if (more() && accept("inlined_at")) {
-    location.caller_file = small_integer();
-    location.caller_line = small_integer();
+    Location call;
+    call.file = small_integer();
+    call.line = small_integer();
+    call.column = small_integer();
+    location.caller = call_at(call);
   }
   while (more()) ++at_;
   accept(";");
   fn_->locations.push_back(location);
+}
+
+// The newest location with these numbers, whose own caller is known: a compiler names a call before what it
+// expands there. If none did, the call stands for itself.
+int Parser::call_at(const Location& call) {
+  auto& all = fn_->locations;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (all[i].file == call.file && all[i].line == call.line && all[i].column == call.column) return int(i);
+  }
+  all.push_back(call);
+  return int(all.size()) - 1;
 }
 
 }  // namespace gg::emu

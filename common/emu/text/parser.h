@@ -113,6 +113,7 @@ class Parser {
   void registers();
   // .loc file line column [, function_name symbol, inlined_at file line column]
   void location();
+  int call_at(const Location& call);
 
   // parse_instruction.cpp. find_register: -1 if there is none of the name.
   void instruction();

@@ -73,8 +73,8 @@ struct Statement {
 };
 
 struct Location {
-  int file = 0, line = 0;
-  int caller_file = 0, caller_line = 0;  // of a function expanded where it is called: there; else 0
+  int file = 0, line = 0, column = 0;
+  int caller = -1;  // of a function expanded where it is called: the location of the call; else -1
 };
 
 struct Function {
