@@ -71,7 +71,7 @@ void check_registers(Warp& w, WgmmaState& state, const Instr& in, bool accumulat
   look(form.d_registers, accumulates);
   look(form.a_registers, true);
   if (in_flight) check_in_flight(w, state, in);
-  if (unfenced) {
+  if (unfenced && !was_told(FaultKind::proxy, w, in)) {
     raise(FaultKind::proxy, w, in, -1,
           "register " + register_name(w, example) +
               " was touched by ordinary instructions and no wgmma.fence has followed",

@@ -94,7 +94,8 @@ Mask lanes_without(const Warp& w, const Instr& in, int32_t reg, Mask m) {
 [[gnu::noinline]] void check_in_flight(Warp& w, const Instr& in, Mask m) {
   for (const int32_t* list : {in.reads, in.writes}) {
     for (const int32_t* r = list; *r >= 0; ++r) {
-      if (const Mask lanes = m & w.in_flight[size_t(*r)]) {
+      const Mask lanes = m & w.in_flight[size_t(*r)];
+      if (lanes && !was_told(FaultKind::async_window, w, in)) {
         raise(FaultKind::async_window, w, in, __builtin_ctz(lanes),
               "register " + w.block->grid->launch.code->registers[size_t(*r)].name + " is " +
                   (list == in.reads ? "read" : "written") + " while an asynchronous operation still owns it",
@@ -317,8 +318,9 @@ class Chosen {
   int32_t behind_ = -1, before_ = std::numeric_limits<int32_t>::max();
 };
 
-// Lanes of a warp are threads, and without a barrier between them nothing says that they are in step. PTX ISA,
-// "bar.warp.sync". In the skewed order some fall behind now and then: the others go on until they need them.
+// Lanes of a warp are threads, and without a barrier between them nothing says that they are in step. PTX
+// ISA, "bar.warp.sync". In the skewed order some fall behind now and then: the others go on until they need
+// them.
 void let_lanes_fall_behind(Warp& w) {
   constexpr uint64_t kMost[] = {4, 64, 512};  // rounds
   Cluster& c = *w.block->cluster;

@@ -8,9 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
-#include <set>
-#include <tuple>
 
 #include "common/emu/state/grid.h"
 #include "common/emu/state/names.h"
@@ -362,12 +359,14 @@ void raise(AllowableKind allowable, const Warp& warp, const Instr& instr, int la
            const std::string& cause, const std::vector<Party>& others) {
   const FaultKind kind = allowable.kind;
   if (!(warp.block->grid->allowed >> int(kind) & 1)) stop(kind, warp, instr, lane, what, cause, others);
-  static std::mutex mutex;
-  static auto& seen = *new std::set<std::tuple<uint64_t, int32_t, FaultKind>>;
-  std::lock_guard lock(mutex);
-  if (seen.insert({warp.block->grid->launch.code->number, instr.index, kind}).second) {
-    std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
-  }
+  const uint32_t bit = 1u << int(kind);
+  if (__atomic_fetch_or(&instr.told, bit, __ATOMIC_RELAXED) & bit) return;
+  std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
+}
+
+bool was_told(AllowableKind allowable, const Warp& warp, const Instr& instr) {
+  const int kind = int(allowable.kind);
+  return warp.block->grid->allowed >> kind & 1 && __atomic_load_n(&instr.told, __ATOMIC_RELAXED) >> kind & 1;
 }
 
 void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,

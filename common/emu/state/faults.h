@@ -106,6 +106,9 @@ struct Party {
 // having printed the report as a warning, once per instruction.
 void raise(AllowableKind kind, const Warp& warp, const Instr& instr, int lane, const std::string& what,
            const std::string& cause, const std::vector<Party>& others = {});
+// Whether raise() would say nothing and return, as such a fault is allowed and was reported at this
+// instruction. Where a kernel runs into one again and again, ask before the text is made.
+bool was_told(AllowableKind kind, const Warp& warp, const Instr& instr);
 // The same where going on makes no sense.
 [[noreturn]] void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane,
                               const std::string& what, const std::string& cause,

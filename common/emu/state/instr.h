@@ -67,6 +67,7 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's
   const Module* module = nullptr;
+  mutable uint32_t told = 0;  // kinds of allowed faults that were reported here: bits of FaultKind, atomic
 };
 
 // A kernel ready to run: instructions, and the layout of a warp's register file.

@@ -83,12 +83,13 @@ bool in_window(uint64_t address, uint64_t window, uint64_t bytes) { return addre
 // Bits 24 and up of a shared address are the block's rank in its cluster.
 Place locate_shared(Warp& w, const Instr& in, int lane, uint64_t address, int width, bool any_rank) {
   if (in_window(address, kSharedWindow, kSharedWindowBytes)) {
-    raise(FaultKind::address_space, w, in, lane,
-          "address " + hex(address) + " is the generic one of shared address " +
-              hex(address - kSharedWindow) + ", and the instruction names the space",
-          "cvta.to.shared (__cvta_generic_to_shared in CUDA C++) makes the address that such instructions "
-          "want of a "
-          "pointer");
+    if (!was_told(FaultKind::address_space, w, in)) {
+      raise(FaultKind::address_space, w, in, lane,
+            "address " + hex(address) + " is the generic one of shared address " +
+                hex(address - kSharedWindow) + ", and the instruction names the space",
+            "cvta.to.shared (__cvta_generic_to_shared in CUDA C++) makes the address that such instructions "
+            "want of a pointer");
+    }
     address -= kSharedWindow;  // allowed: hardware looks at the low 32 bits
   }
   const uint64_t rank = address >> 24, blocks = w.block->cluster->blocks.size();

@@ -120,14 +120,7 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
         !(access == Access::strong && w.access == Access::strong)) {
       conflict(warp, instr, lane, cell, false, true, w.agent, writes.instrs[at]);
     } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
-      const Instr& wrote = warp.block->grid->launch.code->instrs[size_t(writes.instrs[at])];
-      raise(FaultKind::proxy, warp, instr, lane,
-            shared_text(*block_, cell * 4) +
-                " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
-                "has handed them on",
-            "each thread that wrote runs fence.proxy.async after its stores, before the barrier that the "
-            "issuer waits at",
-            {{&warp_of(w.agent), &wrote, -1, "wrote it"}});
+      report_proxy(warp, instr, lane, cell, w.agent, writes.instrs[at]);
     }
     if (w.bytes & kEquals)
       check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
@@ -342,9 +335,23 @@ const Warp& Races::warp_of(size_t agent) const {
   return agent < warps ? warp : warp.tensor_core->agent;
 }
 
+void Races::report_proxy(const Warp& warp, const Instr& instr, int lane, size_t cell, size_t agent,
+                         int32_t other) const {
+  if (was_told(FaultKind::proxy, warp, instr)) return;
+  raise(FaultKind::proxy, warp, instr, lane,
+        shared_text(*block_, cell * 4) +
+            " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
+            "has handed them on",
+        "each thread that wrote runs fence.proxy.async after its stores, before the barrier that the "
+        "issuer waits at",
+        {{&warp_of(agent), &block_->grid->launch.code->instrs[size_t(other)], -1, "wrote it"}});
+}
+
 void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
                      size_t agent, int32_t other) const {
   const Warp& by = warp_of(agent);
+  if (by.driver ? was_told(FaultKind::async_window, warp, instr) : was_told(FaultKind::race, warp, instr))
+    return;
   const std::string what = shared_text(*block_, cell * 4) + (writing ? " is written here" : " is read here");
   const std::vector<Party> others = {
       {&by, &block_->grid->launch.code->instrs[size_t(other)], -1, wrote ? "wrote it" : "read it"}};

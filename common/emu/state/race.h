@@ -138,6 +138,8 @@ class Races {
   bool knows_reads(const Warp& warp, size_t first, size_t end) const;
   [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
                                   bool wrote, size_t agent, int32_t other) const;
+  [[gnu::noinline]] void report_proxy(const Warp& warp, const Instr& instr, int lane, size_t cell,
+                                      size_t agent, int32_t other) const;
 
   bool same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const;
   [[gnu::noinline]] void check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, uint8_t bytes,

@@ -36,6 +36,10 @@ std::string how_to_wait(const std::vector<Party>& owner) {
 [[gnu::noinline]] void refuse_read(Warp& w, const Instr& in, int lane, const Block& block, size_t offset) {
   const SharedMemory& shared = block.shared;
   const uint8_t state = shared.shadow[offset];
+  if (state & SharedMemory::kMbarrier   ? was_told(FaultKind::mbarrier, w, in)
+      : state & SharedMemory::kArriving ? was_told(FaultKind::async_window, w, in)
+                                        : was_told(FaultKind::uninit_shared, w, in))
+    return;
   const std::string where = shared_text(block, offset);
   if (state & SharedMemory::kMbarrier) {
     raise(FaultKind::mbarrier, w, in, lane, where + " belongs to an mbarrier and is read as ordinary memory",
@@ -53,6 +57,9 @@ std::string how_to_wait(const std::vector<Party>& owner) {
 [[gnu::noinline]] void refuse_write(Warp& w, const Instr& in, int lane, const Block& block, size_t offset) {
   const SharedMemory& shared = block.shared;
   const uint8_t state = shared.shadow[offset];
+  if (state & SharedMemory::kMbarrier ? was_told(FaultKind::mbarrier, w, in)
+                                      : was_told(FaultKind::async_window, w, in))
+    return;
   const std::string where = shared_text(block, offset);
   if (state & SharedMemory::kMbarrier) {
     raise(FaultKind::mbarrier, w, in, lane,

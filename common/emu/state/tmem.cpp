@@ -140,7 +140,7 @@ void Tmem::check_written(const Warp& agent, const Instr& in, int lane, const Tme
   for (int c = region.column; c < region.column + region.columns; ++c) {
     for (int q = 0; q < kTmemQuarters; ++q) {
       const Mask missing = region.lanes[size_t(q)] & ~written_[size_t(c)][size_t(q)];
-      if (!missing) continue;
+      if (!missing || was_told(FaultKind::uninit_tmem, agent, in)) continue;
       raise(FaultKind::uninit_tmem, agent, in, lane,
             text(region) + " is read, and nobody has written lane " +
                 std::to_string(q * kLanes + __builtin_ctz(missing)) + " of column " + std::to_string(c),
@@ -152,9 +152,12 @@ void Tmem::check_written(const Warp& agent, const Instr& in, int lane, const Tme
 }
 
 // `learnt`: the agent knows that the earlier use was issued, and not that it is over.
-void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const std::string& touches,
+void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const TmemRegion& region, TmemUse use,
                     const Use& earlier, bool learnt) const {
   const bool wrote = earlier.use == TmemUse::write;
+  const bool in_flight = earlier.agent->driver || learnt || earlier.agent == &agent;
+  if (in_flight ? was_told(FaultKind::async_window, agent, in) : was_told(FaultKind::race, agent, in)) return;
+  const std::string touches = text(region) + (use == TmemUse::write ? " is written here" : " is read here");
   const std::vector<Party> others = {{earlier.agent, earlier.instr, earlier.agent->driver ? earlier.lane : -1,
                                       wrote ? "wrote it" : "read it"}};
   if (earlier.agent->driver) {
@@ -186,7 +189,7 @@ void Tmem::check_fences(Warp& agent, const Instr& in, int lane, TmemUse use, con
   if (&driver == &driver_of(*earlier.agent)) return;
   const bool handed_on = agent.clock.handed_on(earlier.agent->agent) >= earlier.over,
              taken = tensor_core_of(driver).fenced.of_warp_as_one(earlier.agent->agent) >= earlier.over;
-  if (handed_on && taken) return;
+  if ((handed_on && taken) || was_told(FaultKind::tcgen05_fence, agent, in)) return;
   raise(
       FaultKind::tcgen05_fence, agent, in, lane,
       text(earlier.region) + " is " + (use == TmemUse::write ? "written" : "read") +
@@ -206,8 +209,7 @@ void Tmem::check_order(Warp& agent, const Instr& in, int lane, const TmemRegion&
     const uint32_t known = agent.clock.of_warp_as_one(earlier.agent->agent);
     const bool learnt = known >= earlier.issued;
     if (earlier.open || known < earlier.over) {
-      conflict(agent, in, lane, text(region) + (use == TmemUse::write ? " is written here" : " is read here"),
-               earlier, learnt);
+      conflict(agent, in, lane, region, use, earlier, learnt);
     } else if (fences) {
       check_fences(agent, in, lane, use, earlier);
     }

@@ -108,7 +108,7 @@ class Tmem {
   void check_order(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
                    bool fences) const;
   void check_fences(Warp& agent, const Instr& instr, int lane, TmemUse use, const Use& earlier) const;
-  void conflict(const Warp& agent, const Instr& instr, int lane, const std::string& touches,
+  void conflict(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
                 const Use& earlier, bool learnt) const;
 
   Block& block_;
