@@ -70,6 +70,20 @@ std::vector<Case> memory_cases() {
     ld.shared.u32 %r11, [%r10];
     st.global.u32 [%rd2], %r11;)"),
                  32, counting(32), "is the generic one of shared address 0x400"});
+  // ptxas makes the same machine code of both forms of an mbarrier's address, generic and of shared memory.
+  all.push_back({"SharedAddressOfAnMbarrier", FaultKind::address_space, kernel(R"(
+    .shared .align 8 .b64 bar;
+    mov.u32 %r10, bar;
+    cvt.u64.u32 %rd3, %r10;
+    setp.ne.u32 %p0, %r0, 0;
+    @!%p0 mbarrier.init.b64 [%rd3], 1;
+    bar.sync 0;
+    @!%p0 mbarrier.arrive.b64 %rd4, [%rd3];
+    WAIT:
+    mbarrier.try_wait.parity.b64 %p1, [%rd3], 0;
+    @!%p1 bra WAIT;
+    st.global.u32 [%rd2], %r0;)"),
+                 32, counting(32), "is one of shared memory, and the instruction wants a generic one"});
   // Before the wait a thread reads the old word or the new one, behind it the new one.
   all.push_back({"AsyncWindow", FaultKind::async_window, kernel(shared + R"(
     st.shared.u32 [%r10], %r0;
@@ -347,10 +361,29 @@ std::vector<Case> tensor_memory_cases() {
   };
   Words shifted = counting(64);  // by warp 1: lanes 0 to 30 have what the next one had
   for (uint32_t lane = 0; lane < 31; ++lane) shifted[lane] = lane + 1;
+  Words pair = counting(64);
+  pair.insert(pair.end(), pair.begin(), pair.begin() + 64);
   return {{"UninitTmem", FaultKind::uninit_tmem, blackwell(R"(
     tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r11, %r12}, [%r10+7];
     )"),
            64, counting(64), "is read, and nobody has written lane"},
+          {"SharedAddressInACommit", FaultKind::address_space, blackwell(R"(
+    mov.u32 %r12, done;
+    cvt.u64.u32 %rd3, %r12;
+    @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd3];
+    WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [done], 0;
+    @!%p3 bra WAIT;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r10];
+    )"),
+           64, counting(64), "is one of shared memory, and the instruction wants a generic one"},
+          {"TmemLane", FaultKind::tmem_lane, blackwell(R"(
+    mov.u32 %r13, %cluster_ctarank;
+    shl.b32 %r13, %r13, 23;
+    add.u32 %r13, %r13, %r10;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r13];
+    )"),
+           64, pair, "names lane 128 of tensor memory, and each block has its own 128", 2},
           {"Tcgen05Fence", FaultKind::tcgen05_fence, blackwell(R"(
     bar.sync 0;
     mov.u32 %r12, done;

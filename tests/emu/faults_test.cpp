@@ -725,7 +725,14 @@ std::vector<Mistake> tensor_memory_mistakes() {
     @!%p3 bra WAIT;
     )",
                     after = "tcgen05.fence::after_thread_sync;\n";
-  return {{"uninit_tmem_a_column_too_far", FaultKind::uninit_tmem, blackwell(load("8")), blackwell(load("7")),
+  const auto of_rank = [&](const char* shift_of_rank) {  // the lane is in bits 16 and up
+    return blackwell(std::string("mov.u32 %r12, %cluster_ctarank;\nshl.b32 %r12, %r12, ") + shift_of_rank +
+                     ";\nadd.u32 %r12, %r12, %r10;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r12];\n"
+                     "tcgen05.wait::ld.sync.aligned;\nst.global.u32 [%rd2], %r11;\n" +
+                     free);
+  };
+  return {{"tmem_lane_of_the_pair", FaultKind::tmem_lane, of_rank("23"), of_rank("1"), config_of(2, 64, 2)},
+          {"uninit_tmem_a_column_too_far", FaultKind::uninit_tmem, blackwell(load("8")), blackwell(load("7")),
            config_of(1, 128)},
           {"tcgen05_columns_not_given_back", FaultKind::tcgen05, blackwell(""), blackwell(free),
            config_of(1, 128)},

@@ -17,7 +17,7 @@ namespace {
 enum : uint8_t { kExpect = 1, kDrop = 2, kNoComplete = 4, kRelaxed = 8 };  // forms of arrive
 
 Place place_of_barrier(Warp& w, const Instr& in, int lane, uint64_t address) {
-  return own_block(w, in, lane, locate(w, in, lane, in.space, address, kMbarrierBytes, kMbarrierBytes));
+  return own_block(w, in, lane, locate_mbarrier(w, in, lane, in.space, address));
 }
 
 // The barrier is no more, and its memory holds nothing that somebody wrote. Lanes that sleep there wake, and

@@ -171,8 +171,22 @@ void change_tx(const Issuer& who, const BarrierAt& at, Mbarrier& b, int64_t byte
 }
 }  // namespace
 
+Place locate_mbarrier(Warp& w, const Instr& in, int lane, Space space, uint64_t address) {
+  const uint64_t at = address & 0xFFFFFF, rank = address >> 24;
+  if (space == Space::generic && at >= uint64_t(kSharedStart) && rank < w.block->cluster->blocks.size()) {
+    if (!was_told(FaultKind::address_space, w, in)) {
+      raise(FaultKind::address_space, w, in, lane,
+            "address " + hex(address) + " is one of shared memory, and the instruction wants a generic one",
+            "the instruction takes such an address with .shared::cta or .shared::cluster; without, "
+            "cvta.shared (a pointer in CUDA C++) makes the generic one");
+    }
+    address += kSharedWindow;
+  }
+  return locate(w, in, lane, space, address, kMbarrierBytes, kMbarrierBytes);
+}
+
 BarrierAt use_mbarrier(Warp& w, const Instr& in, int lane, const AddressOperand& operand) {
-  Place place = locate(w, in, lane, operand.space, operand.of(w, lane), kMbarrierBytes, kMbarrierBytes);
+  Place place = locate_mbarrier(w, in, lane, operand.space, operand.of(w, lane));
   if (!operand.any_rank) place = own_block(w, in, lane, place);
   if (!place.block) own_block(w, in, lane, place);  // faults: not in shared memory
   const BarrierAt at{place.block, place.offset};

@@ -27,6 +27,10 @@ Mbarriers& mbarriers_of(Block& block);
 // Faults if there is no mbarrier, or if its block has ended.
 Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
 
+// Where the mbarrier at an address lies. Where a generic address is wanted, one of shared memory is taken for what it is:
+// machine code looks at the low 32 bits, which both have in common.
+Place locate_mbarrier(Warp& warp, const Instr& instr, int lane, Space space, uint64_t address);
+
 // The address operand of an instruction that has one: instr.s[3].
 inline AddressOperand barrier_operand(const Instr& in) {
   return {in.s[3], in.address_bits, in.offset, in.space, in.any_rank};

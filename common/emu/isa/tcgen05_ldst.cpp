@@ -64,6 +64,16 @@ Cell cell_of(Shape shape, int t, int i) {
 // the own quarter too: kernels leave the field 0 in all warps.
 TmemAddress own_address(Warp& w, const Instr& in, uint32_t bits) {
   TmemAddress address(bits);
+  const bool second = w.block->cluster->blocks.size() > 1 && w.block->rank % 2 == 1;
+  if (second && address.lane >= kTmemLanes && address.lane < 2 * kTmemLanes) {
+    if (!was_told(FaultKind::tmem_lane, w, in)) {
+      raise(FaultKind::tmem_lane, w, in, -1,
+            "address " + hex(bits) + " names lane " + std::to_string(address.lane) +
+                " of tensor memory, and each block has its own 128",
+            "the second block of a pair counts its lanes from 0, as the first one does");
+    }
+    address.lane -= kTmemLanes;  // allowed: bits of the lane beyond its seven do not count
+  }
   const int quarter = w.index % kTmemQuarters, named = address.lane / kLanes, within = address.lane % kLanes;
   const int step = form_of(in).size().lanes;
   if (named != 0 && named != quarter) {

@@ -43,7 +43,8 @@ constexpr Kind kKinds[kFaultKinds] = {
     {"uninit-tmem", "a read of tensor memory that nobody wrote"},
     {"tcgen05", "misuse of tcgen05: allocation, several lanes that issue, two cta_groups in a kernel"},
     {"tcgen05-fence", "tensor memory handed from warp to warp without the fences of tcgen05"},
-    {"address-space", "a generic address where an instruction wants one of shared memory"},
+    {"address-space", "a generic address where an instruction wants one of shared memory, or the reverse"},
+    {"tmem-lane", "a lane of tensor memory counted through both blocks of a pair: 128 and up in the second"},
 };
 
 constexpr size_t kColumns = 100, kIndent = 10;

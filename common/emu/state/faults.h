@@ -35,9 +35,10 @@ enum class FaultKind : uint8_t {
   uninit_tmem,      // a read of tensor memory that nobody wrote
   tcgen05,          // misuse of tcgen05: allocation, several lanes that issue, two cta_groups in a kernel
   tcgen05_fence,    // tensor memory handed from warp to warp without the fences of tcgen05
-  address_space,    // a generic address where an instruction wants one of shared memory
+  address_space,    // a generic address where an instruction wants one of shared memory, or the reverse
+  tmem_lane,        // a lane of tensor memory counted through both blocks of a pair
 };
-constexpr int kFaultKinds = 24;
+constexpr int kFaultKinds = 25;
 const char* fault_name(FaultKind kind);  // "uninit-shared"
 bool fault_kind(const std::string& name, FaultKind* kind);
 
@@ -57,6 +58,7 @@ constexpr bool can_be_allowed(FaultKind kind) {
     case FaultKind::uninit_tmem:
     case FaultKind::tcgen05_fence:
     case FaultKind::address_space:
+    case FaultKind::tmem_lane:
       return true;
     default:
       return false;
