@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
       .id = "01_naive",
       .arch = gg::Arch::sm_80,
       .title = "a loop of launches",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .most_n = 65535 * chapter::THREADS_X,
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .reads_offsets_on_host = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Same<float>>(

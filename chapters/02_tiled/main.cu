@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
       .id = "02_tiled",
       .arch = gg::Arch::sm_80,
       .title = "tiles in shared memory",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .most_n = 65535 * chapter::BN,
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .previous = "01_naive",
       .reads_offsets_on_host = true,
   };

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
+      .most_n = 65535 * chapter::BN,
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .previous = "02_tiled",
       .reads_offsets_on_host = true,
   };

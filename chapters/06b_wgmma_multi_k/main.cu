@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .m_multiple = 64,
       .multiple_reason = "one WGMMA computes 64 rows and multiples of 8 columns, 16 steps of k at a time",
+      .most_m = 65535 * chapter::BM,
+      .most_b_rows = INT32_MAX,
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
       .previous = "06a_tma",

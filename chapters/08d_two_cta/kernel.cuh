@@ -203,13 +203,13 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
 
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G]; scales in
 // atoms of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512], rounded up.
-// K: a multiple of 32; N: of 8.
+// K: a multiple of 16, with E2M1 of 32; N: of 8.
 template <class Scale, int V, class T, class TD>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* d, const int* ends,
             int64_t rows, int groups, int n, int k, gg::ClusterTile tile, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
-             n, k);
+  GG_REQUIRE(n % 8 == 0 && k % (16 * IN_BYTE<T>) == 0,
+             "N=%d, K=%d: TMA wants multiples of %d for K, D's stores of 8 for N", n, k, 16 * IN_BYTE<T>);
   const int blocks = tile.cluster;  // a pair, or one alone
   auto* kernel = blocks == 2 ? grouped_gemm<T, Scale, V, TD, 2> : grouped_gemm<T, Scale, V, TD, 1>;
   GG_REQUIRE((blocks == 1 || blocks == 2) && tile.m == blocks * BLOCK_ROWS && tile.n == BN,

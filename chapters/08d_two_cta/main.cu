@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
       .id = "08d_two_cta",
       .arch = gg::Arch::sm_100a,
       .title = "two blocks, one tile, half of B each",
-      .k_multiple = 32,
+      .k_multiple = 16,
       .n_multiple = 8,
       .m_multiple = 256,
       .pads_groups = true,

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ struct NpyArray {
 
 // Throws gg::Error (bad input) with one sentence that names the file and what is wrong with it.
 NpyArray read_npy(const std::string& path);
+// Names the option that takes a file of this type, or nothing.
+using TypeHint = std::function<std::string(const std::string& type)>;
 // The same, and the type must be that of `format` and the number of dimensions `rank`.
-NpyArray read_npy(const std::string& path, Format format, size_t rank);
+NpyArray read_npy(const std::string& path, Format format, size_t rank, const TypeHint& or_else = {});
 // For who only moves bytes: elements of any type that has a size, either byte order.
 NpyArray read_npy_of_any_type(const std::string& path);
 

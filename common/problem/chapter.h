@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "common/problem/epilogue.h"
@@ -27,6 +28,9 @@ struct Chapter {
   int m_multiple = 1;                    // and the rows of each group,
   bool pads_groups = false;              // the sets' groups are rounded up to that; a reader's are refused
   const char* multiple_reason = "";      // and why: ends the sentence that refuses the rest
+  int most_n = INT32_MAX;                // columns of D that its grid covers
+  int most_m = INT32_MAX;                // rows of a group that its grid covers
+  int64_t most_b_rows = INT64_MAX;       // rows of B [G,K,N] that its tensor map counts
   bool equal_groups = false;             // every group has the same number of rows
   std::vector<const char*> sets{};       // common/problem/shapes.h; no sizes here
   const char* previous = "";             // for the table and the step plot

@@ -12,7 +12,8 @@
 namespace gg {
 
 constexpr int kMostGroups = 4096;
-constexpr int kMostExperts = 1024;  // groups, where there is an epilogue
+constexpr int kMostExperts = 1024;                     // groups, where there is an epilogue
+constexpr int kMostRows = INT32_MAX - 2 * kGuardRows;  // of all groups together
 int most_groups(const Chapter& chapter);
 
 struct Steps {  // what N and K must be multiples of beyond what the chapter says, for the types that were
@@ -20,11 +21,17 @@ struct Steps {  // what N and K must be multiples of beyond what the chapter say
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };
-// Of a chapter with an epilogue: rows of A, B and D of whole 16 bytes, and pairs of gate and up.
+// Of block-scaled types, rows of A of whole 16 bytes; of a chapter with an epilogue, rows of B and D too, and
+// pairs of gate and up.
 Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout);
 
-// Throws gg::Error (bad input) with the offending number if the chapter does not support the shape. With
-// `tile_k`, K must be a multiple of it too.
+struct Multiples {  // what the rows of a group, N and K must be multiples of, all told
+  int m = 1, n = 1, k = 1;
+};
+Multiples multiples_of(const Chapter& chapter, const Steps& steps, int tile_k = 0);
+
+// Throws gg::Error (bad input) with the offending number and what to do if the chapter does not support the
+// shape. With `tile_k`, K must be a multiple of it too.
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0, const Steps& steps = {});
 
 // Of these sets, those that the chapter lists.

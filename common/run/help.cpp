@@ -5,8 +5,10 @@
 #include "common/run/help.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/base/text.h"
+#include "common/problem/limits.h"
 #include "common/problem/shapes.h"
 #include "common/run/choices.h"
 #include "common/run/options.h"
@@ -18,11 +20,64 @@ static const char* operator_name(Operator op) {
   return kNames[size_t(op)];
 }
 
+// The layouts of B that a chapter takes in these types: 4-bit elements lie along K.
+static std::vector<BLayout> layouts_of(const Chapter& chapter, const Formats& formats) {
+  std::vector<BLayout> layouts = chapter.b_layouts;
+  if (layouts.empty()) layouts = {BLayout::kn};
+  if (format_info(formats.b).bits < 8) std::erase(layouts, BLayout::kn);
+  return layouts;
+}
+
+static Multiples multiples_in(const Chapter& chapter, const Formats& formats, BLayout layout) {
+  return multiples_of(chapter, steps_of(chapter, formats, layout));
+}
+
+// What all types take, B in the layout that comes first.
+static Multiples common_multiples(const Chapter& chapter, const std::vector<Formats>& formats) {
+  Multiples all{chapter.m_multiple, 1, 1};
+  for (const Formats& each : formats) {
+    const Multiples one = multiples_in(chapter, each, layouts_of(chapter, each)[0]);
+    all.n = std::lcm(all.n, one.n);
+    all.k = std::lcm(all.k, one.k);
+  }
+  return all;
+}
+
+// Types, and layouts of B, that take more than all of them do.
+static std::string wider_limits_help(const Chapter& chapter, const std::vector<Formats>& formats) {
+  const Multiples all = common_multiples(chapter, formats);
+  std::string text;
+  for (const Formats& each : formats) {
+    for (const BLayout layout : layouts_of(chapter, each)) {
+      const Multiples one = multiples_in(chapter, each, layout);
+      if (one.k == all.k && one.n == all.n) continue;
+      const std::string of_b = chapter.b_layouts.size() > 1 ? format(", B %s", layout_name(layout)) : "";
+      text += format("  %s%s: K a multiple of %d, N of %d.\n", format_names({each})[0].c_str(), of_b.c_str(),
+                     one.k, one.n);
+    }
+  }
+  return text.empty() ? "" : "That holds for every type. By type:\n" + text;
+}
+
+static std::string limits_help(const Chapter& chapter, const std::vector<Formats>& formats) {
+  const Multiples all = common_multiples(chapter, formats);
+  std::string text = format("Limits: K a multiple of %d, N a multiple of %d", all.k, all.n);
+  if (all.m > 1) text += format(", M a multiple of %d", all.m);
+  if (*chapter.multiple_reason) text += format(": %s", chapter.multiple_reason);
+  text += format("; %sat most %d groups", chapter.equal_groups ? "equal groups, " : "", most_groups(chapter));
+  text += format(" and %d rows in all", kMostRows);
+  if (chapter.most_n < INT32_MAX) text += format(", N at most %d", chapter.most_n);
+  if (chapter.most_m < INT32_MAX) text += format(", M at most %d", chapter.most_m);
+  if (chapter.most_b_rows < INT64_MAX)
+    text += format(", groups times K at most %lld", static_cast<long long>(chapter.most_b_rows));
+  if (!chapter.tile_ks.empty()) text += "; with --tile-k T, K a multiple of T";
+  return text + ".\n" + wider_limits_help(chapter, formats);
+}
+
 static std::string epilogue_help(const Chapter& chapter) {
   const EpilogueChoices& e = chapter.epilogue;
   if (e.op == Operator::gemm) return "";
-  std::string text = "Rows of A, B and D are whole 16 bytes";
-  text += e.op == Operator::quant ? ".\n" : ", N is a multiple of 64, and D has N/2 columns.\n";
+  std::string text = e.op == Operator::quant ? "" : "D has N/2 columns.\n";
   if (!e.c_types.empty()) text += format("Types of C: %s.\n", join(type_names(e.c_types), ", ").c_str());
   if (!e.bias_types.empty())
     text += format("Types of the bias: %s.\n", join(type_names(e.bias_types), ", ").c_str());
@@ -47,10 +102,7 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
     text += format("Tiles of K: %s.\n", join(tile_k_names(chapter), ", ").c_str());
   if (!chapter.b_layouts.empty())
     text += format("Layouts of B: %s.\n", join(b_layout_names(chapter), ", ").c_str());
-  const std::string rows = chapter.m_multiple > 1 ? format(", M a multiple of %d", chapter.m_multiple) : "";
-  text += format("Limits: K a multiple of %d, N a multiple of %d%s%s%s; %sat most %d groups.\n",
-                 chapter.k_multiple, chapter.n_multiple, rows.c_str(), *chapter.multiple_reason ? ": " : "",
-                 chapter.multiple_reason, chapter.equal_groups ? "equal groups, " : "", most_groups(chapter));
+  text += limits_help(chapter, formats);
   text += epilogue_help(chapter);
   if (!chapter.ideas.empty()) text += "\nIdeas that --off takes:\n";
   for (const Idea& idea : chapter.ideas) text += format("  %-14s %s\n", idea.name, idea.help);
@@ -126,9 +178,47 @@ static std::string epilogue_text(const Chapter& chapter) {
   const auto quoted = [](const std::vector<std::string>& names) {
     return names.empty() ? std::string("[]") : "[\"" + join(names, "\", \"") + "\"]";
   };
-  return format("  \"epilogue\": {\"operator\": \"%s\", \"c\": %s, \"bias\": %s, \"act\": %s},\n",
-                operator_name(e.op), quoted(type_names(e.c_types)).c_str(),
-                quoted(type_names(e.bias_types)).c_str(), quoted(activation_names(chapter)).c_str());
+  std::vector<Format> discrete = e.discrete ? e.bias_types : std::vector<Format>();
+  std::erase(discrete, Format::f32);
+  return format(
+      "  \"epilogue\": {\"operator\": \"%s\", \"c\": %s, \"bias\": %s, \"bias_with_discrete_weights\": %s, "
+      "\"act\": %s},\n",
+      operator_name(e.op), quoted(type_names(e.c_types)).c_str(), quoted(type_names(e.bias_types)).c_str(),
+      quoted(type_names(discrete)).c_str(), quoted(activation_names(chapter)).c_str());
+}
+
+// What a chapter takes in these types, and the multiples of N by the layout of B.
+static std::string format_text(const Chapter& chapter, const Formats& formats) {
+  const BlockScaling scaling = formats.scaling();
+  std::string text =
+      format("    {\"in\": \"%s\", \"d\": \"%s\"", formats.name().c_str(), format_info(formats.d).name);
+  if (formats.has_scales())
+    text += format(", \"element\": \"%s\", \"scale\": \"%s\", \"block\": %d",
+                   format_info(scaling.element).name, format_info(scaling.scale).name, scaling.block);
+  std::vector<std::string> multiples;
+  for (const BLayout layout : layouts_of(chapter, formats)) {
+    const Multiples one = multiples_in(chapter, formats, layout);
+    if (multiples.empty()) text += format(", \"k_multiple\": %d", one.k);
+    multiples.push_back(format("\"%s\": %d", layout_name(layout), one.n));
+  }
+  text += format(", \"n_multiple\": {%s}", join(multiples, ", ").c_str());
+  if (chapter.epilogue.sfd_row)
+    text += format(", \"norm_const\": %s", format_info(formats.d).bits == 8 ? "true" : "false");
+  return text + "}";
+}
+
+// K and N by type are in "formats"; here, what all types take.
+static std::string limits_text(const Chapter& chapter, const std::vector<Formats>& formats) {
+  const Multiples all = common_multiples(chapter, formats);
+  constexpr const char* kOwnSizes[] = {"never", "always", "when listed"};
+  return format(
+      "\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": %d, \"equal_groups\": %s, \"groups\": %d, "
+      "\"rows\": %d, \"rows_of_a_group\": %d, \"n\": %d, \"groups_times_k\": %lld, "
+      "\"k_multiple_of_tile_k\": %s, \"own_sizes\": \"%s\"",
+      all.k, all.n, all.m, chapter.equal_groups ? "true" : "false", most_groups(chapter), kMostRows,
+      std::min(chapter.most_m, kMostRows), chapter.most_n,
+      static_cast<long long>(std::min<int64_t>(chapter.most_b_rows, int64_t(kMostGroups) * INT32_MAX)),
+      chapter.tile_ks.empty() ? "false" : "true", kOwnSizes[size_t(chapter.own_sizes)]);
 }
 
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats) {
@@ -139,16 +229,7 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   };
   const char* arch = chapter.arch == Arch::sm_80 ? "80" : chapter.arch == Arch::sm_90a ? "90a" : "100a";
   std::vector<std::string> types;
-  for (const Formats& each : formats) {
-    const BlockScaling scaling = each.scaling();
-    const std::string scales =
-        each.has_scales()
-            ? format(", \"element\": \"%s\", \"scale\": \"%s\", \"block\": %d",
-                     format_info(scaling.element).name, format_info(scaling.scale).name, scaling.block)
-            : "";
-    types.push_back(format("    {\"in\": \"%s\", \"d\": \"%s\"%s}", each.name().c_str(),
-                           format_info(each.d).name, scales.c_str()));
-  }
+  for (const Formats& each : formats) types.push_back(format_text(chapter, each));
   const bool nk = !chapter.b_layouts.empty() && chapter.b_layouts[0] == BLayout::nk;
   std::string b_layout = nk ? "K contiguous" : "N contiguous";
   if (chapter.b_layouts.size() > 1) {
@@ -184,19 +265,18 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   }
   return format(
       "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
-      "  \"formats\": [\n%s\n  ],\n  \"limits\": {\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": "
-      "%d, "
-      "\"equal_groups\": %s, \"groups\": %d},\n%s"
+      "  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
       "  \"chooses_tile\": %s,\n"
-      "  \"clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": %s\n}\n",
-      chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(), chapter.k_multiple,
-      chapter.n_multiple, chapter.m_multiple, chapter.equal_groups ? "true" : "false", most_groups(chapter),
-      epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
+      "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": "
+      "%s\n}\n",
+      chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(),
+      limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
       quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
       quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",
-      quoted(cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
-      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str());
+      quoted(cluster_names(chapter)).c_str(), quoted(tile_and_cluster_names(chapter)).c_str(),
+      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
+      quoted(b_layout_names(chapter)).c_str());
 }
 
 }  // namespace gg

@@ -21,9 +21,10 @@ int64_t number(const std::string& option, const std::string& text, int64_t least
   char* rest = nullptr;
   errno = 0;
   const long long value = std::strtoll(text.c_str(), &rest, 10);
-  GG_REQUIRE(!text.empty() && !*rest && !errno, "--%s %s: not a whole number", option.c_str(), text.c_str());
-  GG_REQUIRE(value >= least && value <= most, "--%s %s: must lie between %lld and %lld", option.c_str(),
-             text.c_str(), static_cast<long long>(least), static_cast<long long>(most));
+  GG_REQUIRE(!text.empty() && !*rest && !errno, "--%s %s: not a whole number: give one", option.c_str(),
+             text.c_str());
+  GG_REQUIRE(value >= least && value <= most, "--%s %s: must lie between %lld and %lld: give one of these",
+             option.c_str(), text.c_str(), static_cast<long long>(least), static_cast<long long>(most));
   return value;
 }
 
@@ -360,7 +361,6 @@ void settle_epilogue(Draft& draft) {
              options.formats.name().c_str());
   GG_REQUIRE(options.peers.empty(), "--peer %s: %s computes more than a product, and libraries do not",
              options.peers[0].c_str(), chapter.id);
-  options.steps = steps_of(chapter, options.formats, options.b_layout);
 }
 
 // Sizes come from one place: the sets, a folder, or all of --m, --n and --k.
@@ -374,15 +374,15 @@ void settle_sizes(Options& options, const Chapter& chapter) {
              "--in is one problem of its own: leave out --set");
   if (!sizes) return;
   GG_REQUIRE(!options.m.empty() && !options.n.empty() && !options.k.empty(),
-             "one problem wants all of --m, --n and --k");
+             "one problem wants all of --m, --n and --k: give all three");
   if (options.groups) {
-    GG_REQUIRE(options.m.size() == 1, "--groups %d wants one number for --m, not %zu", options.groups,
-               options.m.size());
+    GG_REQUIRE(options.m.size() == 1, "--groups %d wants one number for --m, not %zu: give one",
+               options.groups, options.m.size());
     options.m.assign(size_t(options.groups), options.m[0]);
   }
   for (const auto* sizes_of : {&options.n, &options.k}) {
     GG_REQUIRE(sizes_of->size() == 1 || chapter.own_sizes != OwnSizes::never,
-               "%s takes one N and one K for all groups", chapter.id);
+               "%s takes one N and one K for all groups: give one number for each", chapter.id);
     GG_REQUIRE(sizes_of->size() == 1 || sizes_of->size() == options.m.size(),
                "--m lists %zu groups but --n or --k lists %zu: give one number, or one for each group",
                options.m.size(), sizes_of->size());
@@ -425,6 +425,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   settle_epilogue(draft);
+  options.steps = steps_of(chapter, options.formats, options.b_layout);
   require_known_peers(options);
   settle_sizes(options, chapter);
   return options;

@@ -17,7 +17,7 @@ using Extents = std::vector<int64_t>;
 
 NpyArray read_shaped(const std::string& path, Format format, const Extents& wanted, const char* what) {
   NpyArray array = read_npy(path, format, wanted.size());
-  GG_REQUIRE(array.shape == wanted, "%s: has shape %s, %s is wanted: %s", path.c_str(),
+  GG_REQUIRE(array.shape == wanted, "%s: has shape %s, %s is wanted: give %s", path.c_str(),
              shape_text(array.shape).c_str(), shape_text(wanted).c_str(), what);
   return array;
 }
@@ -39,11 +39,11 @@ void read_bias(const std::string& path, const Chapter& chapter, const Shape& sha
   for (const Format each : types)
     accepted +=
         format("%s'%s' (%s)", accepted.empty() ? "" : ", ", format_info(each).npy, format_info(each).name);
-  GG_REQUIRE(found != types.end(), "%s: has type '%s', %s has %s", path.c_str(), type.c_str(), chapter.id,
-             accepted.c_str());
+  GG_REQUIRE(found != types.end(), "%s: has type '%s', %s has %s: convert it", path.c_str(), type.c_str(),
+             chapter.id, accepted.c_str());
   epilogue.bias = true;
   epilogue.bias_format = *found;
-  operands.bias = read_shaped(path, *found, {shape.groups(), shape.n_of(0)}, "[G,N]").data;
+  operands.bias = read_shaped(path, *found, {shape.groups(), shape.n_of(0)}, "one per group and column").data;
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ void require_one_kind_of_weights(const std::string& dir, bool discrete) {
 }
 
 NpyArray read_weights(const std::string& dir, const char* name, Format type, size_t rank, bool discrete,
-                      bool shared, int groups) {
-  if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1);
+                      bool shared, int groups, const TypeHint& or_else) {
+  if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1, or_else);
   NpyArray all;
   for (int g = 0; g < groups; ++g) {
     const std::string path = dir + "/" + numbered_file(name, g);
@@ -72,14 +72,15 @@ NpyArray read_weights(const std::string& dir, const char* name, Format type, siz
     if (g == 0) {
       all.shape = one.shape;
     } else {
-      GG_REQUIRE(one.shape == all.shape, "%s: has shape %s, group 0 has %s: all groups have one N and one K",
+      GG_REQUIRE(one.shape == all.shape, "%s: has shape %s, group 0 has %s: give all groups one N and one K",
                  path.c_str(), shape_text(one.shape).c_str(), shape_text(all.shape).c_str());
     }
     all.type = one.type;
     all.data.insert(all.data.end(), one.data.begin(), one.data.end());
   }
   const std::string next = dir + "/" + numbered_file(name, groups);
-  GG_REQUIRE(!exists(next), "%s: the offsets name %d groups", next.c_str(), groups);
+  GG_REQUIRE(!exists(next), "%s: the offsets name %d groups: remove the file, or give more offsets",
+             next.c_str(), groups);
   all.shape.insert(all.shape.begin(), groups);
   return all;
 }
@@ -91,7 +92,8 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
   operands.alpha = floats(read_shaped(dir + "/alpha.npy", Format::f32, {shape.groups()}, "one per group"));
   operands.prob = floats(read_shaped(dir + "/prob.npy", Format::f32, {shape.rows}, "one per row of A"));
   const std::string bias = dir + "/bias.npy", norm = dir + "/norm_const.npy", matrix = dir + "/hadamard.npy";
-  GG_REQUIRE(exists(bias) || !epilogue.bias, "--bias: %s has no bias.npy", dir.c_str());
+  GG_REQUIRE(exists(bias) || !epilogue.bias, "--bias: %s has no bias.npy: put it there, or leave --bias out",
+             dir.c_str());
   if (exists(bias)) read_bias(bias, chapter, shape, epilogue, operands);
   if (exists(norm)) {
     GG_REQUIRE(chapter.epilogue.sfd_row, "%s: %s has no block-scaled outputs: remove the file", norm.c_str(),
@@ -99,8 +101,9 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     const float value = floats(read_shaped(norm, Format::f32, {1}, "one number"))[0];
     require_norm_const(norm + ":", value);
     const bool given = epilogue.sfd_row;
-    GG_REQUIRE(!given || value == epilogue.norm_const, "%s: is %.9g, --norm-const is %.9g: they must agree",
-               norm.c_str(), double(value), double(epilogue.norm_const));
+    GG_REQUIRE(!given || value == epilogue.norm_const,
+               "%s: is %.9g, --norm-const is %.9g: they must agree: leave --norm-const out", norm.c_str(),
+               double(value), double(epilogue.norm_const));
     epilogue.norm_const = value;
     epilogue.sfd_row = chapter.epilogue.sfd_row;
     epilogue.sfd_col = chapter.epilogue.sfd_col;
@@ -110,11 +113,12 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
   if (epilogue.op == Operator::glu_hadamard) {
     operands.hadamard = sylvester_matrix();
     if (exists(matrix)) {
-      const NpyArray array = read_shaped(matrix, Format::bf16, {16, 16}, "the transform, row-major");
+      const NpyArray array = read_shaped(matrix, Format::bf16, {16, 16}, "the transform by rows");
       std::vector<uint16_t> codes(array.data.size() / 2);
       std::memcpy(codes.data(), array.data.data(), array.data.size());
       GG_REQUIRE(!epilogue.butterfly || codes == operands.hadamard,
-                 "%s: is not the Sylvester matrix, and --transform butterfly computes no other",
+                 "%s: is not the Sylvester matrix, and --transform butterfly computes no other: leave the "
+                 "option out",
                  matrix.c_str());
       operands.hadamard = codes;
     }

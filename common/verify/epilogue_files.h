@@ -22,7 +22,7 @@ void require_one_kind_of_weights(const std::string& dir, bool discrete);
 // The weights of all groups as one tensor [G,..], from b.npy or, where they are discrete, b_00000.npy and so
 // on. `format` gives the type, `rank` the dimensions of one group's.
 NpyArray read_weights(const std::string& dir, const char* name, Format format, size_t rank, bool discrete,
-                      bool shared, int groups);
+                      bool shared, int groups, const TypeHint& or_else = {});
 
 // alpha, prob, bias, norm_const, hadamard. What the folder says of the bias and of block-scaled outputs goes
 // to `epilogue`; with what the options say it must agree.

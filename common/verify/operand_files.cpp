@@ -11,6 +11,7 @@
 #include "common/base/npy.h"
 #include "common/problem/limits.h"
 #include "common/verify/epilogue_files.h"
+#include "common/verify/output.h"
 
 namespace gg {
 namespace {
@@ -19,12 +20,15 @@ namespace {
 // `not_in_file` of them were put before what the file holds, and are not counted where one is named.
 std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& array, int64_t rows_of_a,
                                    int most, int not_in_file = 0) {
-  GG_REQUIRE(array.type == "<i4" || array.type == "<i8", "%s: has type '%s', offsets are '<i4' or '<i8'",
-             path.c_str(), array.type.c_str());
-  GG_REQUIRE(array.shape.size() == 1 && array.shape[0] >= 2,
-             "%s: has shape %s, [G+1] with at least one group is wanted", path.c_str(),
-             shape_text(array.shape).c_str());
-  GG_REQUIRE(array.shape[0] - 1 <= most, "%s: %lld groups: at most %d are accepted", path.c_str(),
+  GG_REQUIRE(array.type == "<i4" || array.type == "<i8",
+             "%s: has type '%s', offsets are '<i4' or '<i8': convert it", path.c_str(), array.type.c_str());
+  GG_REQUIRE(
+      array.shape.size() == 1 && array.shape[0] >= 2,
+      "%s: has shape %s, [G+1] with at least one group is wanted: give each group's first row, and the "
+      "number of rows",
+      path.c_str(), shape_text(array.shape).c_str());
+  GG_REQUIRE(array.shape[0] - 1 <= most,
+             "%s: %lld groups: at most %d are accepted: split the problem into several", path.c_str(),
              static_cast<long long>(array.shape[0] - 1), most);
   std::vector<int> rows;
   int64_t previous = 0;
@@ -38,14 +42,22 @@ std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& arra
       std::memcpy(&offset, array.data.data() + i * 8, 8);
     }
     const long long shown = offset, before = previous, index = i - not_in_file;
-    GG_REQUIRE(i > 0 || offset == 0, "%s: offset 0 is %lld, it must be 0", path.c_str(), shown);
-    GG_REQUIRE(offset >= 0, "%s: offset %lld is %lld, negative", path.c_str(), index, shown);
-    GG_REQUIRE(offset >= previous, "%s: offset %lld is %lld, less than the %lld before it", path.c_str(),
-               index, shown, before);
-    GG_REQUIRE(offset <= INT32_MAX, "%s: offset %lld is %lld, rows are counted in int32 (at most %d)",
-               path.c_str(), index, shown, INT32_MAX);
-    GG_REQUIRE(offset <= rows_of_a, "%s: offset %lld is %lld, but A has only %lld rows", path.c_str(), index,
-               shown, static_cast<long long>(rows_of_a));
+    GG_REQUIRE(
+        i > 0 || offset == 0,
+        "%s: offset 0 is %lld, it must be 0: give [G+1], each group's first row and the number of rows",
+        path.c_str(), shown);
+    GG_REQUIRE(offset >= 0, "%s: offset %lld is %lld, negative: give rows counted from 0", path.c_str(),
+               index, shown);
+    GG_REQUIRE(offset >= previous,
+               "%s: offset %lld is %lld, less than the %lld before it: give rows that never decrease",
+               path.c_str(), index, shown, before);
+    GG_REQUIRE(
+        offset <= INT32_MAX,
+        "%s: offset %lld is %lld, rows are counted in int32 (at most %d): split the problem into several",
+        path.c_str(), index, shown, INT32_MAX);
+    GG_REQUIRE(offset <= rows_of_a,
+               "%s: offset %lld is %lld, but A has only %lld rows: give A more, or the offsets less",
+               path.c_str(), index, shown, static_cast<long long>(rows_of_a));
     if (i > 0) rows.push_back(int(offset - previous));
     previous = offset;
   }
@@ -54,7 +66,7 @@ std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& arra
 
 int extent(const std::string& path, const NpyArray& array, size_t dimension) {
   const int64_t value = array.shape[dimension];
-  GG_REQUIRE(value <= INT32_MAX, "%s: has shape %s, extents are at most %d", path.c_str(),
+  GG_REQUIRE(value <= INT32_MAX, "%s: has shape %s, extents are at most %d: split the problem", path.c_str(),
              shape_text(array.shape).c_str(), INT32_MAX);
   return int(value);
 }
@@ -62,7 +74,7 @@ int extent(const std::string& path, const NpyArray& array, size_t dimension) {
 // Row offsets of block-scaled problems: [G] int32, where each group ends. As above with a 0 before them.
 std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t rows_of_a, int most) {
   GG_REQUIRE(ends.type == "<i4" && ends.shape.size() == 1 && ends.shape[0] >= 1,
-             "%s: has type '%s' and shape %s, '<i4' [G] with the end of each group is wanted", path.c_str(),
+             "%s: has type '%s' and shape %s, '<i4' [G] is wanted: give the end of each group", path.c_str(),
              ends.type.c_str(), shape_text(ends.shape).c_str());
   ++ends.shape[0];
   ends.data.insert(ends.data.begin(), sizeof(int32_t), 0);
@@ -74,12 +86,13 @@ std::vector<char> checked_scales(const std::string& path, const BlockScaling& sc
                                  bool one_matrix, const ScaleLayout& layout, NpyArray scales) {
   std::vector<int64_t> wanted = {layout.row_atoms(), layout.block_atoms(), 32, 4, 4};
   if (!one_matrix) wanted.insert(wanted.begin(), matrices);
-  GG_REQUIRE(scales.shape == wanted, "%s: has shape %s, %s is wanted", path.c_str(),
-             shape_text(scales.shape).c_str(), shape_text(wanted).c_str());
+  GG_REQUIRE(scales.shape == wanted, "%s: has shape %s, %s is wanted: lay the scales out in atoms",
+             path.c_str(), shape_text(scales.shape).c_str(), shape_text(wanted).c_str());
   for (int64_t at = 0; at < int64_t(scales.data.size()); ++at) {
     const ScaleLayout::Slot slot = layout.slot(at % layout.bytes());
     GG_REQUIRE(!layout.is_padding(slot) || !is_nan(scaling.scale, uint8_t(scales.data[size_t(at)])),
-               "%s: byte %lld is NaN, but it is padding (row %lld, block %lld), which is multiplied by zeros",
+               "%s: byte %lld is NaN, but it is padding (row %lld, block %lld), which is multiplied by "
+               "zeros: make it 0",
                path.c_str(), static_cast<long long>(at), static_cast<long long>(slot.row),
                static_cast<long long>(slot.block));
   }
@@ -92,29 +105,57 @@ void require_no_sign(const std::string& path, const BlockScaling& scaling, const
   for (size_t at = 0; at < scales.size(); ++at) {
     const auto code = uint8_t(scales[at]);
     GG_REQUIRE(!(code & 0x80) || is_nan(scaling.scale, code),
-               "%s: byte %zu is 0x%02X: a UE4M3 scale has no sign", path.c_str(), at, code);
+               "%s: byte %zu is 0x%02X: a UE4M3 scale has no sign: clear its upper bit", path.c_str(), at,
+               code);
   }
 }
 
 // Elements of a row whose stored extent is that of the file: 4-bit elements lie two to a byte.
 int elements_of(const std::string& path, Format format, int stored) {
   const int64_t elements = int64_t(stored) * (format_info(format).bits < 8 ? 2 : 1);
-  GG_REQUIRE(elements <= INT32_MAX, "%s: %d bytes to a row, extents are at most %d elements", path.c_str(),
+  GG_REQUIRE(elements <= INT32_MAX,
+             "%s: %d bytes to a row, extents are at most %d elements: split the problem", path.c_str(),
              stored, INT32_MAX);
   return int(elements);
 }
 
-std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup) {
+// The option that takes a file of this type, of those that the chapter has.
+TypeHint hint_of(const std::vector<Formats>& types, Format Formats::*operand) {
+  return [=](const std::string& type) -> std::string {
+    for (const Formats& each : types) {
+      if (type == format_info(each.*operand).npy) return "--in-dtype " + each.name();
+    }
+    return "";
+  };
+}
+
+// [G+1] offsets where the ends of G groups are wanted look like ends behind an empty group: B tells them
+// apart.
+void refuse_starts(const std::string& offsets, const std::string& dense_b, const std::string& dir, int groups,
+                   Format type, const Chapter& chapter) {
+  const int of_b = dense_b.empty() ? int(exists(dir + "/" + numbered_file("b", groups - 2)) &&
+                                         !exists(dir + "/" + numbered_file("b", groups - 1))) *
+                                         (groups - 1)
+                                   : int(read_npy(dense_b, type, 3).shape[0]);
+  GG_REQUIRE(of_b != groups - 1,
+             "%s: has %d numbers, the first of them 0, and B has %d groups: %s wants [G], the end of each "
+             "group: leave the 0 out",
+             offsets.c_str(), groups, of_b, chapter.id);
+}
+
+std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup,
+                                              const std::vector<Formats>& types) {
   const Formats& formats = setup.formats;
   const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
   auto given = std::make_unique<GivenOperands>();
-  given->shape.set = "files";
+  given->shape.set = kFromFiles;
   given->shape.own_sizes = true;
   for (int g = 0; g <= kMostGroups; ++g) {
     const std::string a_path = dir + "/" + numbered_file("a", g), b_path = dir + "/" + numbered_file("b", g);
     if (g > 0 && !exists(a_path) && !exists(b_path)) break;
-    NpyArray a = read_npy(a_path, formats.a, 2), b = read_npy(b_path, formats.b, 2);
-    GG_REQUIRE(a.shape[1] == b.shape[k_at], "%s has shape %s, %s has %s: the K of both must agree",
+    NpyArray a = read_npy(a_path, formats.a, 2, hint_of(types, &Formats::a)),
+             b = read_npy(b_path, formats.b, 2, hint_of(types, &Formats::b));
+    GG_REQUIRE(a.shape[1] == b.shape[k_at], "%s has shape %s, %s has %s: give both the same K",
                a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
     given->shape.m.push_back(extent(a_path, a, 0));
     given->shape.k.push_back(extent(a_path, a, 1));
@@ -139,15 +180,16 @@ std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Re
 }
 
 std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& setup, const Chapter& chapter,
-                                           bool shared_b) {
+                                           bool shared_b, const std::vector<Formats>& types) {
   const Formats& formats = setup.formats;
   auto given = std::make_unique<GivenOperands>();
   const bool discrete = setup.epilogue.discrete;
   const std::string a_path = dir + "/a.npy", b_path = dir + (discrete ? "/b_00000.npy .." : "/b.npy"),
                     offsets_path = dir + "/offsets.npy";
-  const NpyArray a = read_npy(a_path, formats.a, 2), offsets = read_npy(offsets_path);
+  const NpyArray a = read_npy(a_path, formats.a, 2, hint_of(types, &Formats::a)),
+                 offsets = read_npy(offsets_path);
   given->rows_of_a = a.shape[0];
-  given->shape.set = "files";
+  given->shape.set = kFromFiles;
   const int most = most_groups(chapter);
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
                                         : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
@@ -156,13 +198,17 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   given->shape.shared_b = shared_b;
   const int64_t groups = given->shape.groups();
   if (chapter.epilogue.discrete) require_one_kind_of_weights(dir, discrete);
-  const NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups));
-  GG_REQUIRE(shared_b || b.shape[0] == groups, "%s: has shape %s, the offsets name %lld groups",
-             b_path.c_str(), shape_text(b.shape).c_str(), static_cast<long long>(groups));
+  const TypeHint hint = hint_of(types, &Formats::b);
+  if (formats.has_scales() && groups > 1 && given->shape.m[0] == 0)
+    refuse_starts(offsets_path, discrete ? "" : b_path, dir, int(groups), formats.b, chapter);
+  const NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups), hint);
+  GG_REQUIRE(shared_b || b.shape[0] == groups,
+             "%s: has shape %s, the offsets name %lld groups: give one matrix for each", b_path.c_str(),
+             shape_text(b.shape).c_str(), static_cast<long long>(groups));
   const size_t first = shared_b ? 0 : 1;  // of the two extents after G
   const size_t k_at = first + (setup.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
-  GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: the K of both must agree",
-             a_path.c_str(), shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
+  GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: give both the same K", a_path.c_str(),
+             shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
   given->shape.k = {elements_of(a_path, formats.a, extent(a_path, a, 1))};
   given->shape.n = {extent(b_path, b, n_at)};
   const int k = given->shape.k[0];
@@ -198,7 +244,8 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
 }  // namespace
 
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
-                                             const Chapter& chapter, bool shared_b) {
+                                             const Chapter& chapter, bool shared_b,
+                                             const std::vector<Formats>& types) {
   require_directory(dir, "--in wants the one that holds the operands");
   std::unique_ptr<GivenOperands> given;
   const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered_file("a", 0));
@@ -206,9 +253,9 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
              "%s: holds a.npy, for packed rows, and a_00000.npy, for groups of their own sizes: remove one",
              dir.c_str());
   if (chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && numbered_too)) {
-    given = read_per_group(dir, setup);
+    given = read_per_group(dir, setup, types);
   } else {
-    given = read_packed(dir, setup, chapter, shared_b);
+    given = read_packed(dir, setup, chapter, shared_b, types);
   }
   refuse_unsupported(given->shape, chapter, setup.tile_k, steps_of(chapter, setup.formats, setup.b_layout));
   return given;
@@ -285,11 +332,10 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     machine.download(image.data(), tensor, bytes);
     return image;
   };
-  const std::vector<char> a = download(buffers.a(), buffers.a_bytes()),
-                          b = download(buffers.b(), buffers.b_bytes()),
+  const std::vector<char> a = download(buffers.a(), buffers.a_bytes()), b = downloaded_b(machine, buffers),
                           d = download(buffers.d(), buffers.d_bytes());
-  const Layout& layout = buffers.layout();
   NewFiles files;  // a folder holds one problem: all of this one, or what was there
+  const Layout layout = near_layout(setup, shape);
   const auto write = [&](const std::string& name, Format format, const std::vector<int64_t>& extents,
                          const std::vector<char>& dense) {
     files.add(dir + "/" + name, npy_content(format_info(format).npy, extents, dense.data(), dense.size()));

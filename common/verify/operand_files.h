@@ -25,9 +25,13 @@ struct GivenOperands {
   void fill(Machine& machine, const Buffers& buffers, int unowned) const;
 };
 
-// Throws gg::Error (bad input) with one sentence that names the file and what is wrong.
+constexpr const char* kFromFiles = "files";  // the set of a problem that --in gives
+
+// Throws gg::Error (bad input) with one sentence that names the file, what is wrong and what to do; `types`
+// are all that the chapter has.
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
-                                             const Chapter& chapter, bool shared_b);
+                                             const Chapter& chapter, bool shared_b,
+                                             const std::vector<Formats>& types = {});
 
 // One launch over an output of 0xFF bytes, on random data or on what was given; then every tensor goes to
 // `dir`.

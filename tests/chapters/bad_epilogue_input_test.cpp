@@ -176,7 +176,7 @@ std::vector<Bad> of_files(const std::string& id) {
       row("FlatA", "a.npy: has shape [32768], 2 dimensions", bytes("a.npy", {32768})),
       row("BOfHalves", "b.npy: has type '<u2'", halves("b.npy", {2, 64, 64})),
       row("BOfThree", "b.npy: has shape [3, 64, 64], the offsets name 2", bytes("b.npy", {3, 64, 64})),
-      row("OtherK", "b.npy has [2, 64, 32]: the K of both must agree", bytes("b.npy", {2, 64, 32})),
+      row("OtherK", "b.npy has [2, 64, 32]: give both the same K", bytes("b.npy", {2, 64, 32})),
       row("KOfFiles", "K=80: ", both({bytes("a.npy", {512, 40}), bytes("b.npy", {2, 64, 40})})),
       row("SfaOfTwoAtoms", "[4, 1, 32, 4, 4] is wanted", bytes("sfa.npy", {4, 2, 32, 4, 4})),
       row("SfaOfFloats", "sfa.npy: has type '<f4'", floats("sfa.npy", {4, 1, 32, 4, 4})),
@@ -245,7 +245,7 @@ std::vector<Bad> of_files_of_choices(const std::string& id) {
         both({kOnlyApart, without("sfb_00000.npy")}));
     row("AnotherNOfAnExpert", discrete, "b_00001.npy: has shape [32, 64], group 0 has [64, 64]",
         both({kOnlyApart, bytes("b_00001.npy", {32, 64})}));
-    row("AnotherKOfExperts", discrete, "b_00000.npy .. has [2, 64, 32]: the K of both",
+    row("AnotherKOfExperts", discrete, "b_00000.npy .. has [2, 64, 32]: give both the same K",
         both({kOnlyApart, bytes("b_00000.npy", {64, 32}), bytes("b_00001.npy", {64, 32})}));
     row("BOfHalvesOfAnExpert", discrete, "b_00001.npy: has type '<u2'",
         both({kOnlyApart, halves("b_00001.npy", {64, 64})}));

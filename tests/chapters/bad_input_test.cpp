@@ -183,8 +183,8 @@ std::vector<Bad> of_single_chapters() {
       {"NoTileOfKToChoose", "01_naive", {"--tile-k", "16"}, "--tile-k: 01_naive has no such option"},
       {"NoIdeaToSwitchOff", "02_tiled", {"--off", "all"}, "--off: 02_tiled has no such option"},
       {"NoLayoutOfBToChoose", "03_tensor_cores", {"--b-layout", "nk"}, "--b-layout: 03_tensor_cores has no"},
-      {"KIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "64", "--k", "100"}, "K=100"},
-      {"NIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "12", "--k", "64"}, "N=12"},
+      {"KIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "64", "--k", "100"}, "pad to 104"},
+      {"NIsNoMultiple", "03_tensor_cores", {"--m", "5", "--n", "12", "--k", "64"}, "pad to 16"},
       {"KOfAFileIsNoMultiple",
        "03_tensor_cores",
        {"--in", "{}"},
@@ -216,7 +216,9 @@ std::vector<Bad> of_single_chapters() {
          write_ones(folder.at("b_00001.npy"), {24, 8});
        }},
       {"TuneOnTheEmulator", "05b_jagged_persistent", {"--tune", "--device", "emu"}, "--tune"},
-      {"MIsNoMultiple", "06b_wgmma_multi_k", equal("70", "64"), "M=70 of group 0"},
+      {"MIsNoMultiple", "06b_wgmma_multi_k", equal("70", "64"),
+       "M=70 of group 0: 06b_wgmma_multi_k wants multiples of 64 (one WGMMA computes 64 rows and multiples "
+       "of 8 columns, 16 steps of k at a time): round up to 128"},
       {"RowsDiffer", "06b_wgmma_multi_k", {"--m", "64,128", "--n", "8", "--k", "16"}, "group 1 has 128 rows"},
       {"KIsNoMultipleOfItsTile", "06b_wgmma_multi_k", equal("64", "80", {"--tile-k", "64"}), "K=80"},
       {"UnknownTileOfK",

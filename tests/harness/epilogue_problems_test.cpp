@@ -172,21 +172,22 @@ TEST(Shapes, AreRefusedInASentence) {
       [&] {
         shapes_of(shape("88", "32", {"--d-dtype", "e4m3"}));
       },
-      "N=88: x_quant wants multiples of 16 here (a row of D in e4m3 is whole 16 bytes)");
+      "N=88: x_quant wants multiples of 16 here (a row of D in e4m3 is whole 16 bytes): pad to 96");
   refused([&] { shapes_of(shape("84", "32", {})); },
           "N=84: x_quant wants multiples of 8 here (a row of D in bf16");
   refused(
       [&] {
         shapes_of(shape("72", "32", {"--b-layout", "kn"}));
       },
-      "N=72: x_quant wants multiples of 16 here (a row of B in e4m3 is whole 16 bytes)");
+      "N=72: x_quant wants multiples of 16 here (a row of B in e4m3 is whole 16 bytes): pad to 80");
   refused(
       [&] {
         shapes_of(shape("64", "48", {"--format", "mxfp4"}));
       },
-      "K=48: x_quant wants multiples of 32 here (a row of A in e2m1 is whole 16 bytes)");
+      "K=48: x_quant wants multiples of 32 here (a row of A in e2m1 is whole 16 bytes): pad to 64");
   refused([&] { shapes_of(shape("96", "32", {}), hadamard(), kFp4); },
-          "N=96: x_hadamard wants multiples of 64 here (32 columns of gate are followed by 32 of up)");
+          "N=96: x_hadamard wants multiples of 64 here (32 columns of gate are followed by 32 of up): pad to "
+          "128");
   refused(
       [&] {
         shapes_of({"--m", "0", "--groups", "1025", "--n", "64", "--k", "32"});
@@ -228,8 +229,8 @@ TEST(Bytes, ThatNoLaunchCanAvoid) {
 TEST(Description, ListsOperandsAndWhenTheyAreThere) {
   const std::string about = describe_text(quant(), with_outputs(quant(), kInputs));
   for (const char* part :
-       {"\"epilogue\": {\"operator\": \"quant\", \"c\": [], \"bias\": [\"bf16\", \"f16\", \"f32\"], \"act\": "
-        "[]}",
+       {"\"epilogue\": {\"operator\": \"quant\", \"c\": [], \"bias\": [\"bf16\", \"f16\", \"f32\"], "
+        "\"bias_with_discrete_weights\": [\"bf16\", \"f16\"], \"act\": []}",
         "{\"name\": \"b_00000 ...\", \"shape\": \"[N,K]\"", "\"when\": \"with --weights discrete\"",
         "{\"name\": \"prob\", \"shape\": \"[M]\", \"type\": \"f32\"",
         "\"name\": \"sfd_col\", \"shape\": \"[ceil(N/128),", "\"groups\": 1024", "\"norm-const\"",
@@ -326,7 +327,8 @@ class Folders : public testing::Test {
 TEST_F(Folders, AreRefusedInASentence) {
   write({"--d-dtype", "e4m3", "--norm-const", "0.1", "--bias"});
   setup_.epilogue.norm_const = 0.2f;
-  refused_with("norm_const.npy: is 0.100000001, --norm-const is 0.200000003: they must agree");
+  refused_with(
+      "norm_const.npy: is 0.100000001, --norm-const is 0.200000003: they must agree: leave --norm-const out");
   setup_.epilogue.norm_const = 0.1f;
   setup_.formats.d = Format::bf16;
   refused_with("scales are made for D of e4m3 or e5m2, it is bf16");
@@ -337,7 +339,7 @@ TEST_F(Folders, AreRefusedInASentence) {
   change(at("alpha.npy"), [](NpyArray& array) { array.shape = {2, 1}; });
   refused_with("alpha.npy: has shape [2, 1]");
   change(at("alpha.npy"), [](NpyArray& array) { array.shape = {1}, array.data.resize(4); });
-  refused_with("alpha.npy: has shape [1], [2] is wanted: one per group");
+  refused_with("alpha.npy: has shape [1], [2] is wanted: give one per group");
   write({"--d-dtype", "e4m3", "--norm-const", "0.1", "--bias"});
   change(at("prob.npy"), [](NpyArray& array) { array.type = "<f8", array.shape = {256}; });
   refused_with("prob.npy");

@@ -117,7 +117,7 @@ TEST(Folders, OfTheOtherLayoutAreRefused) {
   setup.b_layout = BLayout::nk;
   const auto error = testing_gg::error_of([&] { read_operands(folder.path, setup, {}, false); });
   ASSERT_TRUE(error);
-  EXPECT_NE(std::string(error->what()).find("the K of both must agree"), std::string::npos) << error->what();
+  EXPECT_NE(std::string(error->what()).find("give both the same K"), std::string::npos) << error->what();
 }
 
 }  // namespace

@@ -156,11 +156,15 @@ TEST(Npy, AnotherTypeOrRankIsRefusedByName) {
   const auto type = testing_gg::error_of([&] { read_npy(path, Format::bf16, 2); });
   ASSERT_TRUE(type);
   EXPECT_EQ(type->code, Exit::bad_input);
-  EXPECT_EQ(type->what(), path + ": has type '<i4', bf16 travels as '<u2'");
+  EXPECT_EQ(type->what(), path + ": has type '<i4', bf16 travels as '<u2': convert it");
+  const auto hint = [](const std::string& type) { return "--type " + type; };
+  const auto other = testing_gg::error_of([&] { read_npy(path, Format::bf16, 2, hint); });
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->what(), std::string(type->what()) + ", or give --type <i4");
   const auto rank = testing_gg::error_of([&] { read_npy(path, Format::i32, 3); });
   ASSERT_TRUE(rank);
   EXPECT_EQ(rank->code, Exit::bad_input);
-  EXPECT_EQ(rank->what(), path + ": has shape [2, 3], 3 dimensions are wanted");
+  EXPECT_EQ(rank->what(), path + ": has shape [2, 3], 3 dimensions are wanted: reshape it");
 }
 
 // What a full disk does: the file system takes the first bytes and refuses the rest.

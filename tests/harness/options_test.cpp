@@ -66,13 +66,38 @@ std::vector<std::string> problem(const char* m, const char* n, const char* k,
 TEST(Limits, EachIsRefusedWithItsNumber) {
   EXPECT_EQ(refusal(problem("64,64", "8", "16")), "accepted");
   EXPECT_EQ(refusal(problem("64,64,70", "8", "16")),
-            "M=70 of group 2: x_uniform wants multiples of 64 (tiles are whole)");
+            "M=70 of group 2: x_uniform wants multiples of 64 (tiles are whole): round up to 128");
   EXPECT_EQ(refusal(problem("128,64", "8", "16")),
-            "group 1 has 64 rows, group 0 has 128: x_uniform wants equal groups");
-  EXPECT_EQ(refusal(problem("64", "12", "16")), "N=12: x_uniform wants multiples of 8 (tiles are whole)");
-  EXPECT_EQ(refusal(problem("64", "8", "24")), "K=24: x_uniform wants multiples of 16 (tiles are whole)");
-  EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "64"})), "K=80: --tile-k 64 wants multiples of 64");
+            "group 1 has 64 rows, group 0 has 128: x_uniform wants equal groups: pad each to 128");
+  EXPECT_EQ(refusal(problem("64", "12", "16")),
+            "N=12: x_uniform wants multiples of 8 (tiles are whole): pad to 16");
+  EXPECT_EQ(refusal(problem("64", "8", "24")),
+            "K=24: x_uniform wants multiples of 16 (tiles are whole): pad to 32");
+  EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "64"})),
+            "K=80: --tile-k 64 wants multiples of 64: pad to 128");
   EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "16"})), "accepted");
+}
+
+// What is beyond a grid or a tensor map, and what no multiple within int32 follows.
+TEST(Limits, OfLargeSizesAreRefusedWithWhatToDo) {
+  Chapter chapter = uniform();
+  chapter.most_n = 800;
+  chapter.most_m = 640;
+  chapter.most_b_rows = 100;
+  EXPECT_EQ(refusal(problem("640", "800", "96"), chapter), "accepted");
+  EXPECT_EQ(refusal(problem("640", "808", "96"), chapter),
+            "N=808: the grid of x_uniform covers at most 800 columns: split N");
+  EXPECT_EQ(refusal(problem("704", "800", "96"), chapter),
+            "M=704 of group 0: the grid of x_uniform covers at most 640 rows: split the group");
+  EXPECT_EQ(
+      refusal(problem("64,64", "800", "64"), chapter),
+      "2 groups of K=64: the tensor map of x_uniform counts at most 100 rows of B: split the problem into "
+      "several");
+  EXPECT_EQ(refusal(problem("64", "2147483646", "16")),
+            "N=2147483646: x_uniform wants multiples of 8 (tiles are whole): give 2147483640");
+  const std::string about = describe_text(chapter, kFormats);
+  for (const char* limit : {"\"n\": 800", "\"rows_of_a_group\": 640", "\"groups_times_k\": 100"})
+    EXPECT_NE(about.find(limit), std::string::npos) << about;
 }
 
 TEST(Sets, OfAMixedOneWhatDoesNotFitIsLeftOutAloud) {
@@ -86,7 +111,7 @@ TEST(Sets, OfAMixedOneWhatDoesNotFitIsLeftOutAloud) {
   EXPECT_EQ(
       said[2],
       "G=32 M=640 (20) N=6144 K=7168 of set peers left out: M=20 of group 0: x_uniform wants multiples of "
-      "64 (tiles are whole)");
+      "64 (tiles are whole): round up to 64");
   said.clear();
   EXPECT_EQ(shapes_for({}, jagged(), {"peers"}, said).size(), 10u);
   EXPECT_TRUE(said.empty());
@@ -101,7 +126,7 @@ TEST(Sets, OthersMustFitAndBeListed) {
   Chapter chapter = uniform();
   chapter.sets = {"smoke", "smoke_uniform"};
   EXPECT_EQ(refusal({"--set", "smoke"}, chapter),
-            "M=5 of group 0: x_uniform wants multiples of 64 (tiles are whole)");
+            "M=5 of group 0: x_uniform wants multiples of 64 (tiles are whole): round up to 64");
   EXPECT_EQ(refusal({"--set", "smoke_uniform"}, chapter), "accepted");
   EXPECT_EQ(refusal({"--set", "edges_uniform"}, chapter),
             "--set edges_uniform: x_uniform cannot take this set; --help lists its sets");
@@ -140,7 +165,8 @@ TEST(OwnSizes, FollowTheLists) {
   EXPECT_TRUE(own(OwnSizes::when_listed, "8", "16,17"));
   EXPECT_TRUE(own(OwnSizes::always, "8", "16"));
   chapter.own_sizes = OwnSizes::never;
-  EXPECT_EQ(refusal(problem("5,6", "8,9", "16"), chapter), "x_jagged takes one N and one K for all groups");
+  EXPECT_EQ(refusal(problem("5,6", "8,9", "16"), chapter),
+            "x_jagged takes one N and one K for all groups: give one number for each");
   chapter.own_sizes = OwnSizes::when_listed;
   std::vector<std::string> left_out;
   const std::vector<Shape> edges = shapes_for({}, chapter, {"edges"}, left_out);

@@ -157,7 +157,7 @@ def mutants(ptx, name):
 
 def taken_by(described, words):
     """A problem with the next N that the chapter takes, in a list; none if it has no such tile."""
-    multiple, tiles = described["limits"]["n_multiple"], described["tiles"]
+    multiple, tiles = next(iter(described["formats"][0]["n_multiple"].values())), described["tiles"]
     if "--tile" in words and tiles and words[words.index("--tile") + 1] not in tiles:
         return []
     if "--n" in words and "," not in words[words.index("--n") + 1]:
