@@ -17,8 +17,22 @@ Layout layout_for(const Setup& setup, const Shape& shape) {
   return scattered_layout(shape, setup.b_layout);
 }
 
+Layout near_layout(const Setup& setup, const Shape& shape) {
+  Shape near = shape;
+  near.b_stride = 0;
+  return layout_for(setup, near);
+}
+bool has_far_b(const Layout& layout) {
+  return !layout.groups.empty() && layout.b_group_stride > int64_t(layout.groups[0].n) * layout.groups[0].k;
+}
+
 Buffers::Memory Buffers::allocate(size_t bytes, const char* what) {
   return Memory(machine_.allocate(bytes, what),
+                [&machine = machine_](void* memory) { machine.release(memory); });
+}
+
+Buffers::Memory Buffers::reserve(size_t bytes, const char* what) {
+  return Memory(machine_.reserve(bytes, what),
                 [&machine = machine_](void* memory) { machine.release(memory); });
 }
 
@@ -51,7 +65,8 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
     sfa_bytes_ = std::max(sfa_bytes_, size_t(layout.sfa_bytes));
     sfb_bytes_ = std::max(sfb_bytes_, size_t(layout.sfb_bytes));
   }
-  needed = std::max(needed, double(bytes()));
+  const bool far = needed <= kCountable && machine.reserves() && has_far_b(layout_for(setup, shape));
+  needed = std::max(needed, double(bytes() - (far ? b_bytes_ : 0)));
   if (const size_t free = machine_.free_bytes(); needed > double(free)) {
     throw Error(
         Exit::no_memory,
@@ -59,7 +74,7 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
                shape.describe().c_str(), needed, free));
   }
   a_ = allocate(a_bytes_, "A");
-  b_ = allocate(b_bytes_, "B");
+  b_ = far ? reserve(b_bytes_, "B") : allocate(b_bytes_, "B");
   d_ = allocate(d_bytes_, "D");
   if (setup.formats.has_scales()) {
     sfa_ = allocate(sfa_bytes_, "the scales of A");
@@ -134,7 +149,7 @@ Problem Buffers::reading(const Buffers& from) const {
 
 void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_groups, int unowned) {
   machine_.fill_bytes(a(), unowned, a_bytes_);
-  machine_.fill_bytes(b(), unowned, b_bytes_);
+  fill_unowned_b(unowned);
   const auto keep = [&](std::vector<Region> regions) {
     if (nan_groups.empty() || regions.size() != nan_groups.size()) return regions;
     std::vector<Region> kept;
@@ -152,6 +167,15 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   machine_.fill(b(), setup_.formats.b, keep(layout_.b_regions()), b_fill);
   if (setup_.formats.has_scales()) fill_scales(a_fill, b_fill, nan_groups, unowned);
   fill_epilogue(random_operands(setup_, shape_, fill, nan_groups), unowned);
+}
+
+// What lies between far groups is memory that nobody touches.
+void Buffers::fill_unowned_b(int unowned) {
+  if (!has_far_b(layout_)) return machine_.fill_bytes(b(), unowned, b_bytes_);
+  for (const Region& region : layout_.b_regions()) {
+    machine_.fill_bytes(static_cast<char*>(b()) + bytes_of(setup_.formats.b, region.offset), unowned,
+                        bytes_of(setup_.formats.b, (region.rows + kGuardRows) * region.ld));
+  }
 }
 
 void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) const {

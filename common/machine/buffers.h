@@ -79,6 +79,8 @@ class Buffers {
  private:
   using Memory = std::shared_ptr<void>;
   Memory allocate(size_t bytes, const char* what);
+  Memory reserve(size_t bytes, const char* what);
+  void fill_unowned_b(int unowned);
   void fill_scales(const Fill& a_fill, const Fill& b_fill, const std::vector<bool>& nan_groups, int unowned);
 
   Machine& machine_;
@@ -95,6 +97,9 @@ class Buffers {
 using BufferSets = std::vector<std::unique_ptr<Buffers>>;  // of one problem, each with operands of its own
 
 Layout layout_for(const Setup& setup, const Shape& shape);
+// The same without what lies between the groups' B, if anything does.
+Layout near_layout(const Setup& setup, const Shape& shape);
+bool has_far_b(const Layout& layout);
 
 // The largest whole number up to which the format has every one, 6 for E2M1, which lacks 5; 16 at most.
 int whole_numbers(Format format);

@@ -16,6 +16,15 @@ class EmulatorMachine : public CudaMachine {
   EmulatorMachine() { GG_CHECK(cudaDeviceGetAttribute(&whole_, cudaDevAttrMultiProcessorCount, 0)); }
   ~EmulatorMachine() override { emulator()->set_multiprocessors(whole_); }
 
+  bool reserves() const override { return true; }
+  void* reserve(size_t bytes, const char* what) override {
+    void* const memory = emulator()->reserve(bytes);
+    if (!memory)
+      throw Error(Exit::no_memory,
+                  format("%s needs %zu bytes of addresses, more than there are", what, bytes));
+    return memory;
+  }
+
   int play_small(bool small) override {
     const int few = small_multiprocessors(whole_);
     if (few == whole_) return 0;

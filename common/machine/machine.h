@@ -29,6 +29,10 @@ class Machine {
 
   // Throws gg::Error (no memory) naming what was wanted, the bytes needed and the bytes free.
   virtual void* allocate(size_t bytes, const char* what) = 0;
+  // The same for memory of which little will be touched: where pages come when they are touched, as on the
+  // emulator, all of it need not be free.
+  virtual void* reserve(size_t bytes, const char* what) { return allocate(bytes, what); }
+  virtual bool reserves() const { return false; }
   virtual void release(void* memory) = 0;
   virtual size_t free_bytes() = 0;
 

@@ -35,7 +35,10 @@ std::string Shape::describe() const {
       unpadded.empty() ? "" : format(" padded from M=%lld", static_cast<long long>(before));
   return format("G=%d M=%lld (%s)%s N=%s K=%s%s", groups(), static_cast<long long>(m_total()),
                 range_of(m).c_str(), padded.c_str(), range_of(n).c_str(), range_of(k).c_str(),
-                shared_b ? " shared B" : "");
+                shared_b ? " shared B" : "") +
+         (b_stride
+              ? format(", B of each %lld elements behind the one before", static_cast<long long>(b_stride))
+              : "");
 }
 
 static std::vector<Region> regions(const std::vector<Group>& groups, Region Group::*matrix) {
@@ -86,7 +89,7 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, i
   const int n = shape.n_of(0), k = shape.k_of(0), d_n = n / columns_of_b_per_d;
   layout.a_start = int64_t(kGuardRows) * k;
   layout.d_start = int64_t(kGuardRows) * d_n;
-  layout.b_group_stride = shape.shared_b ? 0 : int64_t(k) * n;
+  layout.b_group_stride = shape.shared_b ? 0 : std::max(shape.b_stride, int64_t(k) * n);
   for (int g = 0; g < shape.groups(); ++g) {
     const int m = shape.m[size_t(g)];
     const int64_t first_row = kGuardRows + layout.offsets[size_t(g)];
@@ -103,8 +106,8 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, i
   const int64_t in_memory = std::max(shape.m_total(), shape.rows) + 2 * kGuardRows;
   layout.a_elems = in_memory * k;
   layout.d_elems = in_memory * d_n;
-  layout.b_elems =
-      int64_t(shape.shared_b ? 1 : shape.groups()) * k * n + kGuardRows * region_of_b(0, n, k, b_layout).ld;
+  layout.b_elems = std::max(0, shape.groups() - 1) * layout.b_group_stride + int64_t(k) * n +
+                   kGuardRows * region_of_b(0, n, k, b_layout).ld;
   if (scaled != BlockFormat::none) add_scales(layout, shape, block_scaling(scaled).block);
   return layout;
 }

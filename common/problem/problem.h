@@ -30,6 +30,7 @@ struct Shape {
   bool own_sizes = false;       // matrices of each group's own, by pointer and size arrays
   std::vector<int> unpadded{};  // where a set's groups were padded: the rows of each group before that
   int64_t rows = -1;            // rows of A and D in memory; -1: no more than the groups have
+  int64_t b_stride = 0;         // elements from one group's B to the next; 0: one lies behind the other
 
   int groups() const { return int(m.size()); }
   int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }

@@ -189,6 +189,8 @@ const std::vector<ShapeSetInfo>& shape_sets() {
       {"many", "1000 groups of 0 to 3 rows, N=256, K=128"},
       {"random", "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all"},
       {"huge", "more than 2^31 elements in A and in D"},
+      {"huge_b", "more than 2^31 elements in B: 500 groups of 64 rows, N=2112, K=2080"},
+      {"far", "three groups whose B lie 2^31 elements apart, with nothing between them"},
   };
   return sets;
 }
@@ -233,6 +235,11 @@ std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits)
     shapes = random_problems(limits);
   } else if (name == "huge") {
     shapes = {{{400000, 0, 650001}, {2056}, {2064}}};
+  } else if (name == "huge_b") {
+    shapes = {{std::vector<int>(500, 64), {2112}, {2080}}};
+  } else if (name == "far") {
+    shapes = {{{5, 17, 40}, {72}, {40}}};
+    shapes[0].b_stride = (int64_t(1) << 31) + 64;  // an offset of 32 bits is negative, or ends in another B
   } else {
     std::string known;
     for (const ShapeSetInfo& set : shape_sets()) known += (known.empty() ? "" : ", ") + std::string(set.name);

@@ -49,12 +49,22 @@ void set_multiprocessors(int count) {
   });
 }
 
+void* reserve(size_t bytes) {
+  void* reserved = nullptr;
+  api([&](Runtime& rt) {
+    reserved = reinterpret_cast<void*>(rt.reserve(bytes));
+    return cudaSuccess;
+  });
+  return reserved;
+}
+
 }  // namespace
 }  // namespace gg::emu
 
 const GgEmuInterface* gg_emu_interface() {
   static const GgEmuInterface functions = {kGgEmuInterface,       gg::emu::host,
                                            gg::emu::set_order,    gg::emu::counts,
-                                           gg::emu::reset_counts, gg::emu::set_multiprocessors};
+                                           gg::emu::reset_counts, gg::emu::set_multiprocessors,
+                                           gg::emu::reserve};
   return &functions;
 }

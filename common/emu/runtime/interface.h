@@ -22,8 +22,11 @@ struct GgEmuInterface {
   // The launches that follow find a device with so many multiprocessors, at least 1: as its properties, as
   // %nsmid, and as what a cluster's blocks fit on. All other limits stay.
   void (*set_multiprocessors)(int count);
+  // As cudaMalloc, but of addresses: pages come where they are touched, so no memory needs to be free. Null:
+  // there are not that many addresses. cudaFree takes it back.
+  void* (*reserve)(size_t bytes);
 };
-constexpr int kGgEmuInterface = 2;
+constexpr int kGgEmuInterface = 3;
 
 const GgEmuInterface* gg_emu_interface();
 }

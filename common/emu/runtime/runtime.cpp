@@ -151,10 +151,18 @@ void Runtime::set_multiprocessors(int count) {
 }
 
 size_t Runtime::memory_free() const {
-  return memory_at_start_ - std::min<size_t>(memory_at_start_, memory.used_bytes());
+  return memory_at_start_ - std::min<size_t>(memory_at_start_, memory.used_bytes() - reserved_bytes_);
 }
 
 uint64_t Runtime::allocate(size_t bytes) { return bytes > memory_free() ? 0 : memory.allocate(bytes); }
+
+uint64_t Runtime::reserve(size_t bytes) {
+  const uint64_t address = memory.allocate(bytes);
+  if (!address) return 0;
+  reserved_[address] = bytes;
+  reserved_bytes_ += bytes;
+  return address;
+}
 
 // The pages of the allocation, in the view that kernels' addresses are of and in ours, are made the same
 // memory.
@@ -177,6 +185,10 @@ uint64_t Runtime::allocate_visible(size_t bytes, cudaMemoryType type, unsigned f
 }
 
 bool Runtime::release(uint64_t address) {
+  if (const auto reserved = reserved_.find(address); reserved != reserved_.end()) {
+    reserved_bytes_ -= reserved->second;
+    reserved_.erase(reserved);
+  }
   const auto found = visible_.find(address);
   if (found != visible_.end()) {
     const size_t rounded = (found->second.bytes + page() - 1) / page() * page();

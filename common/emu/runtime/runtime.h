@@ -40,6 +40,7 @@ class Runtime {
   size_t memory_free() const;
 
   uint64_t allocate(size_t bytes);  // 0: not that much is free
+  uint64_t reserve(size_t bytes);   // addresses, whose memory is not counted; 0: there are not that many
   uint64_t allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags);
   bool release(uint64_t address);
   // The host-visible allocation that holds an address; null if none does.
@@ -69,7 +70,8 @@ class Runtime {
 
   std::unique_ptr<Device> device_;
   std::map<uint64_t, HostVisible> visible_;
-  size_t memory_total_ = 0, memory_at_start_ = 0;
+  std::map<uint64_t, size_t> reserved_;  // bytes by address
+  size_t memory_total_ = 0, memory_at_start_ = 0, reserved_bytes_ = 0;
   void finish(HeldLaunch& launch);
 
   std::unique_ptr<HeldLaunch> held_;
