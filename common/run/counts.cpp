@@ -16,7 +16,7 @@ static bool count(Session& session, const Shape& shape, Counters& total) {
   ++session.tally.checked;
   if (!correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); })) {
     ++session.tally.failed;
-    print_failed("count", shape, "counted");
+    print_failed("count", shape, "counted", why_wrong(session, buffers));
     return false;
   }
   Counters counters = emulator_counters();

@@ -10,6 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/run/choices.h"
+#include "common/verify/operand_files.h"
 
 namespace gg {
 
@@ -169,15 +170,17 @@ void print_check(const Shape& shape, const CheckResult& result) {
   } else if (!result.note.empty()) {
     std::printf("check  %-8s ok  %s; %s\n", shape.set.c_str(), shape.describe().c_str(), result.note.c_str());
   } else {
-    std::printf("check  %-8s ok  %s; random data: worst error %.0f %% of the limit\n", shape.set.c_str(),
-                shape.describe().c_str(), result.worst_ratio * 100);
+    const char* const data = shape.set == kFromFiles ? "operands from files" : "random data";
+    std::printf("check  %-8s ok  %s; %s: worst error %.0f %% of the limit\n", shape.set.c_str(),
+                shape.describe().c_str(), data, result.worst_ratio * 100);
   }
   std::fflush(stdout);
 }
 
-void print_failed(const char* half, const Shape& shape, const char* left_out) {
-  std::printf("%-6s %-8s FAILED its check on random data, so it is not %s: %s\n", half, shape.set.c_str(),
-              left_out, shape.describe().c_str());
+void print_failed(const char* half, const Shape& shape, const char* left_out, const Failure& why) {
+  std::printf("%-6s %-8s FAILED its check on random data (%s), so it is not %s: %s: %s\n", half,
+              shape.set.c_str(), symptom_name(why.symptom), left_out, shape.describe().c_str(),
+              why.sentence.c_str());
 }
 
 void print_wrong_replay(const Row& row, const Shape& shape) {
@@ -243,8 +246,9 @@ void print_end(const Session& session) {
   std::printf("%s: ok, %d %s checked%s", session.chapter.id, tally.checked,
               tally.checked == 1 ? "problem" : "problems", where.c_str());
   if (tally.worst_factor > 0)
-    std::printf("; worst random error %.0f %% of the limit, 2^%.1f of sum |a*b| beyond rounding",
-                tally.worst_ratio * 100, std::log2(tally.worst_factor));
+    std::printf("; worst %serror %.0f %% of the limit, 2^%.1f of sum |a*b| beyond rounding",
+                session.options.in_dir.empty() ? "random " : "", tally.worst_ratio * 100,
+                std::log2(tally.worst_factor));
   std::printf("\n");
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/base/files.h"
+#include "common/base/text.h"
 #include "common/harness.cuh"
 #include "common/machine/emulator.h"
 #include "common/problem/shapes.h"
@@ -34,13 +35,14 @@ struct Plan {
 };
 
 // Whatever can be refused is refused here, before a device is touched.
-Plan plan_of(const Options& options, const Chapter& chapter, Setup& setup) {
+Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
+             Setup& setup) {
   const bool chosen = !options.sets.empty();
   const std::vector<std::string> check_sets = chosen ? options.sets : default_check_sets(chapter),
                                  bench_sets = chosen ? options.sets : default_bench_sets(chapter);
   Plan plan;
   if (!options.in_dir.empty()) {
-    plan.given = read_operands(options.in_dir, setup, chapter, options.shared_b);
+    plan.given = read_operands(options.in_dir, setup, chapter, options.shared_b, types);
     setup.wide_offsets = plan.given->wide_offsets;
     setup.epilogue = plan.given->epilogue;
     plan.to_check = {plan.given->shape};
@@ -137,16 +139,28 @@ void check(Session& session, const Shape& shape, const GivenOperands* given) {
   print_check(shape, result);
 }
 
-Exit run_problems(const Options& options, const Chapter& chapter, const Launch& launch) {
+// On the emulator a check tries B of far experts too, whose memory is there only where it is touched.
+void add_far_b(const Session& session, Plan& plan) {
+  const Options& options = session.options;
+  const bool defaults = options.sets.empty() && !options.one_problem() && !plan.given && !options.shared_b;
+  if (plan.to_check.empty() || !defaults) return;
+  const std::vector<std::string> sets = sets_of(session.chapter, {"far"});
+  for (const Shape& shape : shapes_for(options, session.chapter, sets, plan.left_out))
+    plan.to_check.push_back(shape);
+}
+
+Exit run_problems(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
+                  const Launch& launch) {
   Session session{chapter, options, launch, setup_of(chapter, options)};
-  Plan plan = plan_of(options, chapter, session.setup);
+  Plan plan = plan_of(options, chapter, types, session.setup);
   session.device = choose_device(options.device, chapter, options.arguments);
   // Who only checks leaves its core to others while it waits; who times should not wake up late.
   if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   print_start(session);
-  say_left_out(session, plan.left_out);
   const bool emulated = session.device.emulated;
   session.machine = emulated ? emulator_machine() : gpu_machine();
+  if (emulated) add_far_b(session, plan);
+  say_left_out(session, plan.left_out);
   if (emulated) {
     emulator()->set_order(options.order_seed, options.order_skew);
     const bool defaults = options.sets.empty() && !options.one_problem();
@@ -193,15 +207,18 @@ Exit run_options(const Options& options, const Chapter& chapter, const std::vect
   } else if (options.print_schedule) {
     print_schedule(options, chapter);
   } else {
-    return run_problems(options, chapter, launch);
+    return run_problems(options, chapter, formats, launch);
   }
   return Exit::ok;
 }
 
 }  // namespace
 
-int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& inputs,
+int run_chapter(int argc, char** argv, const Chapter& described, const std::vector<Formats>& inputs,
                 const Launch& launch) {
+  Chapter chapter = described;
+  chapter.sets.push_back("huge_b");                                     // every chapter takes it
+  if (has(chapter.options, "shared-b")) chapter.sets.push_back("far");  // B's stride is an argument
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
   const std::vector<Formats> formats = with_outputs(chapter, inputs);
   try {

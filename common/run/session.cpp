@@ -5,6 +5,7 @@
 #include "common/run/session.h"
 
 #include "common/verify/output.h"
+#include "common/verify/why_wrong.h"
 
 namespace gg {
 
@@ -31,6 +32,10 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
 bool correct(Session& session, Buffers& buffers, const std::function<void(cudaStream_t)>& launch) {
   return right_on_random_data(*session.machine, buffers, session.options.seed,
                               [&] { session.machine->run(launch); });
+}
+
+Failure why_wrong(Session& session, const Buffers& buffers) {
+  return why_wrong_on_random_data(*session.machine, buffers, session.options.seed);
 }
 
 }  // namespace gg

@@ -11,6 +11,7 @@
 #include "common/machine/buffers.h"
 #include "common/run/device.h"
 #include "common/run/options.h"
+#include "common/verify/diagnose.h"
 
 namespace gg {
 
@@ -36,5 +37,7 @@ Setup setup_of(const Chapter& chapter, const Options& options);
 
 // Random data on these buffers, over poison: what fails here is neither timed nor counted.
 bool correct(Session& session, Buffers& buffers, const std::function<void(cudaStream_t)>& launch);
+// What the outputs that `correct` refused look like.
+Failure why_wrong(Session& session, const Buffers& buffers);
 
 }  // namespace gg

@@ -160,7 +160,7 @@ class Field {
       entrants_.push_back(std::move(entrant));
       return true;
     }
-    print_failed("time", shape_, "timed");
+    print_failed("time", shape_, "timed", why_wrong(session_, *sets_[0]));
     rows_.push_back(row_of(entrant));
     rows_.back()["ok"] = "0";
     return false;

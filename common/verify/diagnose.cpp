@@ -72,8 +72,9 @@ class Explainer {
         layout_(layout),
         limit_(limit) {
     const size_t stride = failing.size() / kMostSamples + 1;
-    for (size_t i = 0; i < failing.size(); i += stride) {
-      samples_.push_back({failing[i], place_of(layout, failing[i])});
+    for (size_t i = 0; i * stride < failing.size(); ++i) {
+      const int64_t element = failing[sample_at(i, stride, failing.size())];
+      samples_.push_back({element, place_of(layout, element)});
     }
   }
 
@@ -81,9 +82,9 @@ class Explainer {
     if (samples_.empty())
       return {Symptom::unknown, "but no element fails on the CPU: the two references disagree"};
     const Failure* best = nullptr;
-    const std::vector<Failure> candidates = {stale(),           offset_by_one(),    expert(),
-                                             transposed_tile(), square_only(),      missing_k_slice(),
-                                             truncated(),       half_accumulator(), scales()};
+    const std::vector<Failure> candidates = {
+        stale(),       offset_by_one(),   expert(),    transposed_tile(),  square_only(),
+        scales(false), missing_k_slice(), truncated(), half_accumulator(), scales(true)};
     for (const Failure& candidate : candidates) {
       if (!best && candidate.symptom != Symptom::unknown) best = &candidate;
     }
@@ -342,11 +343,11 @@ class Explainer {
             "only sums that pass 2048 are off, and by little: looks like an accumulator in half precision"};
   }
 
-  Failure scales() const {
+  Failure scales(bool last) const {
     if (!matrices_.formats.has_scales()) return {};
     std::vector<int64_t> elements;
     for (const Sample& s : samples_) elements.push_back(s.element);
-    return explain_scales(copy_, setup_, layout_, limit_, elements);
+    return explain_scales(copy_, setup_, layout_, limit_, elements, last);
   }
 
   const HostCopy& copy_;
@@ -360,6 +361,11 @@ class Explainer {
 };
 
 }  // namespace
+
+size_t sample_at(size_t i, size_t stride, size_t count) {
+  const size_t jitter = i == 0 ? 0 : hash(0, 8, i) % stride;
+  return std::min(i * stride + jitter, count - 1);
+}
 
 Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                        const std::vector<int64_t>& failing) {

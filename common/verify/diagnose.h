@@ -55,8 +55,13 @@ Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& l
                        const std::vector<int64_t>& failing);
 
 // diagnose_scales.cpp: the same for scales taken from the wrong place; symptom unknown if none explains it.
+// `last`: what looks like a missing slice of K too, where there are few columns, is tried as well.
 Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                       const std::vector<int64_t>& samples);
+                       const std::vector<int64_t>& samples, bool last);
+
+// Of so many elements, the index of sample `i` where every `stride`-th is taken: the first one, and then one
+// anywhere in each stride, for a fixed step may meet the same column in every row.
+size_t sample_at(size_t i, size_t stride, size_t count);
 
 struct Place {  // an element of D as a reader would name it
   int group = -1, row = 0, col = 0;

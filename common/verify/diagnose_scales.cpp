@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "common/verify/diagnose.h"
 
@@ -14,13 +15,14 @@ namespace {
 class ScaleExplainer {
  public:
   ScaleExplainer(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                 const std::vector<int64_t>& samples)
+                 const std::vector<int64_t>& samples, bool last)
       : copy_(copy),
         matrices_(copy.matrices(setup.formats)),
         scaling_(setup.formats.scaling()),
         layout_(layout),
         limit_(limit),
-        samples_(samples) {}
+        samples_(samples),
+        last_(last) {}
 
   Failure explain() const {
     for (const Mistake& mistake : mistakes()) {
@@ -29,11 +31,15 @@ class ScaleExplainer {
       if (size_t(explained) * 10 < samples_.size() * 9) continue;
       return {mistake.symptom, std::string("looks like ") + mistake.what};
     }
+    for (const bool of_a : {false, true}) {
+      if (Failure shifted = shifted_groups(of_a); shifted.symptom != Symptom::unknown) return shifted;
+    }
     return {};
   }
 
  private:
   static constexpr int64_t kNone = -1, kOne = -2;  // no such byte; no scale at all
+  static constexpr int64_t kZero = -3;             // what a load beyond the scales brings: a byte of 0
 
   // The places of the scales of row `place.row` and column `place.col` for a block, in their buffers, and the
   // elements of a pair of factors: as they should be unless the mistake says otherwise.
@@ -54,6 +60,7 @@ class ScaleExplainer {
 
   double scale(const std::vector<char>& scales, int64_t at) const {
     if (at == kOne) return 1;
+    if (at == kZero) return decode(scaling_.scale, 0);
     if (at < 0 || at >= int64_t(scales.size())) return NAN;
     return decode(scaling_.scale, uint8_t(scales[size_t(at)]));
   }
@@ -124,6 +131,7 @@ class ScaleExplainer {
            return g.sfb.offset + p.col * g.sfb.layout.blocks + b;
          });
     add_experts(all);
+    add_memory_order(all);
     all.push_back(exchanged());
     if (format_info(scaling_.element).bits < 8) {
       all.push_back({Symptom::swapped_halves, "A with the two elements of each byte exchanged"});
@@ -173,6 +181,88 @@ class ScaleExplainer {
     }
   }
 
+  // A tile of 256 columns holds two atoms of rows one behind the other, each with its atoms along K. Taken in
+  // the other order, the atoms along K of both take turns. `depth` of them make a slice; which is the wrong
+  // order decides whether a place is taken for another, or holds another.
+  static int64_t other_order(const ScaleRegion& of, int64_t col, int64_t b, int64_t depth, bool taken,
+                             int64_t end) {
+    constexpr int64_t kTurns = 2, kRows = ScaleLayout::kAtomRows, kBlocks = ScaleLayout::kAtomBlocks;
+    const int64_t tile = col / (kTurns * kRows) * (kTurns * kRows), slice = b / (depth * kBlocks) * depth;
+    const int64_t i = (col - tile) / kRows, atom = b / kBlocks - slice;
+    const int64_t place = taken ? atom * kTurns + i : i * depth + atom;
+    const int64_t row = tile + (taken ? place / depth : place % kTurns) * kRows + col % kRows;
+    const int64_t block = (slice + (taken ? place % depth : place / kTurns)) * kBlocks + b % kBlocks;
+    // Behind an expert's scales lie those of the next one, behind the last one's a load brings zeros.
+    const bool is_there = block < of.layout.block_atoms() * kBlocks && of.at(row, block) < end;
+    return is_there ? of.at(row, block) : kZero;
+  }
+  void add_memory_order(std::vector<Mistake>& all) const {
+    // In the first atom of rows alone it may look like a missing slice of K.
+    const auto in_second = std::count_if(samples_.begin(), samples_.end(), [&](int64_t element) {
+      return place_of(layout_, element).col / ScaleLayout::kAtomRows % 2 == 1;
+    });
+    if (in_second < 8 && !last_) return;
+    const ScaleRegion& last = layout_.groups.back().sfb;
+    const int64_t end = last.offset + last.layout.bytes();
+    for (const int64_t depth : {2, 4}) {
+      for (const bool taken : {true, false}) {
+        all.push_back({Symptom::wrong_scale,
+                       format("atoms of SFB in the order of memory: the %lld atoms along K of a tile's two "
+                              "atoms of columns take turns",
+                              static_cast<long long>(depth)),
+                       right_a, [=](const Group& g, const Place& p, int64_t b) {
+                         return other_order(g.sfb, p.col, b, depth, taken, end);
+                       }});
+      }
+    }
+  }
+
+  // Each failing group has the scales of A or of B that lie some whole atoms before or behind its own.
+  Failure shifted_groups(bool of_a) const {
+    constexpr int64_t kMostAtoms = 4096;  // that are tried for a group
+    constexpr size_t kTelling = 3;        // elements; fewer fit by chance
+    std::map<int, std::vector<int64_t>> by_group;
+    for (const int64_t element : samples_) by_group[place_of(layout_, element).group].push_back(element);
+    std::map<int, int64_t> atoms;
+    for (const auto& [index, elements] : by_group) {
+      if (elements.size() < kTelling) continue;
+      const Group& g = layout_.groups[size_t(index)];
+      const int64_t bytes = int64_t((of_a ? copy_.sfa : copy_.sfb).size());
+      const int64_t own = of_a ? g.sfa.offset : g.sfb.offset;
+      const int64_t first = std::max(-kMostAtoms, -own / ScaleLayout::kAtomBytes),
+                    last = std::min(kMostAtoms, (bytes - own) / ScaleLayout::kAtomBytes);
+      for (int64_t shift = first; shift < last && !atoms.count(index); ++shift) {
+        if (shift != 0 && explains_all(shifted(of_a, shift), elements)) atoms[index] = shift;
+      }
+      if (!atoms.count(index)) return {};
+    }
+    if (atoms.empty()) return {};
+    return {Symptom::wrong_scale, "looks like " + shift_text(of_a, atoms)};
+  }
+  static Mistake shifted(bool of_a, int64_t atoms) {
+    Mistake mistake{Symptom::wrong_scale, ""};
+    if (of_a) {
+      mistake.sfa = [=](const Group& g, const Place& p, int64_t b) {
+        return right_a(g, p, b) + atoms * ScaleLayout::kAtomBytes;
+      };
+    } else {
+      mistake.sfb = [=](const Group& g, const Place& p, int64_t b) {
+        return right_b(g, p, b) + atoms * ScaleLayout::kAtomBytes;
+      };
+    }
+    return mistake;
+  }
+  bool explains_all(const Mistake& mistake, const std::vector<int64_t>& elements) const {
+    return std::all_of(elements.begin(), elements.end(), [&](int64_t e) { return predicts(mistake, e); });
+  }
+  static std::string shift_text(bool of_a, const std::map<int, int64_t>& atoms) {
+    const auto [group, shift] = *atoms.begin();
+    const std::string side = shift < 0 ? "before" : "behind";
+    return format("%s scaled from a wrong offset: group %d has what lies %lld bytes %s its own scales%s",
+                  of_a ? "A" : "B", group, static_cast<long long>(std::abs(shift) * ScaleLayout::kAtomBytes),
+                  side.c_str(), atoms.size() > 1 ? ", and other groups are off too" : "");
+  }
+
   // SFA and SFB exchanged: the place is the right one, counted from the start of the other's scales.
   static Mistake exchanged() {
     Mistake mistake{Symptom::wrong_scale, "the scales of A and B exchanged",
@@ -193,13 +283,14 @@ class ScaleExplainer {
   const Layout& layout_;
   Limit limit_;
   const std::vector<int64_t>& samples_;
+  bool last_;
 };
 
 }  // namespace
 
 Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                       const std::vector<int64_t>& samples) {
-  return ScaleExplainer(copy, setup, layout, limit, samples).explain();
+                       const std::vector<int64_t>& samples, bool last) {
+  return ScaleExplainer(copy, setup, layout, limit, samples, last).explain();
 }
 
 }  // namespace gg

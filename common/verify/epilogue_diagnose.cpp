@@ -98,6 +98,46 @@ struct WrongProduct {
   std::function<void(Group& group, int index)> make;
 };
 
+// Scales of later experts at a wrong distance from those of the first: a factor of it left out or not rounded
+// up.
+void add_wrong_strides(const Layout& layout, std::vector<WrongProduct>& all) {
+  const Group& first = layout.groups[0];
+  const ScaleLayout of_b = first.sfb.layout;
+  const int64_t right = of_b.bytes(), along_k = of_b.block_atoms() * ScaleLayout::kAtomBytes,
+                unpadded = of_b.rows * of_b.blocks;
+  const int64_t whole = of_b.rows / ScaleLayout::kAtomRows * along_k,
+                shallow =
+                    of_b.row_atoms() * (of_b.blocks / ScaleLayout::kAtomBlocks) * ScaleLayout::kAtomBytes;
+  const std::pair<int64_t, const char*> strides[] = {
+      {whole, "N is not rounded up to 128"},
+      {shallow, "the blocks of K are not rounded up to 4"},
+      {unpadded, "N times the blocks of K, without the padding of atoms"},
+      {along_k, "the atoms along N are left out"},
+      {of_b.row_atoms() * ScaleLayout::kAtomBytes, "the atoms along K are left out"},
+      {(of_b.row_atoms() + 1) / 2 * 2 * along_k, "N is rounded up to 256"},
+      {right - ScaleLayout::kAtomBytes, "an atom too few"},
+      {right + ScaleLayout::kAtomBytes, "an atom too many"}};
+  for (const auto& [stride, why] : strides) {
+    // The reference must find each scale inside the buffer.
+    const int64_t last = int64_t(layout.groups.size() - 1) * stride + right;
+    if (stride == right || last > layout.sfb_bytes) continue;
+    all.push_back(
+        {Symptom::wrong_scale,
+         format("the scales of B of each expert %lld bytes behind those of the one before, %lld are "
+                "right: %s",
+                static_cast<long long>(stride), static_cast<long long>(right), why),
+         [stride = stride](Group& group, int index) { group.sfb.offset = index * stride; }});
+  }
+  const int64_t of_rows = first.sfa.layout.block_atoms();
+  if (of_rows < 2) return;
+  all.push_back({Symptom::wrong_scale,
+                 "the scales of A of each group counted in atoms of rows: the atoms along K are left out",
+                 [of_rows](Group& group, int) {
+                   group.sfa.offset -=
+                       group.sfa.first_row / ScaleLayout::kAtomRows * (of_rows - 1) * ScaleLayout::kAtomBytes;
+                 }});
+}
+
 std::vector<WrongProduct> wrong_products(const Layout& layout) {
   std::vector<WrongProduct> all;
   const int groups = int(layout.groups.size());
@@ -124,6 +164,7 @@ std::vector<WrongProduct> wrong_products(const Layout& layout) {
                  }});
   all.push_back({Symptom::wrong_scale, "scales of A counted from the start of the group",
                  [](Group& group, int) { group.sfa.first_row = 0; }});
+  add_wrong_strides(layout, all);
   for (const int missing : {32, 64, 128, 256}) {
     all.push_back({Symptom::missing_k_slice,
                    format("a missing K slice: the last %d products are not in the sum", missing),

@@ -33,5 +33,7 @@ std::vector<int64_t> failing_elements(const Matrices& matrices, const std::vecto
                                       const Limit& limit, int64_t first);
 
 std::vector<char> downloaded(Machine& machine, const void* memory, size_t bytes);
+// B as near_layout has it.
+std::vector<char> downloaded_b(Machine& machine, const Buffers& buffers);
 
 }  // namespace gg

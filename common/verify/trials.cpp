@@ -164,10 +164,11 @@ class Trials {
   }
 
   // The groups this trial compares: those whose own operands are numbers.
-  std::vector<Group> compared_groups() const {
+  std::vector<Group> compared_groups() const { return compared_of(buffers_.layout()); }
+  std::vector<Group> compared_of(const Layout& layout) const {
     std::vector<Group> groups;
-    for (size_t g = 0; g < buffers_.layout().groups.size(); ++g) {
-      if (nan_groups_.empty() || !nan_groups_[g]) groups.push_back(buffers_.layout().groups[g]);
+    for (size_t g = 0; g < layout.groups.size(); ++g) {
+      if (nan_groups_.empty() || !nan_groups_[g]) groups.push_back(layout.groups[g]);
     }
     return groups;
   }
@@ -301,7 +302,7 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
   const uint32_t got = element_of(buffers_.d(), seen.first), before = element_of(before_.get(), seen.first);
 
   const HostCopy copy{downloaded(machine_, buffers_.a(), buffers_.a_bytes()),
-                      downloaded(machine_, buffers_.b(), buffers_.b_bytes()),
+                      downloaded_b(machine_, buffers_),
                       downloaded(machine_, buffers_.d(), buffers_.d_bytes()),
                       downloaded(machine_, buffers_.sfa(), buffers_.sfa_bytes()),
                       downloaded(machine_, buffers_.sfb(), buffers_.sfb_bytes()),
@@ -344,9 +345,10 @@ Failure Trials::explain(const std::function<void()>& launch, const Limit& limit,
     }
     return failure(Symptom::nan, where + "is NaN");
   }
+  const Layout near = near_layout(buffers_.setup(), buffers_.shape());
   Failure values = explain_values(
-      copy, buffers_.setup(), buffers_.layout(), limit,
-      failing_elements(copy.matrices(buffers_.setup().formats), compared_groups(), limit, seen.first));
+      copy, buffers_.setup(), near, limit,
+      failing_elements(copy.matrices(buffers_.setup().formats), compared_of(near), limit, seen.first));
   return failure(values.symptom, count + values.sentence);
 }
 

@@ -65,6 +65,8 @@ class Product {
     const size_t each = bytes_of(scaling.element, int64_t(n_) * p.k());
     const uint8_t* b = p.discrete() ? p.b_ptrs<uint8_t>()[g] : p.b<uint8_t>() + size_t(g) * each;
     const uint8_t* sfb = p.discrete() ? p.sfb_ptrs()[g] : p.sfb() + g * layout.bytes();
+    if (is("ScaleStrideTooShort"))  // N is not rounded up to 128
+      sfb = p.sfb() + g * (n_ / ScaleLayout::kAtomRows) * layout.block_atoms() * ScaleLayout::kAtomBytes;
     if (p.discrete() && is("DiscreteInOrder")) b = p.b_ptrs<uint8_t>()[0] + size_t(g) * each;
     const int64_t row = p.b_layout() == BLayout::nk ? p.k() : 1, step = p.b_layout() == BLayout::nk ? 1 : n_;
     b_.resize(size_t(n_) * size_t(p.k()));
