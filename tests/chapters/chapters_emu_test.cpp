@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "common/base/text.h"
 #include "common/problem/shapes.h"
 #include "common/run/device.h"
 #include "tests/chapters/run_chapter.h"
@@ -100,8 +101,10 @@ TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
   }
 }
 
+class ChapterWithChoices : public testing::TestWithParam<std::string> {};
+
 // The other tests run the tile that comes first, or what the chapter chooses for their small problems.
-TEST_P(ChapterOnEmulator, PassesSmokeWithEachChoice) {
+TEST_P(ChapterWithChoices, PassesSmokeWithEachChoice) {
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
   for (const Words& choice : choices_of(GetParam())) {
     const Outcome outcome =
@@ -110,8 +113,62 @@ TEST_P(ChapterOnEmulator, PassesSmokeWithEachChoice) {
   }
 }
 
+std::vector<std::string> with_choices() {
+  std::vector<std::string> all;
+  for (const std::string& id : built_chapters()) {
+    if (!choices_of(id).empty()) all.push_back(id);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Built, ChapterWithChoices, testing::ValuesIn(with_choices()),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterWithChoices);
+
+// Where --help names the values of an option, "i32|i64", each but the first; of others, that it is given.
+std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
+  std::istringstream help(run_chapter(id, {"--help"}).out);
+  std::vector<Words> wanted;
+  for (std::string line; std::getline(help, line);) {
+    std::istringstream words(line);
+    std::string name, values;
+    words >> name >> values;
+    if (name != "--" + option) continue;
+    const Words each = gg::split(values, '|');
+    for (size_t i = 1; i < each.size(); ++i) wanted.push_back({name, each[i]});
+    if (each.size() == 1) wanted.push_back({name});
+  }
+  EXPECT_FALSE(wanted.empty()) << id << " --help says nothing of --" << option;
+  return wanted;
+}
+
+// The tests above take their words from lists; here the program says what must be among them. What a schedule
+// is printed with has tests of its own, and --tune needs a GPU.
+TEST_P(ChapterOnEmulator, HasNoOptionThatIsNeverRun) {
+  std::vector<Words> run = choices_of(GetParam());
+  for (const Words& format : formats_of(GetParam())) run.push_back(format);
+  for (const std::string& option : listed(GetParam(), "options")) {
+    if (option == "print-schedule" || option == "tune") continue;
+    if ((option == "tile" || option == "cluster") && listed(GetParam(), option + "s").size() == 1) continue;
+    for (const Words& wanted : wanted_of(GetParam(), option)) {
+      const bool found = std::any_of(run.begin(), run.end(), [&](const Words& words) {
+        return std::search(words.begin(), words.end(), wanted.begin(), wanted.end()) != words.end();
+      });
+      EXPECT_TRUE(found) << wanted[0] << " " << wanted.back();
+    }
+  }
+}
+
 TEST_P(ChapterOnEmulator, WritesWholeFilesThatItReadsBackAndWritesAgain) {
   expect_whole_files(GetParam(), "emu");
+}
+
+TEST_P(ChapterOnEmulator, DoesNotCallFilesRandom) {
+  const Folder folder;
+  write_tensors(GetParam(), folder, with(problem_of(GetParam()), {"--device", "emu"}));
+  const Outcome outcome = run_chapter(GetParam(), {"--device", "emu", "--check", "--in", folder.path});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("operands from files: "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("random"), std::string::npos) << outcome.out;
 }
 
 TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
@@ -160,8 +217,8 @@ TEST_P(ChapterOnEmulator, LeavesOutWhatNeedsAGpu) {
 }
 
 TEST_P(ChapterOnEmulator, NamesTheBytesItNeedsAndThoseThatAreFree) {
-  const Outcome outcome = run_chapter(
-      GetParam(), {"--device", "emu", "--check", "--m", "2000000000", "--n", "8192", "--k", "8192"});
+  const Outcome outcome = run_chapter(GetParam(), {"--device", "emu", "--check", "--groups", "512", "--m",
+                                                   "4000000", "--n", "8192", "--k", "8192"});
   EXPECT_EQ(outcome.code, int(gg::Exit::no_memory)) << outcome.out << outcome.err;
   EXPECT_TRUE(one_line_with(outcome.err, " bytes"));
   EXPECT_TRUE(one_line_with(outcome.err, " are free"));
@@ -206,7 +263,8 @@ TEST_P(ChapterOnEmulator, SaysBeforehandThatABigProblemTakesLong) {
 }
 
 // Problems of the set `random`, as many of the first ones as are small enough: empty groups and ragged ones,
-// N and K that fill no tile. Formats and tiles take turns with the seeds, an epilogue's choices with the problems.
+// N and K that fill no tile. Formats and tiles take turns with the seeds, an epilogue's choices with the
+// problems.
 struct Drawn {
   std::string chapter;
   uint64_t seed;
@@ -218,16 +276,12 @@ std::vector<gg::Shape> drawn_problems(const Drawn& drawn) {
   const bool twice = has_epilogue(drawn.chapter);
   const size_t problems = twice ? 3 : 6;
   const int64_t most = twice ? 50'000'000 : 100'000'000;
-  const auto limit = [&](const char* key) {
-    return std::stoi(described(drawn.chapter, "\"" + std::string(key) + "\": (\\d+)").at(0));
+  const auto limit = [&](const char* key) {  // what all formats take, behind the lists by format
+    return std::stoi(described(drawn.chapter, "\"" + std::string(key) + "\": (\\d+)").back());
   };
   gg::ShapeLimits limits;
   limits.n_multiple = limit("n_multiple");
   limits.k_multiple = limit("k_multiple");
-  if (twice) {  // what all formats take; gates and ups come in 32 columns each
-    limits.n_multiple = has_option(drawn.chapter, "act") ? 64 : 16;
-    limits.k_multiple = 32;
-  }
   limits.pad_rows_to = limit("m_multiple");
   limits.seed = drawn.seed;
   std::vector<gg::Shape> found;
@@ -252,12 +306,12 @@ TEST_P(ChapterOnDrawnProblems, IsRight) {
   for (const gg::Shape& shape : drawn_problems(GetParam())) {
     std::string m;
     for (const int rows : shape.m) m += (m.empty() ? "" : ",") + std::to_string(rows);
-    const Words words = with({"--device", "emu", "--check", "--m", m, "--n", std::to_string(shape.n[0]),
-                              "--k", std::to_string(shape.k[0]), "--seed", std::to_string(seed), "--order",
-                              std::to_string(seed) + ":skew"},
-                             has_epilogue(id) ? choices[turn % choices.size()]
-                                              : with({"--tile", tiles[seed % tiles.size()]},
-                                                     formats[seed % formats.size()]));
+    const Words words =
+        with({"--device", "emu", "--check", "--m", m, "--n", std::to_string(shape.n[0]), "--k",
+              std::to_string(shape.k[0]), "--seed", std::to_string(seed), "--order",
+              std::to_string(seed) + ":skew"},
+             has_epilogue(id) ? choices[turn % choices.size()]
+                              : with({"--tile", tiles[seed % tiles.size()]}, formats[seed % formats.size()]));
     turn += 3;  // seeds
     const Outcome outcome = run_chapter(id, words);
     EXPECT_EQ(outcome.code, 0) << shape.describe() << "\n" << outcome.out << outcome.err;

@@ -92,8 +92,14 @@ inline std::vector<Words> choices_of(const std::string& id) {
   if (has_option(id, "schedule"))
     all.push_back(with({"--schedule", "dynamic"},
                        two_alone ? Words{"--tile", "128x256", "--cluster", "2x1"} : Words{}));
+  if (has_option(id, "offsets")) all.push_back({"--offsets", "i64"});
+  if (has_option(id, "shared-b")) all.push_back({"--shared-b"});
+  for (const char* blocks : {"1", "3"}) {  // each has several tiles; some have one more
+    if (has_option(id, "blocks")) all.push_back({"--blocks", blocks});
+  }
   if (has_option(id, "weights")) all.push_back({"--weights", "discrete"});
   if (has_option(id, "norm-const")) all.push_back(with(scaled_d(), {"--bias"}));
+  for (const std::string& type : listed(id, "bias")) all.push_back({"--bias", "--bias-dtype", type});
   if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(), {"--discrete-col-sfd"}));
   if (has_option(id, "act")) all.push_back({"--act", "geglu", "--bias", "--bias-dtype", "f32"});
   if (has_option(id, "c-dtype")) all.push_back({"--c-dtype", "f16", "--d-dtype", "f16"});
