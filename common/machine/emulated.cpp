@@ -3,6 +3,8 @@
 // The machine that is the emulator: memory and launches by its CUDA runtime, so that every address of a
 // kernel is checked; data made and compared by the host machine, in the memory behind the emulator's.
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "common/machine/cuda.h"
@@ -16,7 +18,11 @@ class EmulatorMachine : public CudaMachine {
   EmulatorMachine() { GG_CHECK(cudaDeviceGetAttribute(&whole_, cudaDevAttrMultiProcessorCount, 0)); }
   ~EmulatorMachine() override { emulator()->set_multiprocessors(whole_); }
 
-  bool reserves() const override { return true; }
+  // Where address space is limited there may not be enough for what nobody touches.
+  bool reserves() const override {
+    rlimit limit{};
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+  }
   void* reserve(size_t bytes, const char* what) override {
     void* const memory = emulator()->reserve(bytes);
     if (!memory)

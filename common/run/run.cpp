@@ -145,6 +145,10 @@ void add_far_b(const Session& session, Plan& plan) {
   const bool defaults = options.sets.empty() && !options.one_problem() && !plan.given && !options.shared_b;
   if (plan.to_check.empty() || !defaults) return;
   const std::vector<std::string> sets = sets_of(session.chapter, {"far"});
+  if (!sets.empty() && !session.machine->reserves()) {
+    plan.left_out.push_back("far left out: address space is limited (ulimit -v), and its experts lie 2^31 elements apart");
+    return;
+  }
   for (const Shape& shape : shapes_for(options, session.chapter, sets, plan.left_out))
     plan.to_check.push_back(shape);
 }

@@ -57,6 +57,8 @@ Runtime& Runtime::get() {
   static Runtime* runtime = [] {
     try {
       return new Runtime;
+    } catch (const Error& error) {
+      end_program(std::string("gg-emu: ") + error.what() + "\n", int(error.code));
     } catch (const std::exception& error) {
       end_program(std::string("gg-emu: ") + error.what() + "\n");
     }
@@ -80,7 +82,7 @@ static void end_held_launch() {
 // What the program is to leave behind. A launch that still runs in another thread goes on meanwhile, and ends
 // with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
-  memory_total_ = total_host_bytes();
+  memory_total_ = std::min<size_t>(total_host_bytes(), memory.reserve_bytes());
   memory_at_start_ = std::min(free_host_bytes(), memory_total_);
   if (!settings.trace.empty()) {
     require_writable(settings.trace);

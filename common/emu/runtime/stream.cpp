@@ -61,9 +61,10 @@ CUstream_st* Streams::create_stream(unsigned flags, int priority) {
 
 void Streams::destroy(CUstream_st* stream) {
   if (const auto capture = stream->capture) {
-    capture->invalid = true;
     capture->streams.erase(stream);
     if (capture->origin == stream) {
+      capture->invalid =
+          true;  // another stream's work stays in the graph; whether it was joined is asked at the end
       leave_capture(*capture);
       captures_.erase(capture);
     }

@@ -5,10 +5,14 @@
 #include "common/emu/state/memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+#include <fstream>
+
+#include "common/check.h"
 
 namespace gg::emu {
 
@@ -17,27 +21,55 @@ void AlignedBytes::assign(const std::vector<uint8_t>& from) {
   std::memcpy(data_.get(), from.data(), from.size());
 }
 
+namespace {
+
+// Address space that a limit leaves this process; all that there is where none is set.
+uint64_t address_space_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  std::ifstream statm("/proc/self/statm");  // proc(5): the first number is the size in pages
+  uint64_t pages = 0;
+  statm >> pages;
+  const uint64_t taken = pages * uint64_t(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, taken);
+}
+
+}  // namespace
+
 GlobalMemory::GlobalMemory() {
-  // Two views of the address range: what kernels see, where a host access faults, and what we use.
+  // Two views of the address range: what kernels see, where a host access faults, and what we use. The
+  // program itself needs as much again.
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* view = mmap(nullptr, kReserve, PROT_NONE, flags, -1, 0);
-  void* backing = mmap(nullptr, kReserve, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (view == MAP_FAILED || backing == MAP_FAILED)
-    throw std::runtime_error("no address space for global memory");
-  base_ = reinterpret_cast<uint64_t>(view);
-  next_ = base_;
-  backing_ = static_cast<uint8_t*>(backing);
+  const uint64_t left = address_space_left();
+  for (reserve_ = std::min(kReserve, left / 4 >> 12 << 12); reserve_ >= kLeastReserve;
+       reserve_ = reserve_ / 2 >> 12 << 12) {
+    void* view = mmap(nullptr, reserve_, PROT_NONE, flags, -1, 0);
+    void* backing = mmap(nullptr, reserve_, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (view != MAP_FAILED && backing != MAP_FAILED) {
+      base_ = reinterpret_cast<uint64_t>(view);
+      next_ = base_;
+      backing_ = static_cast<uint8_t*>(backing);
+      return;
+    }
+    if (view != MAP_FAILED) munmap(view, reserve_);
+    if (backing != MAP_FAILED) munmap(backing, reserve_);
+  }
+  throw Error(
+      Exit::no_memory,
+      format("the emulator wants %llu bytes of address space or more, for device memory and for itself, and "
+             "%llu are left: raise the limit (ulimit -v, or the job's), to unlimited if you can",
+             static_cast<unsigned long long>(4 * kLeastReserve), static_cast<unsigned long long>(left)));
 }
 
 GlobalMemory::~GlobalMemory() {
-  munmap(reinterpret_cast<void*>(base_), kReserve);
-  munmap(backing_, kReserve);
+  munmap(reinterpret_cast<void*>(base_), reserve_);
+  munmap(backing_, reserve_);
 }
 
 uint64_t GlobalMemory::allocate(size_t bytes, uint64_t alignment) {
   const uint64_t address = (next_ + alignment - 1) / alignment * alignment;
   const uint64_t rounded = (uint64_t(bytes) + alignment - 1) / alignment * alignment + kGap;
-  if (bytes > kReserve || address + rounded > base_ + kReserve) return 0;
+  if (bytes > reserve_ || address + rounded > base_ + reserve_) return 0;
   allocations_[address] = {address, bytes, false};
   next_ = address + rounded;
   used_ += bytes;

@@ -51,6 +51,8 @@ struct Allocation {
 // Allocated and freed between launches only; kernels on several threads may look things up.
 class GlobalMemory {
  public:
+  // Takes 4 TiB of address space, twice; where a limit leaves less (ulimit -v, a job's), half of what it
+  // leaves. Throws gg::Error (no memory) where that is less than 64 MiB.
   GlobalMemory();
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
@@ -72,14 +74,16 @@ class GlobalMemory {
                                                                                          : nullptr;
   }
   uint8_t* unchecked(uint64_t address) const { return backing_ + (address - base_); }
-  bool reserved(uint64_t address) const { return address >= base_ && address < base_ + kReserve; }
+  bool reserved(uint64_t address) const { return address >= base_ && address < base_ + reserve_; }
+  uint64_t reserve_bytes() const { return reserve_; }  // the most that allocations can be, with their gaps
 
   std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (isa/tensormap.cpp)
 
  private:
   static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched
+  static constexpr uint64_t kLeastReserve = 1ull << 26;
   static constexpr uint64_t kGap = 1 << 20;  // so that an index which is wrong by a row misses the next one
-  uint64_t base_ = 0, next_ = 0, used_ = 0;
+  uint64_t reserve_ = 0, base_ = 0, next_ = 0, used_ = 0;
   uint8_t* backing_ = nullptr;
   std::map<uint64_t, Allocation> allocations_;
 };

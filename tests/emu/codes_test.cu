@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+//
+// Which error each misuse of the runtime gives. The table is what NVIDIA's runtime answers, on an H100 with
+// CUDA 13.0, where its documentation leaves a choice; the same test asks both runtimes.
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/run/device.h"
+
+namespace {
+
+__global__ void nothing(int*) {}
+__global__ void __launch_bounds__(64) few_threads(int*) {}
+__global__ void __cluster_dims__(2) pairs(int*) {}
+__device__ int symbol[4];
+
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, size_t shared = 0,
+                   cudaStream_t stream = nullptr) {
+  int* none = nullptr;
+  void* arguments[] = {&none};
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+const void* const kNothing = reinterpret_cast<const void*>(nothing);
+
+cudaError_t launch_in_clusters(dim3 grid, dim3 cluster) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(32);
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int* none = nullptr;
+  void* arguments[] = {&none};
+  return cudaLaunchKernelExC(&config, kNothing, arguments);
+}
+
+cudaError_t elapsed(unsigned flags, bool record) {
+  cudaEvent_t a = nullptr, b = nullptr;
+  cudaEventCreateWithFlags(&a, flags);
+  cudaEventCreateWithFlags(&b, flags);
+  if (record) {
+    cudaEventRecord(a);
+    cudaEventRecord(b);
+    cudaEventSynchronize(b);
+  }
+  float ms = 0;
+  const cudaError_t error = cudaEventElapsedTime(&ms, a, b);
+  cudaEventDestroy(a);
+  cudaEventDestroy(b);
+  return error;
+}
+
+// What `call` gives while a stream is captured; then what ends the capture.
+cudaError_t in_capture(const std::function<cudaError_t(cudaStream_t)>& call, bool of_the_end = false) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  const cudaError_t error = call(stream), end = cudaStreamEndCapture(stream, &graph);
+  if (graph) cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  return of_the_end ? end : error;
+}
+
+struct Memory {
+  void* device = nullptr;
+  char host[64] = {};
+  Memory() { cudaMalloc(&device, 256); }
+  ~Memory() { cudaFree(device); }
+};
+
+struct Misuse {
+  const char* what;
+  cudaError_t wanted;
+  std::function<cudaError_t()> call;
+};
+
+std::vector<Misuse> misuses() {
+  using E = cudaError_t;
+  return {
+      {"a grid of no blocks", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(0), dim3(32)); }},
+      {"a grid without a y", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(1, 0), dim3(32)); }},
+      {"a grid of y 65536", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(1, 65536), dim3(32)); }},
+      {"a block of no threads", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(1), dim3(0)); }},
+      {"a block of 1025 threads", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(1), dim3(1025)); }},
+      {"a block of z 65", cudaErrorInvalidConfiguration,
+       [] { return launch(kNothing, dim3(1), dim3(1, 1, 65)); }},
+      {"more threads than launch bounds", cudaErrorInvalidValue,
+       [] { return launch(reinterpret_cast<const void*>(few_threads), dim3(1), dim3(128)); }},
+      {"64 KB of shared memory not asked for", cudaErrorInvalidValue,
+       [] { return launch(kNothing, dim3(1), dim3(32), 65536); }},
+      {"300 KB of shared memory", cudaErrorInvalidValue,
+       [] { return launch(kNothing, dim3(1), dim3(32), 307200); }},
+      {"the attribute for 300 KB", cudaErrorInvalidValue,
+       [] { return cudaFuncSetAttribute(kNothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 307200); }},
+      {"an attribute of no kernel", cudaErrorInvalidDeviceFunction,
+       [] {
+         return cudaFuncSetAttribute(static_cast<const void*>(nullptr),
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, 1);
+       }},
+      {"no kernel", cudaErrorInvalidDeviceFunction, [] { return launch(nullptr, dim3(1), dim3(32)); }},
+      {"a grid of 3 in clusters of 2", cudaErrorInvalidClusterSize,
+       [] { return launch_in_clusters(dim3(3), dim3(2)); }},
+      {"clusters of 32", cudaErrorInvalidClusterSize, [] { return launch_in_clusters(dim3(32), dim3(32)); }},
+      {"a grid of 3 for a kernel of pairs", cudaErrorInvalidClusterSize,
+       [] { return launch(reinterpret_cast<const void*>(pairs), dim3(3), dim3(32)); }},
+      {"memory into nothing", cudaErrorInvalidValue,
+       [] { return cudaMalloc(static_cast<void**>(nullptr), 16); }},
+      {"2^62 bytes", cudaErrorMemoryAllocation,
+       [] {
+         void* memory = nullptr;
+         return cudaMalloc(&memory, size_t(1) << 62);
+       }},
+      {"a host address freed", cudaErrorInvalidValue,
+       [] {
+         int host = 0;
+         return cudaFree(&host);
+       }},
+      {"the middle of an allocation freed", cudaErrorInvalidValue,
+       [] {
+         const Memory memory;
+         return cudaFree(static_cast<char*>(memory.device) + 16);
+       }},
+      {"memory freed twice", cudaErrorInvalidValue,
+       [] {
+         void* memory = nullptr;
+         cudaMalloc(&memory, 256);
+         cudaFree(memory);
+         return cudaFree(memory);
+       }},
+      {"nothing freed", cudaSuccess, [] { return cudaFree(nullptr); }},
+      {"a direction of copy that is none", cudaErrorInvalidMemcpyDirection,
+       [] {
+         Memory memory;
+         return cudaMemcpy(memory.device, memory.host, 16, cudaMemcpyKind(7));
+       }},
+      {"a copy to nowhere", cudaErrorInvalidValue,
+       [] {
+         Memory memory;
+         return cudaMemcpy(nullptr, memory.host, 16, cudaMemcpyHostToDevice);
+       }},
+      {"a copy of nothing to nowhere", cudaSuccess,
+       [] {
+         Memory memory;
+         return cudaMemcpy(nullptr, memory.host, 0, cudaMemcpyHostToDevice);
+       }},
+      {"bytes of nowhere set", cudaErrorInvalidValue, [] { return cudaMemset(nullptr, 0, 16); }},
+      {"rows longer than their pitch", cudaErrorInvalidPitchValue,
+       [] {
+         Memory memory;
+         return cudaMemcpy2D(memory.device, 16, memory.host, 8, 16, 2, cudaMemcpyHostToDevice);
+       }},
+      {"a symbol that is none", cudaErrorInvalidSymbol,
+       [] {
+         int word = 0;
+         return cudaMemcpyToSymbol(static_cast<const void*>(&word), &word, 4);
+       }},
+      {"more than a symbol holds", cudaErrorInvalidValue,
+       [] {
+         char bytes[32] = {};
+         return cudaMemcpyToSymbol(symbol, bytes, 32);
+       }},
+      {"a device that is not there", cudaErrorInvalidDevice, [] { return cudaSetDevice(99); }},
+      {"properties of a device that is not there", cudaErrorInvalidDevice,
+       [] {
+         cudaDeviceProp properties;
+         return cudaGetDeviceProperties(&properties, 99);
+       }},
+      {"a device's attribute that is none", cudaErrorInvalidValue,
+       [] {
+         int value = 0;
+         return cudaDeviceGetAttribute(&value, cudaDeviceAttr(100000), 0);
+       }},
+      {"the default stream destroyed", cudaErrorInvalidResourceHandle,
+       [] { return cudaStreamDestroy(nullptr); }},
+      {"no event recorded", cudaErrorInvalidResourceHandle, [] { return cudaEventRecord(nullptr); }},
+      {"no event destroyed", cudaErrorInvalidResourceHandle, [] { return cudaEventDestroy(nullptr); }},
+      {"time between events that were not recorded", cudaErrorInvalidResourceHandle,
+       [] { return elapsed(cudaEventDefault, false); }},
+      {"time between events without timing", cudaErrorInvalidResourceHandle,
+       [] { return elapsed(cudaEventDisableTiming, true); }},
+      {"an event with flags that are none", cudaErrorInvalidValue,
+       [] {
+         cudaEvent_t event = nullptr;
+         return cudaEventCreateWithFlags(&event, 0x100);
+       }},
+      {"a stream with flags that are none", cudaErrorInvalidValue,
+       [] {
+         cudaStream_t stream = nullptr;
+         return cudaStreamCreateWithFlags(&stream, 0x100);
+       }},
+      {"the end of a capture that did not begin", cudaErrorIllegalState,
+       [] {
+         cudaStream_t stream = nullptr;
+         cudaGraph_t graph = nullptr;
+         cudaStreamCreate(&stream);
+         const E error = cudaStreamEndCapture(stream, &graph);
+         cudaStreamDestroy(stream);
+         return error;
+       }},
+      {"the default stream captured", cudaErrorStreamCaptureUnsupported,
+       [] { return cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal); }},
+      {"a captured stream waited for", cudaErrorStreamCaptureUnsupported,
+       [] { return in_capture([](cudaStream_t stream) { return cudaStreamSynchronize(stream); }); }},
+      {"the end of a capture that was waited for", cudaErrorStreamCaptureInvalidated,
+       [] { return in_capture([](cudaStream_t stream) { return cudaStreamSynchronize(stream); }, true); }},
+      {"a capture within a capture", cudaErrorIllegalState,
+       [] {
+         return in_capture([](cudaStream_t stream) {
+           return cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+         });
+       }},
+      {"a bad launch in a capture", cudaErrorInvalidConfiguration,
+       [] {
+         return in_capture(
+             [](cudaStream_t stream) { return launch(kNothing, dim3(0), dim3(32), 0, stream); });
+       }},
+      {"no graph launched", cudaErrorInvalidValue, [] { return cudaGraphLaunch(nullptr, nullptr); }},
+      {"no graph instantiated", cudaErrorInvalidValue,
+       [] {
+         cudaGraphExec_t executable = nullptr;
+         return cudaGraphInstantiate(&executable, static_cast<cudaGraph_t>(nullptr), 0);
+       }},
+      {"host memory of nobody freed", cudaErrorInvalidValue,
+       [] {
+         int host = 0;
+         return cudaFreeHost(&host);
+       }},
+      {"attributes of a kernel that is none", cudaErrorInvalidDeviceFunction,
+       [] {
+         cudaFuncAttributes attributes;
+         return cudaFuncGetAttributes(&attributes, static_cast<const void*>(nullptr));
+       }},
+      {"a limit that is none", cudaErrorUnsupportedLimit,
+       [] { return cudaDeviceSetLimit(cudaLimit(99), 1); }},
+  };
+}
+
+class Codes : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gg::choose_device(gg::emulator() ? gg::Options::Device::emulator : gg::Options::Device::gpu, {});
+    } catch (const gg::Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(Codes, AreThoseOfTheRuntime) {
+  for (const Misuse& misuse : misuses()) {
+    cudaGetLastError();
+    EXPECT_STREQ(cudaGetErrorName(misuse.call()), cudaGetErrorName(misuse.wanted)) << misuse.what;
+  }
+  cudaGetLastError();
+  EXPECT_EQ(launch(kNothing, dim3(1), dim3(32)), cudaSuccess) << "nothing is left behind";
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+// A launch's refusal is the last error until somebody asks.
+TEST_F(Codes, OfALaunchStayUntilTheyAreAskedFor) {
+  cudaGetLastError();
+  nothing<<<0, 32>>>(nullptr);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(Codes, HaveTheirTexts) {
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorInvalidConfiguration), "invalid configuration argument");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorIllegalAddress), "an illegal memory access was encountered");
+  EXPECT_STREQ(cudaGetErrorString(cudaError_t(123456)), "unrecognized error code");
+}
+
+// A side stream joins the capture by an event and is joined by another; destroyed then, it leaves the capture
+// whole.
+TEST_F(Codes, OfACaptureWhoseSideStreamWasDestroyed) {
+  cudaStream_t stream = nullptr, side = nullptr;
+  cudaEvent_t fork = nullptr, join = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreate(&side), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&fork), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&join), cudaSuccess);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(fork, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(side, fork, 0), cudaSuccess);
+  EXPECT_EQ(launch(kNothing, dim3(1), dim3(32), 0, side), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(join, side), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(side), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_NE(graph, nullptr);
+  if (graph) cudaGraphDestroy(graph);
+  cudaGetLastError();
+  cudaEventDestroy(fork);
+  cudaEventDestroy(join);
+  cudaStreamDestroy(stream);
+}
+
+}  // namespace
