@@ -73,12 +73,16 @@ size_t unit_at(const Box& b, size_t base, size_t row, int unit) {
   return b.map.swizzled(base + row * size_t(b.pitch) + size_t(unit) * kUnit);
 }
 
-// What of shared memory the box covers; rows shorter than the span of their swizzle leave gaps.
+// The part of shared memory that a copy of the box touches. Rows shorter than the span of their swizzle leave
+// gaps, and a store does not read what it leaves out of the tensor.
 std::vector<Range> ranges_of(const Box& b, size_t base) {
-  if (b.pitch == b.spread_row) return {{base, base + b.shared_bytes()}};
+  const auto whole = [&](const Row& row) { return !b.stores || row.bytes == b.row; };
+  if (b.pitch == b.spread_row && std::all_of(b.rows.begin(), b.rows.end(), whole))
+    return {{base, base + b.shared_bytes()}};
   std::vector<size_t> units;
   for (size_t r = 0; r < b.rows.size(); ++r) {
-    for (int u = 0; u < b.spread_row / kUnit; ++u) units.push_back(unit_at(b, base, r, u));
+    const int count = whole(b.rows[r]) ? b.spread_row / kUnit : (b.rows[r].bytes + b.filled - 1) / b.filled;
+    for (int u = 0; u < count; ++u) units.push_back(unit_at(b, base, r, u));
   }
   std::sort(units.begin(), units.end());
   std::vector<Range> ranges;
