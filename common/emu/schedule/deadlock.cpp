@@ -9,17 +9,20 @@
 namespace gg::emu {
 namespace {
 
+const char kAsksNobody[] = "runs without end and asks for nothing that others could change";
+
 // Of a loop that a warp does not leave: the first instruction that asks memory for something.
 const Instr* polled(Warp& w, const Code& code) {
-  constexpr int kSteps = 2000;
+  constexpr int kSteps = 2000, kMost = 200'000;  // the first question of a long loop comes late
   const Instr* first = nullptr;
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kSteps || (!first && i < kMost); ++i) {
     const Fragment* f = choose(w);
-    if (!f) break;
+    if (!f) {
+      ++w.block->cluster->round;  // a sleeper wakes
+      continue;
+    }
     const Instr& in = code.instrs[size_t(f->pc)];
-    const std::string& opcode = in.statement->opcode;
-    const bool asks = opcode == "ld" || opcode == "atom" || opcode == "mbarrier";
-    if (asks && (!first || in.index < first->index)) first = &in;
+    if (asks_others(in) && (!first || in.index < first->index)) first = &in;
     run_warp(w, code, 1);
   }
   return first;
@@ -45,7 +48,7 @@ Party stuck(Warp& w, const Fragment& f, const Code& code) {
                     ? "asks here again and again: " + asked_mbarrier(w, lane)
                     : "asks here again and again and always gets the same answer";
   } else {
-    party.did = "runs without end";
+    party.did = runnable(w) == 1 ? kAsksNobody : "runs without end";
   }
   return party;
 }
@@ -75,9 +78,13 @@ std::vector<Party> stuck_parties(const Cluster& c, const Code& code) {
 }
 
 const char* deadlock_cause(const std::vector<Party>& parties) {
-  bool at_barrier = false, at_mbarrier = false, runs = false;
+  bool at_barrier = false, at_mbarrier = false, runs = false, asks_nobody = false;
   for (const Party& p : parties) {
     if (!p.instr) continue;
+    if (p.did == kAsksNobody) {
+      asks_nobody = true;
+      continue;
+    }
     const bool waits = p.did.rfind("waits", 0) == 0;
     const Statement& s = *p.instr->statement;
     runs = runs || (!waits && s.opcode != "mbarrier");
@@ -93,6 +100,9 @@ const char* deadlock_cause(const std::vector<Party>& parties) {
   if (at_barrier)
     return "warps wait at different barriers, or for more threads than will come: all that a barrier counts "
            "must reach it";
+  if (asks_nobody)
+    return "a loop comes back to the registers that it began with and asks nobody: its condition never "
+           "changes";
   return "something is waited for that nobody will do";
 }
 

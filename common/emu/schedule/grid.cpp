@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -18,7 +19,6 @@
 namespace gg::emu {
 namespace {
 
-constexpr int kSpinTurns = 1000;  // of a cluster without a change, and it counts as going round for ever
 // Clusters that spin, of one worker. With more, each gets a turn before another is started.
 constexpr size_t kWaitingClusters = 160;
 // Of a launch that waits for the one before it, so many clusters begin early: about as many blocks as a
@@ -90,6 +90,7 @@ class HeldLaunch::Run {
     int64_t index = 0;
     std::unique_ptr<Cluster> cluster;
     int quiet_turns = 0;    // in which it spun and changed nothing
+    int looks = 0;          // how often it was looked at, as it had spun for long
     int64_t stuck_in = -1;  // the epoch in which it was found to go round for ever
   };
 
@@ -170,12 +171,13 @@ class HeldLaunch::Run {
       deadlock(*now.cluster, *grid_.launch.code,
                clusters_ > 1 ? "nobody can go on, in this block and in the others" : "nobody can go on");
     const uint64_t changes = now.cluster->changes;
-    const Progress progress = run_cluster(*now.cluster, *grid_.launch.code);
+    Progress progress = run_cluster(*now.cluster, *grid_.launch.code);
     if (progress == Progress::done) return end(now, nullptr), true;
+    if (progress == Progress::spinning && now.quiet_turns > options_.patience) progress = look_at(now);
     lock.lock();
     if (now.cluster->changes != changes) begin_epoch();
     now.quiet_turns = epoch == epoch_ ? now.quiet_turns + 1 : 0;
-    if (epoch == epoch_ && (progress == Progress::stuck || now.quiet_turns > kSpinTurns)) {
+    if (epoch == epoch_ && progress == Progress::stuck) {
       now.stuck_in = epoch;
       ++stuck_;
     }
@@ -184,6 +186,19 @@ class HeldLaunch::Run {
       changed_.notify_all();
     }
     return false;
+  }
+  // Nothing has changed for long: the cluster polls for ever, or computes and gets more time.
+  Progress look_at(Waiting& now) {
+    ++now.looks;
+    if (polls_in_vain(*now.cluster, *grid_.launch.code, now.looks)) return Progress::stuck;
+    now.quiet_turns = 0;
+    if ((now.looks & (now.looks - 1)) == 0) {  // ever more seldom
+      const double steps = double(now.cluster->round) * kTurn;
+      std::fprintf(stderr, "kernel %s: block %lld computes, %.0f million steps so far\n",
+                   grid_.launch.code->function->name.c_str(),
+                   static_cast<long long>(now.cluster->blocks[0]->linear), steps / 1e6);
+    }
+    return Progress::spinning;
   }
   void begin_epoch() {
     ++epoch_;

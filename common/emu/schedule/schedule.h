@@ -17,6 +17,12 @@ constexpr int kTurn = 32;  // instructions of a warp's turn in the fair order
 // Steps of a warp before another of its fragments goes first, so that none waits for ever.
 constexpr uint32_t kFragmentTurn = 512;
 
+// A hash with one more word in it.
+inline uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+  return hash ^ hash >> 29;
+}
+
 // start.cpp: a cluster of the grid with all its blocks and warps, before its first instruction. `index`
 // counts clusters, x fastest.
 std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index);
@@ -30,6 +36,14 @@ Fragment* choose(Warp& warp);
 int run_warp(Warp& warp, const Code& code, int turn);
 // "lane 3 waits", "lanes 0-15 wait"
 std::string lanes_do(Mask lanes, const std::string& verb);
+
+// polling.cpp
+// Does the instruction ask for what others may change?
+bool asks_others(const Instr& instr);
+// Runs the warps of a cluster on, each by itself, and tells whether all that do not wait ask the same
+// questions again and again and get the same answers. A warp that computes without asking has an end of its
+// own. `looks`: how often the cluster has been looked at, this time included; later looks last longer.
+bool polls_in_vain(Cluster& cluster, const Code& code, int looks);
 
 // deadlock.cpp: faults with what every warp of the cluster does. `what` says who can't go on.
 [[noreturn]] void deadlock(const Cluster& cluster, const Code& code, const std::string& what);

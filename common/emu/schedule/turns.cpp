@@ -34,10 +34,6 @@ bool complete_effects(Cluster& c, bool force) {
   return any;
 }
 
-uint64_t mixed(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-  return hash ^ hash >> 29;
-}
 // Where a warp's lanes are, and what its registers hold, as numbers.
 uint64_t place_of(const Warp& w) {
   uint64_t hash = 0;

@@ -158,6 +158,8 @@ struct RunOptions {
   // same.
   bool checks = true;
   uint32_t allowed = 0;
+  // Turns without a change, of 20,000 rounds each, before a cluster is looked at: see polls_in_vain().
+  int patience = 1000;
 };
 void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& options, Counts* counts);
 
