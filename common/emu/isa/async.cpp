@@ -67,10 +67,12 @@ bool comes_too_late(const Issuer& who, const Block& block, const std::string& wa
   return true;
 }
 
-Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes)
+Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes,
+                 bool reduces)
     : block_(&block), issuer_(issuer), writes_(writes) {
   for (const Range& r : ranges) {
-    handles_.push_back(block.shared.open({r.begin, r.end, writes, issuer.warp, issuer.instr, issuer.lane}));
+    handles_.push_back(
+        block.shared.open({r.begin, r.end, writes, reduces, issuer.warp, issuer.instr, issuer.lane}));
   }
 }
 

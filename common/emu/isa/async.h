@@ -59,7 +59,9 @@ struct Range {
 // While it lives nobody else may touch the bytes; closed when the operation is done with them.
 class Windows {
  public:
-  Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes);
+  // `reduces`: other reductions, and atomic operations, may touch them all the same.
+  Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes,
+          bool reduces = false);
   // Faults if the block has ended meanwhile, see comes_too_late.
   void close();
 

@@ -81,9 +81,9 @@ Next move(Warp& w, const Instr& in, Mask m) {
     }
     const Issuer who = issue(w, in, *l);
     const std::vector<Range> read = {{from.offset, from.offset + size_t(bytes)}};
-    const std::vector<Range> written = {{to.offset, f.reduces ? to.offset : to.offset + size_t(bytes)}};
+    const std::vector<Range> written = {{to.offset, to.offset + size_t(bytes)}};
     later(w, [who, to, from, bytes, &f, reads = Windows(*from.block, who, read, false),
-              writes = Windows(*to.block, who, written, true)]() mutable {
+              writes = Windows(*to.block, who, written, true, f.reduces)]() mutable {
       reads.close();
       writes.close();
       uint8_t* at = to.block->shared.bytes.data() + to.offset;

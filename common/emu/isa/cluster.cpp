@@ -132,7 +132,9 @@ Next reduce_async(Warp& w, const Instr& in, Mask m) {
     check_shared_read(w, in, *l, to, in.bytes, Access::strong);
     check_shared_write(w, in, *l, to, in.bytes, Access::strong);
     const Issuer who = issue(w, in, *l);
-    later(w, [who, at, to, value, &form, bytes = in.bytes] {
+    later(w, [who, at, to, value, &form, bytes = in.bytes,
+              windows = Windows(*to.block, who, {{to.offset, to.offset + in.bytes}}, true, true)]() mutable {
+      windows.close();
       reduce_elements(form.reduction, to.bytes, reinterpret_cast<const uint8_t*>(&value), 1);
       mbarrier_complete(who, at, bytes);
     });

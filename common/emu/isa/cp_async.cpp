@@ -112,7 +112,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);
     CopyGroups::Copy c{g.group[*l], *l, from[*l], read, in.bytes, place.block, place.offset, &in, {}};
     if (w.block->grid->order.seed % 2 == 1) move(w, c);
-    c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, &w, &in, *l});
+    c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, false, &w, &in, *l});
     g.under_way.push_back(c);
   }
   // A copy's bytes are those that it reads of global memory; writing them costs wavefronts only.

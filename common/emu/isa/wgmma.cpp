@@ -95,7 +95,8 @@ Next commit_group(Warp& w, const Instr& in, Mask m) {
   WgmmaGroup& group = state.group(own.commits);
   if (group.windows.empty()) {
     for_runs(group.units, [&](size_t offset, size_t bytes) {
-      group.windows.push_back(w.block->shared.open({offset, offset + bytes, false, &w, group.reader, 0}));
+      group.windows.push_back(
+          w.block->shared.open({offset, offset + bytes, false, false, &w, group.reader, 0}));
     });
   }
   release(w, group.clock);

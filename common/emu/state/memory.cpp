@@ -105,7 +105,7 @@ void SharedMemory::resize(size_t size) {
 }
 
 SharedMemory::Handle SharedMemory::open(const Window& window) {
-  const uint8_t bit = window.writes ? kArriving : kBeingRead;
+  const uint8_t bit = window.reduces ? kReducing : window.writes ? kArriving : kBeingRead;
   uint8_t* const state = shadow.data();  // copies: to a compiler, stores of bytes could change the originals
   const size_t begin = window.begin, end = window.end;
   for (size_t i = begin; i < end; ++i) state[i] |= bit;
@@ -116,15 +116,16 @@ void SharedMemory::close(Handle handle) {
   const Window window = *handle;
   windows_.erase(handle);
   uint8_t* const state = shadow.data();
-  if (window.writes) {
+  if (window.writes && !window.reduces) {
     for (size_t i = window.begin; i < window.end; ++i) state[i] = uint8_t((state[i] & ~kArriving) | kWritten);
     return;
   }
-  for (size_t i = window.begin; i < window.end; ++i) state[i] &= uint8_t(~kBeingRead);
-  for (const Window& other : windows_) {  // what others still read stays marked
-    if (other.writes) continue;
+  const uint8_t bit = window.reduces ? kReducing : kBeingRead;
+  for (size_t i = window.begin; i < window.end; ++i) state[i] &= uint8_t(~bit);
+  for (const Window& other : windows_) {  // what others still read, or reduce, stays marked
+    if (other.writes != window.writes || other.reduces != window.reduces) continue;
     for (size_t i = std::max(other.begin, window.begin); i < std::min(other.end, window.end); ++i)
-      state[i] |= kBeingRead;
+      state[i] |= bit;
   }
 }
 

@@ -92,6 +92,7 @@ class GlobalMemory {
 struct Window {
   size_t begin = 0, end = 0;  // offsets in shared memory
   bool writes = false;
+  bool reduces = false;        // it writes as other reductions and atomic operations may meanwhile
   const Warp* warp = nullptr;  // who issued it,
   const Instr* instr = nullptr;
   int lane = 0;
@@ -104,6 +105,7 @@ class SharedMemory {
     kArriving = 2,   // an asynchronous operation will write it
     kBeingRead = 4,  // an asynchronous operation still reads it
     kMbarrier = 8,   // part of a live mbarrier
+    kReducing = 16,  // an asynchronous reduction will change it: for others as kArriving
   };
   std::vector<uint8_t> bytes, shadow;
   Races races;

@@ -118,13 +118,16 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
     if (w.agent != self && w.bytes & bytes_of(cell, offset, width) &&
         !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
-      conflict(warp, instr, lane, cell, false, true, w.agent, writes.instrs[at]);
+      conflict(warp, instr, lane, cell, false, true, w.agent, w.ticks, writes.instrs[at]);
     } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
       report_proxy(warp, instr, lane, cell, w.agent, writes.instrs[at]);
     }
     if (w.bytes & kEquals)
       check_equals(warp, instr, lane, cell, bytes_of(cell, offset, width), offset, false, nullptr);
-    if (access == Access::strong) continue;
+    if (access == Access::strong) {
+      keep_strong_read(warp, instr, lanes, cell, bytes_of(cell, offset, width));
+      continue;
+    }
     Reads& r = reads_of(cell / kCells, self);
     const uint8_t bytes = bytes_of(cell, offset, width);
     const bool joins = r.ticks[at] == now;
@@ -152,7 +155,7 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
     if (e.write.agent == agent_of(warp) || !common) continue;
     if (warp.clock.knows(e.write.agent, e.write.ticks, e.lanes)) continue;
     if (writing && values && same_values(cell, common, offset, values)) continue;
-    conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.instr);
+    conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.write.ticks, e.instr);
   }
 }
 
@@ -172,6 +175,33 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   return 0;
 }
 
+// The newest step's of each agent. A write of its own, as an atomic operation's, stands for it from then on.
+void Races::keep_strong_read(const Warp& warp, const Instr& instr, uint32_t lanes, size_t cell,
+                             uint8_t bytes) {
+  const size_t self = agent_of(warp);
+  const uint32_t now = warp.clock[self];
+  std::vector<StrongRead>& reads = pages_[cell / kCells].strong[cell];
+  const auto own = std::find_if(reads.begin(), reads.end(), [&](const auto& r) { return r.agent == self; });
+  StrongRead& r = own == reads.end() ? reads.emplace_back() : *own;
+  const bool joins = r.ticks == now;
+  r = {self, now, joins ? r.lanes | lanes : lanes, uint8_t(joins ? r.bytes | bytes : bytes), instr.index};
+}
+
+void Races::check_strong_reads(Warp& warp, const Instr& instr, int lane, size_t cell, uint8_t bytes,
+                               Access access) {
+  auto& strong = pages_[cell / kCells].strong;
+  const auto found = strong.find(cell);
+  if (found == strong.end()) return;
+  const size_t self = agent_of(warp);
+  for (const StrongRead& r : found->second) {
+    if (access == Access::strong || r.agent == self || !(r.bytes & bytes)) continue;
+    if (!warp.clock.knows(r.agent, r.ticks, r.lanes))
+      conflict(warp, instr, lane, cell, true, false, r.agent, r.ticks, r.instr);
+  }
+  std::erase_if(found->second, [&](const StrongRead& r) { return r.agent == self; });
+  if (found->second.empty()) strong.erase(found);
+}
+
 void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int width, Access access,
                   const uint8_t* values) {
   const ByteRun run = {offset, size_t(width)};
@@ -188,7 +218,7 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
     if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
-      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, writes.instrs[at]);
+      if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, w.ticks, writes.instrs[at]);
     }
     uint8_t more = 0;
     if (w.bytes & kEquals) check_equals(warp, instr, lane, cell, bytes, offset, true, values);
@@ -197,8 +227,9 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
     for (size_t a = 0; a < reads.size(); ++a) {
       const Reads* r = a == self ? nullptr : reads[a].get();
       if (r && r->bytes[at] & bytes && !warp.clock.knows(a, r->ticks[at], r->lanes[at]))
-        conflict(warp, instr, lane, cell, true, false, a, r->instrs[at]);
+        conflict(warp, instr, lane, cell, true, false, a, r->ticks[at], r->instrs[at]);
     }
+    if (!pages_[cell / kCells].strong.empty()) check_strong_reads(warp, instr, lane, cell, bytes, access);
     const bool joins = w.agent == self && w.ticks == now && w.access == access;
     w = {now, uint16_t(self), uint8_t((joins ? w.bytes & ~kEquals : 0) | bytes | more), access};
     writes.lanes[at] = joins ? writes.lanes[at] | lanes : lanes;
@@ -261,6 +292,7 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
   const size_t self = agent_of(warp);
   while (first < end) {
     const size_t page = first / kCells, stop = std::min(end, (page + 1) * kCells);
+    if (!pages_[page].strong.empty()) return false;
     const auto& reads = pages_[page].reads;
     for (size_t a = 0; a < reads.size(); ++a) {
       const uint32_t known = warp.clock[a];
@@ -348,7 +380,7 @@ void Races::report_proxy(const Warp& warp, const Instr& instr, int lane, size_t 
 }
 
 void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing, bool wrote,
-                     size_t agent, int32_t other) const {
+                     size_t agent, uint32_t ticks, int32_t other) const {
   const Warp& by = warp_of(agent);
   if (by.driver ? was_told(FaultKind::async_window, warp, instr) : was_told(FaultKind::race, warp, instr))
     return;
@@ -360,8 +392,6 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
           "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
     return;
   }
-  const size_t page = cell / kCells, at = cell % kCells;
-  const uint32_t ticks = wrote ? written(page).last[at].ticks : pages_[page].reads[agent]->ticks[at];
   const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
   const char* const cause =
       !wrote && others[0].instr->overtaken && warp.clock.of_warp_as_one(agent) + 1 == ticks

@@ -120,9 +120,16 @@ class Races {
     int32_t instrs[kCells];
     uint8_t bytes[kCells];  // of the four, those read in this step
   };
+  struct StrongRead {  // ld.volatile and the like: these race with plain writes only
+    size_t agent = 0;
+    uint32_t ticks = 0, lanes = 0;
+    uint8_t bytes = 0;
+    int32_t instr = 0;
+  };
   struct Page {  // made as accesses come: most of a block's memory may lie idle
     std::unique_ptr<Writes> writes;
-    std::vector<std::unique_ptr<Reads>> reads;  // [agent]
+    std::map<size_t, std::vector<StrongRead>> strong;  // by cell
+    std::vector<std::unique_ptr<Reads>> reads;         // [agent]
   };
   static constexpr uint8_t kEquals = 0x10;  // in Write::bytes: equals_ has more
   struct Equal {
@@ -137,7 +144,10 @@ class Races {
                     uint64_t& known) const;
   bool knows_reads(const Warp& warp, size_t first, size_t end) const;
   [[gnu::noinline]] void conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool writing,
-                                  bool wrote, size_t agent, int32_t other) const;
+                                  bool wrote, size_t agent, uint32_t ticks, int32_t other) const;
+  void keep_strong_read(const Warp& warp, const Instr& instr, uint32_t lanes, size_t cell, uint8_t bytes);
+  [[gnu::noinline]] void check_strong_reads(Warp& warp, const Instr& instr, int lane, size_t cell,
+                                            uint8_t bytes, Access access);
   [[gnu::noinline]] void report_proxy(const Warp& warp, const Instr& instr, int lane, size_t cell,
                                       size_t agent, int32_t other) const;
 

@@ -44,7 +44,7 @@ std::string how_to_wait(const std::vector<Party>& owner) {
   if (state & SharedMemory::kMbarrier) {
     raise(FaultKind::mbarrier, w, in, lane, where + " belongs to an mbarrier and is read as ordinary memory",
           "an array overlaps the mbarrier, or mbarrier.inval is missing before its memory is used again");
-  } else if (state & SharedMemory::kArriving) {
+  } else if (state & (SharedMemory::kArriving | SharedMemory::kReducing)) {
     const std::vector<Party> owner = owner_of(shared, offset);
     raise(FaultKind::async_window, w, in, lane,
           where + " is read while an asynchronous copy is still to write it", how_to_wait(owner), owner);
@@ -69,10 +69,13 @@ std::string how_to_wait(const std::vector<Party>& owner) {
     const std::vector<Party> owner = owner_of(shared, offset);
     raise(FaultKind::async_window, w, in, lane,
           where + " is written while an asynchronous operation still " +
-              (state & SharedMemory::kArriving ? "writes" : "reads") + " it",
+              (state & (SharedMemory::kArriving | SharedMemory::kReducing) ? "writes" : "reads") + " it",
           how_to_wait(owner), owner);
   }
 }
+
+// What may be under way at the bytes of such an access: atomic operations and reductions mix.
+uint8_t meanwhile(Access access) { return access == Access::strong ? SharedMemory::kReducing : 0; }
 }  // namespace
 
 void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, int width, Access access) {
@@ -81,7 +84,7 @@ void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, i
   const uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_readable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
-      if ((state[i] & ~SharedMemory::kBeingRead) == SharedMemory::kWritten) continue;
+      if ((state[i] & ~(SharedMemory::kBeingRead | meanwhile(access))) == SharedMemory::kWritten) continue;
       refuse_read(w, in, lane, *place.block, place.offset + size_t(i));
       break;
     }
@@ -96,7 +99,7 @@ void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, 
   uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_writable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
-      if (!(state[i] & ~SharedMemory::kWritten)) continue;
+      if (!(state[i] & ~(SharedMemory::kWritten | meanwhile(access)))) continue;
       refuse_write(w, in, lane, *place.block, place.offset + size_t(i));
       break;
     }
