@@ -268,6 +268,13 @@ std::unique_ptr<Code> expand(const Module& module, const Function& function,
 
 }  // namespace
 
+std::vector<std::string> known_opcodes() {
+  std::vector<std::string> all;
+  for (const auto& [opcode, decoders] : forms()) all.push_back(opcode);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 // Decoded twice: first with a place for every register, to learn which are in use together; then with the
 // places shared.
 std::unique_ptr<Code> decode(const Module& module, const Function& function,

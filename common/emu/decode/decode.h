@@ -7,7 +7,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/emu/state/grid.h"
@@ -44,6 +46,8 @@ class Decoder {
   bool next_is_type() const;
   void done() const;  // Unsupported if a modifier is left
   int taken() const;  // how many modifiers were
+  // Where a test wants them: each opcode with every modifier that decoding has asked for.
+  static thread_local std::set<std::pair<std::string, std::string>>* asked;
 
   size_t operands() const { return statement_.operands.size(); }
   const Operand& operand(size_t index) const;
@@ -110,6 +114,7 @@ struct Form {
   const char* opcode;
   Decode decode;
 };
+std::vector<std::string> known_opcodes();  // of all lists, decode.cpp
 // One list per file of isa/. An opcode may stand in several lists, or twice in one (add: integer, float,
 // half): they are tried in turn, each with a fresh Decoder, until one does not throw Unsupported. What is
 // reported if none fits is the reason of the one that came closest.

@@ -27,7 +27,10 @@ Decoder::Decoder(Code& code, const Frame& frame, const Statement& statement)
   instr.statement = &statement;
 }
 
+thread_local std::set<std::pair<std::string, std::string>>* Decoder::asked = nullptr;
+
 bool Decoder::take(const char* modifier) {
+  if (asked) asked->insert({statement_.opcode, modifier});
   for (size_t i = 0; i < taken_.size(); ++i) {
     if (!taken_[i] && statement_.modifiers[i] == modifier) {
       taken_[i] = true;
@@ -38,6 +41,9 @@ bool Decoder::take(const char* modifier) {
 }
 
 int Decoder::take_one(std::initializer_list<const char*> modifiers) {
+  for (const char* modifier : modifiers) {
+    if (asked) asked->insert({statement_.opcode, modifier});
+  }
   int index = 0;
   for (const char* modifier : modifiers) {
     if (take(modifier)) return index;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// A table of the instructions that touch a block's shared memory: how each is written, which bytes it touches
+// and in which way, and how its warp waits for it. memory_checks_test.cpp plants mistakes with every one.
+
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/emu/state/faults.h"
+
+namespace memory_test {
+
+enum class Who { lane, warp, warpgroup };
+
+struct Act {
+  std::string name;
+  std::string before;       // PTX ahead of the instruction,
+  std::string instruction;  // which has a line of its own and touches the bytes from %r20 (or %rd20) on
+  std::string issued;       // behind it, until the operation is under way
+  std::string weak;         // a wait that is not enough, "": none
+  std::string wait;         // until it is over
+  int reads = 0, writes = 0, alignment = 1;  // bytes
+  Who who = Who::lane;
+  bool async = false;   // through the asynchronous proxy
+  bool strong = false;  // two such accesses do not race
+  bool window = false;  // nobody may touch the bytes until its wait
+  bool tensor = false;  // by the tensor core of sm_100a
+  bool sm100 = false;
+  bool reads_by_wait = false;  // its writes happen at the wait: cp.async
+  int rank = 2;                // of the tensor map
+};
+
+// All of them: memory_acts.cpp, and those of the asynchronous proxy in memory_acts_async.cpp.
+std::vector<Act> generic_acts();
+std::vector<Act> async_acts();
+std::vector<Act> all_acts();
+
+// What every kernel begins with: names of registers, mbarriers 0 to 3 of `bars` for one arrival, `tile` and
+// `other` filled with `fill`, all behind a barrier.
+std::string kernel(const Act& like, const std::string& body, bool fill = true);
+
+// PTX that waits at the act's mbarrier, %r22.
+std::string wait_at_mbarrier();
+// Lanes other than those of the act jump over it.
+std::string only(Who who, const std::string& body);
+
+// Runs it with 256 threads. The report of the fault; "" if there is none.
+struct Outcome {
+  std::string kind, report;
+};
+Outcome run(const std::string& ptx, int rank, uint64_t seed, bool skew = false);
+
+}  // namespace memory_test
