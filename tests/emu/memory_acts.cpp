@@ -201,10 +201,9 @@ string only(Who who, const string& body) {
 }
 
 // %r0 thread, %r1 group of four warps, %r4 lane; %p0: its first thread, %p1: its first warp, %p2: the first
-// group. %r20 and %rd20 the tile, %r21 and %rd21 the other array, %r22 the group's mbarrier. Zeros fill both
-// arrays. Values to store differ from group to group.
-string kernel(const Act& like, const string& body, bool fill) {
-  string text = string(".version 9.0\n.target ") + (like.sm100 ? "sm_100a" : "sm_90a") + R"(
+// group. %r20 and %rd20 the tile, %r21 and %rd21 the other array, %r22 the group's mbarrier. Values to store
+// differ from group to group.
+constexpr const char* kHead = R"(
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 in, .param .align 64 .b8 map[128])
 {
@@ -246,6 +245,10 @@ string kernel(const Act& like, const string& body, bool fill) {
   mov.b32 %f0, %r40;
   mov.b64 %d0, %rd40;
 )";
+
+// Zeros fill both arrays, or the other one alone.
+string kernel(const Act& like, const string& body, bool fill) {
+  string text = string(".version 9.0\n.target ") + (like.sm100 ? "sm_100a" : "sm_90a") + kHead;
   for (int i = 1; i < 4; ++i) {
     text += "mov.u16 %h" + to_string(i) + ", %h0;\nmov.u32 %r" + to_string(40 + i) + ", %r40;\n";
   }

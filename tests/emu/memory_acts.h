@@ -29,7 +29,7 @@ struct Act {
   bool window = false;  // nobody may touch the bytes until its wait
   bool tensor = false;  // by the tensor core of sm_100a
   bool sm100 = false;
-  bool reads_by_wait = false;  // its writes happen at the wait: cp.async
+  bool lands_by_wait = false;  // its writes happen at the wait: cp.async
   int rank = 2;                // of the tensor map
 };
 

@@ -55,7 +55,7 @@ void add_copies(std::vector<Act>& all) {
     act.instruction =
         "cp.async." + string(form.what) + " [%r20], [%rd1], " + to_string(form.bytes) + form.more + ";";
     act.writes = act.alignment = form.bytes;
-    act.window = act.reads_by_wait = true;
+    act.window = act.lands_by_wait = true;
     act.issued = "cp.async.commit_group;\n";
     act.weak = "cp.async.wait_group 1;\n";
     for (const char* wait : {"cp.async.wait_group 0;\n", "cp.async.wait_all;\n"}) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/emu/memory_acts.h"
 
 namespace {
@@ -83,10 +85,10 @@ string in_turn(const string& first, const string& between, const string& meeting
   return "@!%p2 bra SECOND;\n" + first + "bar.sync 1, 128;\n" + between + "bra JOIN;\nSECOND:\n" + meeting +
          second + "JOIN:\n";
 }
+const string kSpin = "SPIN:\nld.global.u32 %r70, [%rd0];\nsetp.eq.u32 %p10, %r70, 0;\n@%p10 bra SPIN;\n";
 // The order of execution is the same, and nothing tells the second of it: a plain word of global memory.
 string unordered(const Act& first, const string& begun_first, const Act& second, const string& all_second) {
-  return in_turn(only(first.who, begun_first), "@%p0 st.global.u32 [%rd0], 1;\n",
-                 "SPIN:\nld.global.u32 %r70, [%rd0];\nsetp.eq.u32 %p10, %r70, 0;\n@%p10 bra SPIN;\n",
+  return in_turn(only(first.who, begun_first), "@%p0 st.global.u32 [%rd0], 1;\n", kSpin,
                  only(second.who, all_second));
 }
 string ordered(const Act& first, const string& begun_first, const Act& second, const string& all_second,
@@ -205,6 +207,35 @@ TEST_F(MemoryChecks, AsyncWindows) {
   }
 }
 
+// Two of them read the same bytes, and the wait is for the first.
+TEST_F(MemoryChecks, OneOfTwoIsStillReading) {
+  const Act store = partners()[1];
+  for (const Act& act : all_acts()) {
+    const bool to_the_end = act.weak == "cp.async.bulk.wait_group 1;\n";  // by then the second has read too
+    if (!act.reads || act.weak.empty() || to_the_end) continue;
+    what = act.name;
+    const string two = begun(act, "") + begun(act, kOther);
+    const string use = done(store, kHere);
+    expect("async-window", act, ordered(act, two + act.weak, store, use, ""), true);
+    expect("", act, ordered(act, two + act.wait, store, use, ""));
+  }
+}
+
+// cp.async writes when its thread waits: a barrier before that tells of nothing.
+TEST_F(MemoryChecks, CopiesThatAreWaitedForBehindTheBarrier) {
+  for (const Act& act : all_acts()) {
+    if (!act.lands_by_wait || act.weak.empty()) continue;
+    for (const Act& partner : partners()) {
+      what = act.name + " then " + partner.name;
+      const string early =
+          in_turn(only(act.who, begun(act, kOther)) + "bar.sync 2, 256;\n" + only(act.who, act.wait),
+                  "@%p0 st.global.u32 [%rd0], 1;\n", "bar.sync 2, 256;\n" + kSpin,
+                  only(Who::lane, done(partner, kHere)));
+      expect("race", both(act, partner), early, true);
+    }
+  }
+}
+
 TEST_F(MemoryChecks, UninitialisedBytes) {
   for (const Act& act : all_acts()) {
     if (!act.reads) continue;
@@ -235,7 +266,7 @@ TEST_F(MemoryChecks, Places) {
 
 TEST_F(MemoryChecks, TheBlockEnds) {
   for (const Act& act : all_acts()) {
-    if (!act.window || act.reads_by_wait || act.who == Who::warpgroup || act.tensor) continue;
+    if (!act.window || act.lands_by_wait || act.who == Who::warpgroup || act.tensor) continue;
     what = act.name;
     expect("exit", act, "@!%p2 bra END;\n" + only(act.who, begun(act, kHere)) + "END:\n");
   }

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/emu/decode/decode.h"
 #include "tests/emu/memory_acts.h"
 
