@@ -9,7 +9,9 @@ A table stands between the marks <!-- table --> and <!-- /table -->, one of coun
 switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the sets peers and moe
 between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, as --sustained times peers between
 <!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between
-<!-- costs --> and <!-- /costs -->; the rest of a README is left as it is. Under a table whose kernel has changed since
+<!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, the
+Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, and single numbers of sentences where said.py
+finds their marks; the rest of a README is left as it is. Under a table whose kernel has changed since
 it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
 """
 
@@ -24,9 +26,10 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import plot  # noqa: E402
+import said  # noqa: E402
 import tables  # noqa: E402
 from changes import History  # noqa: E402
-from results import COLUMNS, COUNT_COLUMNS, BadData, read_chapters, read_counts, read_csv  # noqa: E402
+from results import COLUMNS, COUNT_COLUMNS, BadData, read_chapters, read_counts, read_csv, read_said  # noqa: E402
 
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
 
@@ -95,6 +98,14 @@ def fill(readme, text, mark):
         print(f"publish: {readme}: no <!-- {mark} --> and <!-- /{mark} -->, so no table")
 
 
+def fill_sentences(repo, data):
+    """The numbers that sentences of the READMEs mark (said.py)."""
+    numbers = said.Said(data, read_said(repo / "plots" / "data" / "said.csv"))
+    for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
+        if readme.exists():
+            write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,11 +122,12 @@ def main():
         history = History(args.repo)
         for readme, mark, text in tables.every(args.repo, data, history):
             fill(readme, text, mark)
+        fill_sentences(args.repo, data)
         if history.lacking:
             print(f"publish: git lacks {', '.join(sorted(history.lacking))}: whether kernels have changed since is not "
                   "said", file=sys.stderr)
         return 0 if plot.draw(data, plots / "figures") else 1
-    except BadData as error:
+    except (BadData, said.BadMark) as error:
         print(f"publish: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -49,7 +49,7 @@ def moe():
 
 @cache
 def problems():
-    """Each set's problems: rows of the groups, N, K."""
+    """Each set's problems in its order: rows of the groups, N, K."""
     found = {"prefill": [([2048] * 8, 4096, 7168)], "skewed": [(skewed(16384), 4096, 7168)],
              "decode": [(skewed(512), 4096, 7168)], "few_tiles": [([64, 64], 512, 16384)],
              "step": [([2**e] * 8, 4096, 4096) for e in range(14)],
@@ -58,10 +58,11 @@ def problems():
     found["skew"] = [(split_rows(16384, [ratio if g == 3 else (8 - ratio) / 7 for g in range(8)]), 4096, 4096)
                      for ratio in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)]
     equal = [(8, 512, 64, 512), (8, 2048, 64, 2048), (4, 512, 512, 512), (4, 1024, 1024, 1024), (8, 4096, 6144, 7168),
-             (8, 4096, 7168, 3072), (8, 4096, 4096, 2048), (32, 20, 6144, 7168)]
+             (8, 4096, 7168, 3072), (8, 4096, 4096, 2048)]
     uneven = [(split_rows(65536, shuffled([1 / (i + 3) for i in range(128)])), 1536, 2048),
               (split_rows(16384, FALLING), 14336, 4096)]
-    found["peers"] = [([m] * groups, n, k) for groups, m, n, k in equal] + uneven
+    found["peers"] = [([m] * groups, n, k) for groups, m, n, k in equal] + uneven + \
+        [([20] * 32, 6144, 7168)]
     return found
 
 

@@ -6,9 +6,10 @@ from collections import Counter
 from types import SimpleNamespace
 
 import costs
+import unfused
 from changes import aged, lines_changed, short
 from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
-                     read_csv, run_of, smoke_counts, told)
+                     read_csv, read_said, run_of, smoke_counts, told)
 
 NONE = "–"
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
@@ -37,6 +38,7 @@ def every(repo, data, history):
     yield repo / "README.md", "table", signed(*ladder_table(data))
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
+    counted_runs = read_said(repo / "plots" / "data" / "said.csv")
     if counted:
         sentences = aged([SimpleNamespace(**row) for row in counted], history)
         yield repo / "common" / "emu" / "README.md", "ncu", "\n".join([ncu_table(counted), *sentences])
@@ -48,6 +50,10 @@ def every(repo, data, history):
         yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
+        if chapter.id in unfused.STEPS and counted_runs:
+            yield chapter.readme, "unfused", unfused.unfused_table(chapter.id, counted_runs)
+        if chapter.id == "09c_glu_hadamard" and counted_runs:
+            yield chapter.readme, "transforms", unfused.transforms_table(counted_runs)
 
 
 def digits(number, count=3):

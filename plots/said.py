@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Numbers in the READMEs' sentences, filled from committed data, and those that nothing fills.
+
+A marked number is <!-- n: 07d.smoke.instructions - 07d.empty.instructions -->15,936<!-- /n -->: a sum, difference,
+product or ratio of counts (chapter, run of said.csv or set of the emulator's counts, counter) and of times (chapter,
+set and place of the problem in it, cold or warm, column, as 07c.peers2.cold.us_median). `as .1f` behind it says how it
+is written, otherwise it is whole, with commas.
+"""
+
+import re
+
+import sets
+
+MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
+NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
+
+
+class BadMark(Exception):
+    """A mark that says nothing that can be computed; the message is one sentence."""
+
+
+class Said:
+    """What names in a mark stand for."""
+
+    def __init__(self, data, counted):
+        self.data, self.counted = data, counted
+        self.ids = {each.id.split("_")[0]: each.id for each in data.chapters}
+
+    def of(self, found):
+        who, run, warmth, column = found.groups()
+        chapter = self.ids.get(who, who)
+        if warmth:
+            return repr(self.time(chapter, run, warmth == "warm", column))
+        counters = self.counted.get((chapter, run)) or self.data.counts.get((chapter, run, "0:fair"))
+        if not counters or column not in counters:
+            raise BadMark(f"{found[0]}: no such count in plots/data")
+        return str(counters[column])
+
+    def time(self, chapter, problem, warm, column):
+        name, place = re.fullmatch(r"([a-z_]+)(\d*)", problem).groups()
+        rows, n, k = sets.problems()[name][int(place or 1) - 1]
+        shape = len(rows), sum(rows), max(rows), n, k
+        found = [row for row in self.data.rows if (row.chapter, row.set, row.shape, row.warm) == (chapter, name, shape, warm)
+                 and not row.peer and not row.variant and row.timed]
+        if not found:
+            raise BadMark(f"{chapter} was not timed on {problem}")
+        return getattr(found[-1], column)
+
+    def text(self, mark):
+        """What a mark's expression comes to, as a reader sees it."""
+        expression, _, style = mark.partition(" as ")
+        plain = NAME.sub(self.of, expression)
+        if not re.fullmatch(r"[\d\s+*/().e-]+", plain):
+            raise BadMark(f"{mark}: {plain} is no sum, difference, product or ratio of numbers")
+        return format(eval(plain, {"__builtins__": {}}), style or ",.0f")  # digits and operators only, as just seen
+
+    def filled(self, text):
+        """A README with all marked numbers as the data have them."""
+        return MARKED.sub(lambda found: f"<!-- n: {found[1]} -->{self.text(found[1])}<!-- /n -->", text)
+
+
+UNIT = r"(?:µs|us|ms|TFLOP/s|GB/s|TB/s|%|bytes|sectors|cycles|KB|MB|instructions|times)"
+NUMBER = re.compile(rf"(?<![\w.`=×-])(\d{{1,3}}(?:,\d{{3}})+|\d{{4,}}|\d+(?:\.\d+)?(?=\s{UNIT}(?![\w/])))")
+SECTIONS = ("Measured", "Counted", "What limits it now")
+
+
+def sentences(text):
+    """The lines of the sections with results, with their numbers, without tables, quotes, links and marked numbers."""
+    text = MARKED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```|<!--.*?-->|`[^`]*`|\]\([^)]*\)",
+                  lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("## "):
+            section = line[3:].strip()
+        elif section in SECTIONS and not line.startswith("|"):
+            yield number, line
+
+
+def unmarked(text):
+    """Line and number of each that looks measured or counted and that nothing fills."""
+    return [(number, found[1]) for number, line in sentences(text) for found in NUMBER.finditer(line)]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What is published is what the committed data say: every table, every marked number; no other number in a sentence
+about results is new. Nothing in the tree changes."""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "plots"))
+
+import plot  # noqa: E402
+import said  # noqa: E402
+import tables  # noqa: E402
+from changes import History  # noqa: E402
+from results import read_chapters, read_said  # noqa: E402
+
+LISTED = Path(__file__).with_name("unfilled_numbers.txt")
+HINT = "edit the data, not what is made of them: cmake --build build --target publish"
+
+
+def between(text, mark):
+    found = re.search(rf"(?s)<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", text)
+    return found and found[1]
+
+
+def listed():
+    """By README the numbers that stand in its sentences about results and that nothing fills."""
+    lines = [line.split("#")[0].strip() for line in LISTED.read_text(encoding="utf-8").splitlines()]
+    return {name: words.split() for name, _, words in (line.partition(":") for line in lines if line)}
+
+
+def not_in_tables(text):
+    """The unmarked numbers of a README's sentences that are in none of its generated tables: line and number."""
+    filled = " ".join(table for _, table in re.findall(r"(?s)<!-- (\w+) -->(.*?)<!-- /\1 -->", text))
+    known = set(re.findall(r"\d[\d,]*(?:\.\d+)?", filled))
+    return [(line, number) for line, number in said.unmarked(text) if number not in known]
+
+
+class PublishedTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.data = plot.Data([ROOT / "plots" / "data"], "", read_chapters(ROOT))
+        cls.said = said.Said(cls.data, read_said(ROOT / "plots" / "data" / "said.csv"))
+        cls.readmes = [ROOT / "README.md", *(chapter.readme for chapter in cls.data.chapters)]
+
+    def test_tables(self):
+        history, found = History(ROOT), 0
+        for readme, mark, text in tables.every(ROOT, self.data, history):
+            there = between(readme.read_text(encoding="utf-8"), mark)
+            if there is None:
+                continue
+            if history.lacking:  # without the history nobody can say which kernels have changed
+                there, text = (re.sub(r"(?m)^The kernels? of .* changed since commit .*$\n?", "", each).strip()
+                               for each in (there, text))
+            with self.subTest(readme=readme.relative_to(ROOT).as_posix(), table=mark):
+                self.assertEqual(there, text, HINT)
+            found += 1
+        self.assertGreater(found, 2 * len(self.data.chapters))
+
+    def test_marked_numbers(self):
+        for readme in self.readmes:
+            text = readme.read_text(encoding="utf-8")
+            self.assertNotRegex(text, r"(?m)^ *<!-- n:", "a line that opens with a comment is no part of a paragraph")
+            for mark, number in said.MARKED.findall(text):
+                with self.subTest(readme=readme.relative_to(ROOT).as_posix(), mark=mark):
+                    self.assertEqual(number, self.said.text(mark), HINT)
+
+    def test_no_other_number_is_new(self):
+        allowed = listed()
+        for readme in self.readmes[1:]:
+            name = readme.parent.name
+            left = list(allowed.get(name, []))
+            for line, number in not_in_tables(readme.read_text(encoding="utf-8")):
+                with self.subTest(readme=name, line=line):
+                    self.assertIn(number, left, f"line {line}: mark it, as plots/said.py says, or leave it out")
+                    left.remove(number)
+            self.assertEqual(left, [], f"{name}: no longer there, take it out of {LISTED.name}")
+
+
+class MarksTest(unittest.TestCase):
+    def test_marks_that_say_nothing(self):
+        marks = said.Said(plot.Data([], "", []), {("one", "smoke"): {"instructions": 1200}})
+        marks.ids = {"01": "one"}
+        self.assertEqual(marks.text("01.smoke.instructions"), "1,200")
+        self.assertEqual(marks.text("(01.smoke.instructions + 3) / 7 as .2f"), "171.86")
+        for mark in ("01.smoke.other", "02.smoke.instructions", "__import__('os')", "01.smoke.instructions; 1"):
+            with self.assertRaises(said.BadMark, msg=mark):
+                marks.text(mark)
+
+    def test_numbers_that_nothing_fills_are_found(self):
+        text = "# 9,999\n## Measured\n3 % and 4,567 of 8 blocks, `5 %`, 2048 rows\n| 7 % |\n" \
+               "<!-- n: 01.smoke.instructions -->1,200<!-- /n --> and 12.5 µs\n## Exercises\n99 %\n"
+        self.assertEqual(said.unmarked(text), [(3, "3"), (3, "4,567"), (3, "2048"), (5, "12.5")])
+        self.assertEqual(not_in_tables(text + "<!-- table -->\n| 4,567 | 12.5 |\n<!-- /table -->\n"),
+                         [(3, "3"), (3, "2048")])
+
+
+if __name__ == "__main__":
+    unittest.main()
