@@ -60,6 +60,8 @@ void flag(Draft& draft, const std::string&) {
 }
 template <auto MEMBER>
 void path(Draft& draft, const std::string& value) {
+  GG_REQUIRE(!value.empty(),
+             "\"\" is no name: --csv, --counts-csv, --in and --out want that of a file or a folder");
   draft.options.*MEMBER = value;
 }
 template <auto MEMBER>
@@ -415,8 +417,6 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     if (*rule.option.value) {
       GG_REQUIRE(i + 1 < argc, "--%s wants a value: %s", rule.option.name, rule.option.value);
       value = argv[++i];
-      GG_REQUIRE(!value.empty(), "--%s wants a value, and \"\" is none: %s", rule.option.name,
-                 rule.option.value);
     }
     rule.take(draft, value);
   }

@@ -63,7 +63,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<F
     GG_REQUIRE(plan.first().size() == 1,
                "--out wants exactly one problem, these are %zu: use --m, --n and --k, or --in",
                plan.first().size());
-    require_directory(options.out_dir, "create it for --out, or name another");
+    require_directory(options.out_dir, "create it first");
   }
   if (!options.csv.empty()) require_csv(options.csv, kResultColumns);
   if (!options.counts_csv.empty()) require_csv(options.counts_csv, kCountColumns);
@@ -146,7 +146,8 @@ void add_far_b(const Session& session, Plan& plan) {
   if (plan.to_check.empty() || !defaults) return;
   const std::vector<std::string> sets = sets_of(session.chapter, {"far"});
   if (!sets.empty() && !session.machine->reserves()) {
-    plan.left_out.push_back("far left out: address space is limited (ulimit -v), and its experts lie 2^31 elements apart");
+    plan.left_out.push_back(
+        "far left out: address space is limited (ulimit -v), and its experts lie 2^31 elements apart");
     return;
   }
   for (const Shape& shape : shapes_for(options, session.chapter, sets, plan.left_out))

@@ -246,7 +246,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
 std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup& setup,
                                              const Chapter& chapter, bool shared_b,
                                              const std::vector<Formats>& types) {
-  require_directory(dir, "--in wants the one that holds the operands");
+  require_directory(dir, "name the folder that holds the operands");
   std::unique_ptr<GivenOperands> given;
   const bool packed = exists(dir + "/a.npy"), numbered_too = exists(dir + "/" + numbered_file("a", 0));
   GG_REQUIRE(chapter.own_sizes != OwnSizes::when_listed || !packed || !numbered_too,

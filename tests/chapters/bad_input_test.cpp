@@ -102,7 +102,7 @@ std::vector<Bad> of_command_line() {
       {"InFromAMissingFolder",
        id,
        {"--in", "{}/none"},
-       "/none: there is no such folder: --in wants the one that holds the operands"},
+       "/none: there is no such folder: name the folder that holds the operands"},
       {"InFromAFile", id, {"--in", "{}/a.npy"}, "a.npy: is a file, a folder is wanted"},
       {"InWithSizes", id, {"--in", "{}", "--m", "1", "--n", "8", "--k", "8"}, "--in"},
       {"InWithASet", id, {"--in", "{}", "--set", "smoke"}, "--in"},

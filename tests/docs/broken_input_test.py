@@ -77,13 +77,6 @@ class Broken(unittest.TestCase):
         self.says(["--gpu abacus: no device of that name was measured"], "plots/plot.py", "--gpu", "abacus",
                   "--out", self.folder)
 
-    def test_unfused(self):
-        self.says(["the build tree"], "plots/unfused.py")
-        self.says(["the build tree"], "plots/unfused.py", self.folder)
-        (self.folder / "bin").mkdir()
-        self.says(["01_naive has no epilogue"], "plots/unfused.py", self.folder, "01_naive")
-        self.says(["gg-emu"], "plots/unfused.py", self.folder)
-
     def tour(self, *parts):
         return self.says(parts, "common/tools/tour.py", "--build", self.folder, "x")
 

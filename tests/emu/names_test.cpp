@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/emu/launch_ptx.h"
 
 namespace {

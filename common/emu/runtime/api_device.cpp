@@ -108,7 +108,7 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
   return api([&](Runtime&) {
     const auto found = limits().find(limit);
-    if (found == limits().end()) return cudaErrorUnsupportedLimit;
+    if (found == limits().end()) return cudaErrorInvalidValue;  // as NVIDIA's runtime 13.0 does
     found->second = value;
     return cudaSuccess;
   });

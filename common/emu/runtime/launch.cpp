@@ -84,10 +84,10 @@ std::string cluster_problem(const CUkern_st& kernel, const LaunchRequest& r, dim
 
 cudaError_t check(Runtime& runtime, const CUkern_st& kernel, const LaunchRequest& r, dim3* cluster) {
   const std::string start = "the launch of " + kernel_title(kernel.name) + " is refused: ";
-  const std::string size = size_problem(r);
-  if (!size.empty()) return refuse(cudaErrorInvalidConfiguration, start + size);
+  // NVIDIA documents cudaErrorInvalidConfiguration for some of these. Its runtime 13.0 gives this code for
+  // all.
   for (const std::string& problem :
-       {thread_problem(*kernel.function, r), shared_problem(kernel, r.dynamic_shared)}) {
+       {size_problem(r), thread_problem(*kernel.function, r), shared_problem(kernel, r.dynamic_shared)}) {
     if (!problem.empty()) return refuse(cudaErrorInvalidValue, start + problem);
   }
   const uint64_t registers = uint64_t(kernel.registers) * ((count(r.block) + kLanes - 1) / kLanes) * kLanes;
