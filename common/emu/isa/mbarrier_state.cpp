@@ -142,6 +142,7 @@ namespace {
 // A copy or an arrival of copies that is done only after the mbarrier's block has ended: nobody is there to
 // be told.
 bool nobody_is_there(const Issuer& who, const BarrierAt& at) {
+  if (at.block->live_warps > 0) return false;  // before a name is looked up: this is asked at each arrival
   return comes_too_late(
       who, *at.block, "still to signal its " + mbarrier_name(at),
       "the mbarrier is not waited for, or a peer still signals it: a cluster barrier before "
