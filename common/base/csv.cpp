@@ -27,7 +27,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line;
 }
 
-// What the file holds, or the header it will begin with. It is a plain file, or there is none.
+// The content of the file, or the header it will begin with. It is a plain file, or there is none.
 static std::string content_of(const std::string& path, const std::vector<std::string>& columns) {
   const std::string header = csv_line(columns);
   std::string content;

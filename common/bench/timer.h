@@ -15,7 +15,7 @@
 
 namespace gg {
 
-// What measures. A test has one of its own, which knows what each launch takes.
+// Measures what launches take. A test has one of its own, which knows it beforehand.
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;

@@ -169,7 +169,7 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   fill_epilogue(random_operands(setup_, shape_, fill, nan_groups), unowned);
 }
 
-// What lies between far groups is memory that nobody touches.
+// Memory between far groups is touched by nobody.
 void Buffers::fill_unowned_b(int unowned) {
   if (!has_far_b(layout_)) return machine_.fill_bytes(b(), unowned, b_bytes_);
   for (const Region& region : layout_.b_regions()) {

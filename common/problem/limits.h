@@ -21,8 +21,8 @@ struct Steps {  // what N and K must be multiples of beyond what the chapter say
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };
-// Of block-scaled types, rows of A of whole 16 bytes; of a chapter with an epilogue, rows of B and D too, and
-// pairs of gate and up.
+// Block-scaled types want rows of A of whole 16 bytes; with them a chapter with an epilogue, rows of B and D
+// too, and pairs of gate and up.
 Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout);
 
 struct Multiples {  // what the rows of a group, N and K must be multiples of, all told

@@ -32,7 +32,7 @@ static Multiples multiples_in(const Chapter& chapter, const Formats& formats, BL
   return multiples_of(chapter, steps_of(chapter, formats, layout));
 }
 
-// What all types take, B in the layout that comes first.
+// Multiples that suit all types, B in the layout that comes first.
 static Multiples common_multiples(const Chapter& chapter, const std::vector<Formats>& formats) {
   Multiples all{chapter.m_multiple, 1, 1};
   for (const Formats& each : formats) {
@@ -187,7 +187,7 @@ static std::string epilogue_text(const Chapter& chapter) {
       quoted(type_names(discrete)).c_str(), quoted(activation_names(chapter)).c_str());
 }
 
-// What a chapter takes in these types, and the multiples of N by the layout of B.
+// The limits of a chapter in these types, with the multiples of N by the layout of B.
 static std::string format_text(const Chapter& chapter, const Formats& formats) {
   const BlockScaling scaling = formats.scaling();
   std::string text =

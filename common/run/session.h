@@ -37,7 +37,7 @@ Setup setup_of(const Chapter& chapter, const Options& options);
 
 // Random data on these buffers, over poison: what fails here is neither timed nor counted.
 bool correct(Session& session, Buffers& buffers, const std::function<void(cudaStream_t)>& launch);
-// What the outputs that `correct` refused look like.
+// The likely mistake in outputs that `correct` refused.
 Failure why_wrong(Session& session, const Buffers& buffers);
 
 }  // namespace gg

@@ -59,8 +59,8 @@ Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& l
 Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                        const std::vector<int64_t>& samples, bool last);
 
-// Of so many elements, the index of sample `i` where every `stride`-th is taken: the first one, and then one
-// anywhere in each stride, for a fixed step may meet the same column in every row.
+// The index of sample `i` among so many elements where every `stride`-th is taken: the first one, and then
+// one anywhere in each stride, for a fixed step may meet the same column in every row.
 size_t sample_at(size_t i, size_t stride, size_t count);
 
 struct Place {  // an element of D as a reader would name it

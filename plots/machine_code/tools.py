@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """NVIDIA's cuobjdump and nvdisasm: the ones on the path, or from PyPI's wheels in the build tree, on request."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,9 +27,11 @@ def find(name, build):
 def fetch(build):
     """Both tools into the build tree."""
     target = build / "machine-code-tools"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--isolated", "--disable-pip-version-check",
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-deps", "--target", str(target), "--upgrade", *WHEELS.values()]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # The user's pip says where packages are, and not where they go.
+    environment = os.environ | {"PIP_USER": "0", "PIP_PREFIX": "", "PIP_ROOT": ""}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise NoTool(f"{' and '.join(WHEELS.values())} could not be fetched from PyPI: {last}")

@@ -59,7 +59,7 @@ cudaError_t elapsed(unsigned flags, bool record) {
   return error;
 }
 
-// What `call` gives while a stream is captured; then what ends the capture.
+// The code of `call` while a stream is captured, or that of the end of the capture.
 cudaError_t in_capture(const std::function<cudaError_t(cudaStream_t)>& call, bool of_the_end = false) {
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;

@@ -112,7 +112,28 @@ TEST(GgEmu, ReportsCounts) {
   EXPECT_FALSE(says(outcome.out, "instructions")) << outcome.out;
 }
 
-// What the counts are is tested with gg-ptx.
+// Job schedulers limit the address space. The emulator takes what is there; where that is too little it says
+// how much it wants. The sizes are in KiB, as ulimit has them.
+TEST(GgEmu, TakesTheAddressSpaceThatALimitLeaves) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer wants more address space than the limits here";
+#endif
+  const auto under = [](const char* limit) {
+    return testing_gg::run({"/bin/sh", "-c", std::string("ulimit -v ") + limit + " && exec \"$@\"", "sh",
+                            kPrograms + "gg-emu", kRuntimeTest, filter("Runtime.LaunchesClusters")});
+  };
+  for (const char* limit : {"67108864", "4194304", "1048576"}) {
+    const Outcome outcome = under(limit);
+    EXPECT_EQ(outcome.code, 0) << limit << "\n" << outcome.err;
+  }
+  const Outcome outcome = under("200000");
+  EXPECT_EQ(outcome.code, 5) << outcome.err;
+  EXPECT_TRUE(says(outcome.err, "the emulator wants 268435456 bytes of address space or more"))
+      << outcome.err;
+  EXPECT_TRUE(says(outcome.err, "raise the limit (ulimit -v")) << outcome.err;
+}
+
+// The counts themselves are tested with gg-ptx.
 TEST(GgEmu, CountsTheLinesOfPtx) {
   const testing_gg::Folder folder;
   const std::string file = folder.at("lines.csv");

@@ -38,7 +38,7 @@ std::vector<Act> generic_acts();
 std::vector<Act> async_acts();
 std::vector<Act> all_acts();
 
-// What every kernel begins with: names of registers, mbarriers 0 to 3 of `bars` for one arrival, `tile` and
+// Every kernel begins with this: names of registers, mbarriers 0 to 3 of `bars` for one arrival, `tile` and
 // `other` filled with `fill`, all behind a barrier.
 std::string kernel(const Act& like, const std::string& body, bool fill = true);
 

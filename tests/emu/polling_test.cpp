@@ -17,7 +17,7 @@ using Words = std::vector<uint32_t>;
 
 constexpr int kWords = 600'000;  // of `in`, all of them 1
 
-// What each thread writes, or the report of the fault.
+// The words that threads write, or the report of the fault.
 struct Outcome {
   Words words;
   std::string report;

@@ -86,7 +86,7 @@ const char kOutsideAgain[] =
     "  @%p3 st.shared.u32 [%r5], %r16;\n";
 const char kInsideAgain[] = "xor.b32 %r16, %r0, %r0;\n  @%p2 st.shared.u32 [%r5], %r16;\n";
 
-// What the tensor holds then, or the fault.
+// The tensor afterwards, or the fault.
 std::string store(const Case& c, const std::string& fills, const std::string& again,
                   std::vector<uint32_t>* result) {
   gg::emu::GlobalMemory memory;

@@ -47,7 +47,7 @@ class FarB : public testing::Test {
     machine_ = emulator() ? emulator_machine() : gpu_machine();
   }
 
-  // What is said of a launch on all problems of a set; empty: all are right.
+  // The verdict on a launch on all problems of a set; empty: all are right.
   std::string said_on(const char* set, const Launch& launch) {
     gg::Setup setup;
     setup.host_offsets = false;

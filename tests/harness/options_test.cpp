@@ -78,7 +78,7 @@ TEST(Limits, EachIsRefusedWithItsNumber) {
   EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "16"})), "accepted");
 }
 
-// What is beyond a grid or a tensor map, and what no multiple within int32 follows.
+// Sizes beyond a grid or a tensor map, and sizes that no multiple within int32 follows.
 TEST(Limits, OfLargeSizesAreRefusedWithWhatToDo) {
   Chapter chapter = uniform();
   chapter.most_n = 800;

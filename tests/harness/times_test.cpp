@@ -283,7 +283,7 @@ TEST(Times, WriteEveryColumn) {
   EXPECT_GT(asked.launches.size(), 2u);
 }
 
-// What the host does before a launch has a column of its own, and is in no other.
+// Preparation on the host has a column of its own, and is in no other.
 TEST(Times, KeepPreparationApart) {
   const Folder folder;
   Asked asked(folder.at("x.csv"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What our programs leave on a disk: several files together or none, rows of many programs in one CSV,
+// Files that our programs leave on a disk: several files together or none, rows of many programs in one CSV,
 // symbolic links that stay links, and nothing that was there is touched on the way.
 
 #include <gtest/gtest.h>

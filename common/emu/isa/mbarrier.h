@@ -26,7 +26,7 @@ struct Mbarrier {
   Clock ended;           // of those of the phases that have ended
   Party initialised;
   uint32_t initialised_at = 0;  // ticks of that warp's clock
-  // Who arrived in this phase and in the one before, each warp once for each instruction: for reports.
+  // Arrivals of this phase and of the one before, each warp once for each instruction: for reports.
   struct Arrival {
     const Warp* warp;
     const Instr* instr;
@@ -39,8 +39,8 @@ struct Mbarrier {
 struct Mbarriers {
   std::map<size_t, Mbarrier> live;      // by offset in shared memory
   std::map<size_t, Party> invalidated;  // who did so last, of those that are no more
-  struct Wait {                     // the newest of a lane
-    bool on = false;                // it is suspended, in try_wait
+  struct Wait {                         // the newest of a lane
+    bool on = false;                    // it is suspended, in try_wait
     uint64_t phase = 0, given_up = 0;
     size_t offset = 0;  // of the barrier
   };

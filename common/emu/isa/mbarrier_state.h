@@ -16,8 +16,8 @@ enum : uint8_t { kParity = 1, kTry = 2 };  // forms of wait, in instr.variant
 // "full[3] (mbarrier 0x418)", a shared address, where the line that initialised it names it so; else
 // "mbarrier 0x418".
 std::string mbarrier_name(const BarrierAt& at);
-// Who has arrived in this phase, and who did in the phase before and not in this one: "; arrived: ..; not
-// yet: ..".
+// Names the warps that have arrived in this phase, and those of the phase before that have not: "; arrived:
+// ..; not yet: ..".
 std::string mbarrier_arrivals(const Block& from, const Mbarrier& barrier);
 // What the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
 std::string mbarrier_lacks(const Mbarrier& barrier);
@@ -27,8 +27,8 @@ Mbarriers& mbarriers_of(Block& block);
 // Faults if there is no mbarrier, or if its block has ended.
 Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
 
-// Where the mbarrier at an address lies. Where a generic address is wanted, one of shared memory is taken for what it is:
-// machine code looks at the low 32 bits, which both have in common.
+// Where the mbarrier at an address lies. Where a generic address is wanted, one of shared memory is taken for
+// what it is: machine code looks at the low 32 bits, which both have in common.
 Place locate_mbarrier(Warp& warp, const Instr& instr, int lane, Space space, uint64_t address);
 
 // The address operand of an instruction that has one: instr.s[3].

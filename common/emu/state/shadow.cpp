@@ -74,7 +74,7 @@ std::string how_to_wait(const std::vector<Party>& owner) {
   }
 }
 
-// What may be under way at the bytes of such an access: atomic operations and reductions mix.
+// States in which an access of this kind may meet its bytes: atomic operations and reductions mix.
 uint8_t meanwhile(Access access) { return access == Access::strong ? SharedMemory::kReducing : 0; }
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the lines in the reports of names_test.cpp point to; nobody compiles it.
+// Lines that the reports of names_test.cpp point to; nobody compiles them.
 __device__ void wait_for_stage(uint32_t full_addr, int stage) {
   gg::ptx::mbarrier_wait_parity(full_addr + stage * 8, 0);
 }
