@@ -60,7 +60,7 @@ std::vector<Case> memory_cases() {
                                  "%r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
   all.push_back({"UninitRegister", FaultKind::uninit_register,
-                 kernel("and.b32 %r11, %r41, 0;\nadd.u32 %r11, %r11, %r0;\nst.global.u32 [%rd2], %r11;\n"),
+                 kernel("sub.u32 %r11, %r41, %r41;\nadd.u32 %r11, %r11, %r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
   // Not measured: ThunderKittens' kernels for a B200 rely on it.
   all.push_back({"AddressSpace", FaultKind::address_space, kernel(shared + R"(

@@ -178,22 +178,30 @@ TEST(Addresses, AreCheckedWithoutTheOtherChecksToo) {
 
 TEST(Registers, MustBeWrittenOnTheWayThatALaneTook) {
   const char* const unwritten[] = {
-      "add.u32 %r20, %r21, 1;\n",                                                    // never
-      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\nadd.u32 %r21, %r20, 1;\n",  // under a guard
-      "setp.lt.u32 %p1, %r3, 16;\n@%p1 bra L;\nmov.u32 %r20, 1;\nL:\nadd.u32 %r21, %r20, 1;\n",  // in a
-                                                                                                 // branch
-      "setp.lt.u32 %p1, %r3, 16;\n@!%p1 bra L;\nmov.u32 %r20, 1;\nL:\nst.global.u32 [%rd2], %r20;\n",
+      "st.global.u32 [%rd2], %r21;\n",                                                    // never
+      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\nst.global.u32 [%rd2], %r20;\n",  // under
+                                                                                          // a
+                                                                                          // guard
+      "setp.lt.u32 %p1, %r3, 16;\n@%p1 bra L;\nmov.u32 %r20, 1;\nL:\nst.global.u32 [%rd2], "
+      "%r20;\n",  // in a
+                  // branch
+      "setp.lt.u32 %p1, %r3, 16;\n@!%p1 bra L;\nmov.u32 %r20, 1;\nL:\nst.global.u32 [%rd2], "
+      "%r20;\n",
       // in a loop that some lanes do not enter
-      "mov.u32 %r22, 0;\nT:\nsetp.ge.u32 %p1, %r22, %r3;\n@%p1 bra L;\nmov.u32 %r20, 1;\nadd.u32 %r22, %r22, "
-      "1;\nbra T;\nL:\nadd.u32 %r21, %r20, 1;\n",
+      "mov.u32 %r22, 0;\nT:\nsetp.ge.u32 %p1, %r22, %r3;\n@%p1 bra L;\nmov.u32 %r20, 1;\nadd.u32 "
+      "%r22, %r22, "
+      "1;\nbra T;\nL:\nst.global.u32 [%rd2], %r20;\n",
       // used before it is written, in the first round of a loop
-      "mov.u32 %r22, 0;\nT:\nsetp.eq.u32 %p1, %r22, 0;\nadd.u32 %r23, %r20, 0;\nmov.u32 %r20, 1;\nadd.u32 "
+      "mov.u32 %r22, 0;\nT:\nsetp.eq.u32 %p1, %r22, 0;\nst.global.u32 [%rd2], %r20;\nmov.u32 "
+      "%r20, 1;\nadd.u32 "
       "%r22, %r22, 1;\n@%p1 bra T;\n",
       "@%p7 mov.u32 %r20, 1;\n",  // the guard itself
       "setp.lt.u32 %p1, %r3, 16;\n@%p1 setp.eq.u32 %p7, %r3, 0;\n@%p7 mov.u32 %r20, 1;\n",
-      "mov.b64 %rd5, {%r20, %r21};\n",  // a word of parts of which none has a value
-      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.b64 %rd5, {%r20, %r21};\n",
-      "mov.b64 %rd5, {%r3, %r20};\nadd.u32 %r21, %r20, 1;\n",  // the part itself is read
+      // a word of parts of which none has a value
+      "mov.b64 %rd5, {%r20, %r21};\nst.global.u64 [%rd2], %rd5;\n",
+      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.b64 %rd5, {%r20, %r21};\n@%p1 st.global.u64 [%rd2], "
+      "%rd5;\n",
+      "mov.b64 %rd5, {%r3, %r20};\nst.global.u32 [%rd2], %r20;\n",  // the part itself is read
   };
   for (const char* body : unwritten) {
     EXPECT_EQ(fault_of(body), "uninit-register") << body;

@@ -14,8 +14,9 @@ namespace {
 using testing_gg::Outcome;
 
 const std::string kPrograms = std::string(GG_BINARY_DIR) + "/bin/";
-const std::string kEndsEarly = std::string(GG_BINARY_DIR) + "/tests/ends_early";
-const std::string kRuntimeTest = std::string(GG_BINARY_DIR) + "/tests/runtime_test";
+const std::string kTests = std::string(GG_BINARY_DIR) + "/tests/";
+const std::string kEndsEarly = kTests + "ends_early";
+const std::string kRuntimeTest = kTests + "runtime_test";
 
 Outcome gg_emu(const std::vector<std::string>& words) {
   std::vector<std::string> command = {kPrograms + "gg-emu"};
@@ -63,6 +64,24 @@ TEST(GgEmu, RefusesInOneSentence) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+TEST(GgEmu, SaysWhatItDoesNotHave) {
+  const std::string driver =
+      "calls cuMadeUpForATest of the driver's interface, which the emulator does not have. Load and launch "
+      "kernels through the runtime (<<<>>>, cudaLaunchKernel), or give their PTX to gg-ptx";
+  const std::string library =
+      "links libcublas.so.1, whose kernels are machine code of a GPU: its calls fail here.";
+  const Outcome starts = gg_emu({kTests + "calls_others_lazy"});
+  EXPECT_EQ(starts.code, 0) << starts.err;
+  EXPECT_EQ(starts.out, "cudaSuccess, 1 devices\n");
+  EXPECT_TRUE(says(starts.err, driver)) << starts.err;
+  EXPECT_TRUE(says(starts.err, library)) << starts.err;
+  const Outcome cannot = gg_emu({kTests + "calls_others_now"});
+  EXPECT_EQ(cannot.code, 2) << cannot.out;
+  EXPECT_TRUE(says(cannot.err, driver)) << cannot.err;
+  const Outcome needs_nothing = gg_emu({kRuntimeTest, "--gtest_list_tests"});
+  EXPECT_EQ(needs_nothing.err, "");
 }
 
 TEST(GgEmu, SurvivesAnyProgramFile) {

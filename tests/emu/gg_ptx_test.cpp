@@ -611,6 +611,8 @@ TEST(GgPtx, HelpListsOptionsAndFaults) {
                            "--args",
                            "--patch",
                            "tmap:",
+                           "type is one of u8 u16 u32 s32",
+                           "b6x16_p32\n",
                            "--order S[:fair|skew]",
                            "--allow KIND",
                            "--report",
@@ -695,14 +697,15 @@ TEST_P(GgPtxRefuses, WithOneSentence) {
   files.npy("bits.npy", counting(16));
   write_text(files.at("block"), std::string(24, '\0'));
   write_text(files.at("text.npy"), "no array");
-  const std::string limits = header("sm_90a") +
-                             ".visible .entry most(.param .u32 n) .maxntid 64, 2\n{ ret; }\n"
-                             ".visible .entry exactly() .reqntid 96\n{ ret; }\n"
-                             ".visible .entry pairs() .explicitcluster .reqnctapercluster 2\n{ ret; }\n"
-                             ".visible .entry few() .maxclusterrank 2\n{ ret; }\n"
-                             ".visible .entry any() .explicitcluster\n{ ret; }\n"
-                             ".visible .entry map(.param .align 64 .b8 m[128])\n{ ret; }\n"
-                             ".visible .entry room()\n{ .shared .b8 a[1000]; ret; }\n";
+  const std::string limits =
+      header("sm_90a") +
+      ".visible .entry most(.param .u32 n) .maxntid 64, 2\n{ ret; }\n"
+      ".visible .entry exactly() .reqntid 96\n{ ret; }\n"
+      ".visible .entry pairs() .explicitcluster .reqnctapercluster 2\n{ ret; }\n"
+      ".visible .entry few() .maxclusterrank 2\n{ ret; }\n"
+      ".visible .entry any() .explicitcluster\n{ ret; }\n"
+      ".visible .entry map(.param .align 64 .b8 m[128])\n{ ret; }\n"
+      ".visible .entry room()\n{ .shared .b8 a[1000]; .reg .b32 %r; mov.u32 %r, a; ret; }\n";
   files.ptx(limits, "limits.ptx");
   files.ptx(kScale, "scale.ptx");
   files.ptx(".version 8.0\n.target sm_120a\n.address_size 64\n.visible .entry f() { ret; }\n", "later.ptx");

@@ -21,9 +21,10 @@ struct Case {
   int swizzle = 0, x = 48, y = 15;
   const char* operation = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group";
   bool four_rows = false;  // .tile::scatter4
+  int lanes = 1;           // of warp 0 that store the box, all with the same operands
 };
 
-// Thread 32 * r + u of 256 has unit u % 4 of row r of a box of 16 x 8 words. Thread 0 stores the box once
+// Thread 32 * r + u of 256 has unit u % 4 of row r of a box of 16 x 8 words. Lane 0 stores the box once
 // those that `fills` names have written theirs; after that, %p3 names those that write again while the copy
 // is under way.
 std::string kernel(const Case& c, const std::string& fills, const std::string& writes_again) {
@@ -40,7 +41,8 @@ std::string kernel(const Case& c, const std::string& fills, const std::string& w
   shr.u32 %r2, %r0, 5;
   and.b32 %r3, %r0, 3;
   and.b32 %r4, %r0, 31;
-  setp.eq.u32 %p0, %r0, 0;
+  setp.lt.u32 %p0, %r0, )" +
+         std::to_string(c.lanes) + R"(;
   mov.u32 %r8, )" +
          std::to_string(c.x) + ";\n  mov.u32 %r9, " + std::to_string(c.y) + R"(;
   add.u32 %r10, %r9, %r2;
@@ -86,9 +88,9 @@ const char kOutsideAgain[] =
     "  @%p3 st.shared.u32 [%r5], %r16;\n";
 const char kInsideAgain[] = "xor.b32 %r16, %r0, %r0;\n  @%p2 st.shared.u32 [%r5], %r16;\n";
 
-// The tensor afterwards, or the fault.
+// The tensor afterwards, or the fault. `bytes`: of global memory that the store writes, as it is counted.
 std::string store(const Case& c, const std::string& fills, const std::string& again,
-                  std::vector<uint32_t>* result) {
+                  std::vector<uint32_t>* result, uint64_t* bytes = nullptr) {
   gg::emu::GlobalMemory memory;
   const uint64_t out = memory.allocate(kWords * 4);
   uint32_t* words = reinterpret_cast<uint32_t*>(memory.unchecked(out));
@@ -111,7 +113,11 @@ std::string store(const Case& c, const std::string& fills, const std::string& ag
   gg::emu::RunOptions options;
   options.workers = 1;
   try {
-    gg::emu::run_launch(launch, memory, options, nullptr);
+    gg::emu::Counts counts;
+    gg::emu::run_launch(launch, memory, options, &counts);
+    for (size_t i = 0; bytes && i < code->instrs.size(); ++i) {
+      if (code->instrs[i].statement->opcode == "cp") *bytes += counts[code.get()][i].bytes;
+    }
   } catch (const Fault& fault) {
     return fault_name(fault.kind);
   }
@@ -157,6 +163,22 @@ TEST(TensorStore, ReadsAllThatIsInside) {
       EXPECT_EQ(store(c, kFirstUnitsOnly, "", &words), "uninit-shared");
     }
     EXPECT_EQ(store(c, kInside, kInsideAgain, &words), "async-window");
+  }
+}
+
+// ptxas makes one instruction of a store by all lanes of a warp, and a loop over them of a reduction.
+TEST(TensorStore, ByAllLanesIsOneStore) {
+  for (Case c : kCases) {
+    const bool reduces = std::string(c.operation).find("reduce") != std::string::npos;
+    std::vector<uint32_t> by_one, by_all;
+    uint64_t bytes_of_one = 0, bytes_of_all = 0;
+    ASSERT_EQ(store(c, kInside, kOutsideAgain, &by_one, &bytes_of_one), "");
+    c.lanes = 32;
+    ASSERT_EQ(store(c, kInside, kOutsideAgain, &by_all, &bytes_of_all), "");
+    EXPECT_EQ(by_all, by_one) << c.operation;
+    EXPECT_GT(bytes_of_one, 0u);
+    EXPECT_EQ(bytes_of_all, (reduces ? 32 : 1) * bytes_of_one) << c.operation;
+    EXPECT_EQ(store(c, kInside, kInsideAgain, &by_all), "async-window") << c.operation;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "common/emu/decode/decode.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "common/emu/decode/liveness.h"
@@ -21,14 +22,21 @@ constexpr size_t kMostExpanded = size_t(1) << 18;
 constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 
 // Never destroyed, like all such tables: a program may end while a thread of it still launches.
-const std::unordered_map<std::string, std::vector<Decode>>& forms() {
+struct Family {
+  std::vector<Decode> forms;
+  bool computes = false;  // registers of registers; what is not of the whole warp does nothing else
+};
+const std::unordered_map<std::string, Family>& forms() {
   static const auto& table = *[] {
-    auto* all = new std::unordered_map<std::string, std::vector<Decode>>;
+    auto* all = new std::unordered_map<std::string, Family>;
+    for (const auto& family : {integer_forms(), floating_forms(), half_forms(), convert_forms()}) {
+      for (const Form& form : family) (*all)[form.opcode].computes = true;
+    }
     for (const auto& family : {integer_forms(), floating_forms(), half_forms(), convert_forms(),
                                control_forms(), barrier_forms(), memory_forms(), atomic_forms(), warp_forms(),
                                mma_forms(), cp_async_forms(), mbarrier_forms(), bulk_forms(), wgmma_forms(),
                                tcgen05_forms(), tcgen05_mma_forms(), fence_forms(), warpgroup_forms()}) {
-      for (const Form& form : family) (*all)[form.opcode].push_back(form.decode);
+      for (const Form& form : family) (*all)[form.opcode].forms.push_back(form.decode);
     }
     return all;
   }();
@@ -199,10 +207,11 @@ class Expansion {
     int closest = -1;
     const auto families = forms().find(s.opcode);
     if (families != forms().end()) {
-      for (const Decode decode : families->second) {
+      for (const Decode decode : families->second.forms) {
         Decoder decoder(code_, frame, s);
         try {
           decode(decoder);
+          if (families->second.computes && !decoder.instr.converged) decoder.computes();
           decoder.finish();
           return decoder.instr;
         } catch (const Unsupported& reason) {
@@ -223,12 +232,45 @@ class Expansion {
   std::vector<const Function*> active_;  // that are being expanded
 };
 
+void names_in(const Operand& o, std::set<std::string>* names) {
+  if (!o.name.empty()) names->insert(o.name);
+  for (const Operand& each : o.elements) names_in(each, names);
+  if (o.second) names_in(*o.second, names);
+}
+
+// What the kernel and the functions that it calls name: it is charged for those shared variables of the
+// module and of functions, and for no others.
+class Named {
+ public:
+  explicit Named(const Code& code) : module_(*code.module) { walk(*code.function); }
+  bool has(const Variable& v) const { return names_.count(v.name) != 0; }
+  bool calls(const Function& f) const { return walked_.count(&f) != 0; }
+
+ private:
+  void walk(const Function& f) {
+    if (!walked_.insert(&f).second) return;
+    std::set<std::string> names;
+    for (const Statement& s : f.body) {
+      for (const Operand& o : s.operands) names_in(o, &names);
+    }
+    names_.insert(names.begin(), names.end());
+    for (const std::string& name : names) {
+      if (const Function* callee = module_.find(name)) walk(*callee);
+    }
+  }
+
+  const Module& module_;
+  std::set<std::string> names_;
+  std::set<const Function*> walked_;
+};
+
 // Shared memory: the module's variables, then the functions', then what the launch adds (.extern).
 void place_shared(Code& code) {
+  const Named named(code);
   int64_t end = 0;
   const auto place = [&](const std::vector<Variable>& variables) {
     for (const Variable& v : variables) {
-      if (v.space != Space::shared || v.external) continue;
+      if (v.space != Space::shared || v.external || !named.has(v)) continue;
       end = (end + v.align - 1) / v.align * v.align;
       code.shared_symbols[v.name] = kSharedStart + end;
       end += v.bytes;
@@ -236,11 +278,11 @@ void place_shared(Code& code) {
   };
   place(code.module->variables);
   for (const auto& function : code.module->functions) {
-    if (function.get() == code.function || !function->entry) place(function->locals);
+    if (named.calls(*function)) place(function->locals);
   }
   const auto dynamic = [&](auto use) {
     for (const Variable& v : code.module->variables) {
-      if (v.space == Space::shared && v.external) use(v);
+      if (v.space == Space::shared && v.external && named.has(v)) use(v);
     }
   };
   dynamic([&](const Variable& v) { end = (end + v.align - 1) / v.align * v.align; });

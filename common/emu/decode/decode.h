@@ -63,6 +63,11 @@ class Decoder {
   }
   uint32_t destination(const Operand& operand, const TypeInfo& type,
                        bool wider = false);  // 0 for `_`: a slot nobody reads
+  // The instruction makes its destinations of its sources and does nothing else: one that has no value leaves
+  // them without one (Carry). Where that depends, decoding says so itself: these sources, those destinations.
+  void computes();
+  uint32_t carried(const Operand& operand, const TypeInfo& type, bool wider = false);
+  void carries(const std::vector<const Operand*>& to, decltype(Carry::lanes) lanes);
   uint32_t predicate(const Operand& operand, bool* negated);
   uint32_t predicate_destination(const Operand& operand);
   int register_bits(const Operand& operand) const;
@@ -96,6 +101,7 @@ class Decoder {
 
  private:
   uint32_t slot_of(int reg, const TypeInfo& type, bool wider) const;
+  int32_t register_of(const Operand& operand) const;  // its index in the code; -1: it is none
   uint32_t special(const Operand& operand, int bits);
   uint32_t launch_value(const std::string& name, int component, int bits);
 
@@ -104,6 +110,7 @@ class Decoder {
   const Statement& statement_;
   std::vector<bool> taken_;
   std::vector<int32_t> reads_, writes_;
+  std::shared_ptr<Carry> carry_;  // null: nothing is only handed on
 };
 
 // Decodes an address operand into s[3] (base), address_bits and offset: see addresses() in place.h.

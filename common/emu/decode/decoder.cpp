@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "common/emu/decode/decode.h"
 #include "common/emu/decode/slots.h"
+#include "common/emu/state/module.h"
+#include "common/emu/state/undefined.h"
 
 namespace gg::emu {
 
@@ -209,6 +212,8 @@ uint32_t Decoder::source(const Operand& o, const TypeInfo& type, bool wider) {
       const auto global = code_.global_symbols.find(o.name);
       if (global != code_.global_symbols.end())
         return constant(global->second + uint64_t(o.offset), type.bits);
+      if (const uint64_t function = address_of(*code_.module, o.name))
+        return constant(function + uint64_t(o.offset), type.bits);
       for (const Variable& v :
            frame_.function->params) {  // of a kernel: its address is filled in at the launch
         if (v.name == o.name && frame_.function->entry && type.bits >= 32) {
@@ -235,6 +240,33 @@ uint32_t Decoder::predicate(const Operand& o, bool* negated) {
   return source(o, type_info("pred"));
 }
 uint32_t Decoder::predicate_destination(const Operand& o) { return destination(o, type_info("pred")); }
+
+int32_t Decoder::register_of(const Operand& o) const {
+  return o.kind == Operand::Kind::reg ? frame_.first_register + o.reg : -1;
+}
+
+uint32_t Decoder::carried(const Operand& o, const TypeInfo& type, bool wider) {
+  if (!carry_) carry_ = std::make_shared<Carry>();
+  const size_t read = reads_.size();
+  const uint32_t slot = source(o, type, wider);
+  reads_.resize(read);
+  carry_->from.push_back(register_of(o));
+  return slot;
+}
+
+void Decoder::computes() {
+  if (carry_) return;
+  carry_ = std::make_shared<Carry>();
+  carry_->from = std::exchange(reads_, {});
+  carry_->to = writes_;
+  carry_->lanes = without_some_value;
+}
+
+void Decoder::carries(const std::vector<const Operand*>& to, decltype(Carry::lanes) lanes) {
+  if (!carry_) carry_ = std::make_shared<Carry>();
+  for (const Operand* each : to) carry_->to.push_back(register_of(*each));
+  carry_->lanes = lanes;
+}
 
 Decoder::Address Decoder::address(const Operand& o, Space space) {
   if (o.kind != Operand::Kind::address) throw Unsupported{"an operand that is no address"};
@@ -286,6 +318,15 @@ void Decoder::finish() {
     instr.guard = code_.register_slots[size_t(guard)];
     instr.guard_negated = statement_.guard_negated;
     instr.guard_register = guard;
+  }
+  if (carry_) {
+    std::vector<int32_t> wanted = reads_;
+    carry_->wants = seal(wanted);
+    for (const int32_t r : carry_->from) {
+      if (r >= 0) reads_.push_back(r);
+    }
+    code_.extras.push_back(carry_);
+    instr.carry = carry_.get();
   }
   instr.reads = seal(reads_);
   instr.writes = seal(writes_);

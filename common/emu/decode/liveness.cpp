@@ -114,6 +114,44 @@ struct Stretch {
   }
 };
 
+bool some(const int32_t* list, const Set& set) {
+  for (; *list >= 0; ++list) {
+    if (has(set, *list)) return true;
+  }
+  return false;
+}
+
+// The memories that an instruction may go to and that copies without a value can lie in, one bit each.
+uint8_t memories(const Instr& in) {
+  return in.space == Space::shared ? 1 : in.space == Space::local || in.space == Space::param ? 2 : 3;
+}
+
+// Registers that get what a doubtful one is copied to are doubtful too, through memory as well: the answer
+// is which memories hold such values.
+uint8_t hand_on(const Code& code, Set& doubtful) {
+  uint8_t memory = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Instr& in : code.instrs) {
+      if (!in.carry) continue;
+      const Carry& c = *in.carry;
+      bool hands = c.from.empty() && (memory & memories(in));
+      for (const int32_t r : c.from) hands = hands || (r >= 0 && has(doubtful, r));
+      if (!hands) continue;
+      if (c.to.empty()) {  // a store
+        changed = changed || (memory | memories(in)) != memory;
+        memory |= memories(in);
+      }
+      for (const int32_t r : c.to) {
+        if (r < 0 || has(doubtful, r)) continue;
+        add(doubtful, r);
+        changed = true;
+      }
+    }
+  }
+  return memory;
+}
+
 }  // namespace
 
 void find_straight(Code& code) {
@@ -122,16 +160,12 @@ void find_straight(Code& code) {
   std::vector<BasicBlock> blocks = blocks_of(code);
   if (blocks.size() * count > kMostBits || !flow(code, blocks, words)) return;
   // What is live at the start may be read before it is written.
-  const Set& doubtful = blocks[0].in;
+  Set doubtful = blocks[0].in;
+  const uint8_t memory = hand_on(code, doubtful);
   Set asked = doubtful;
-  const auto some = [](const int32_t* list, const Set& set) {
-    for (; *list >= 0; ++list) {
-      if (has(set, *list)) return true;
-    }
-    return false;
-  };
   for (Instr& in : code.instrs) {
-    in.asks = in.own_checks || some(in.reads, doubtful);
+    const bool loads = in.carry && in.carry->from.empty() && (memory & memories(in));
+    in.asks = in.own_checks || loads || some(in.reads, doubtful);
     for (const int32_t* r = in.reads; in.asks && *r >= 0; ++r) add(asked, *r);
     for (const int32_t* r = in.writes; in.own_checks && *r >= 0; ++r) add(asked, *r);
     in.straight = in.guard == 0 && !in.converged && !in.asks;

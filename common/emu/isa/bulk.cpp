@@ -7,6 +7,7 @@
 #include "common/emu/isa/bulk.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/emu/isa/tensormap.h"
 
@@ -100,7 +101,13 @@ Next move(Warp& w, const Instr& in, Mask m) {
 
 Next store(Warp& w, const Instr& in, Mask m) {
   const BulkCopy& f = form_of(in);
-  for (Lanes l(m); l; ++l) {
+  const auto operands = [&](int l) {
+    return std::array<uint64_t, 4>{f.from.of(w, l), f.to.of(w, l), w.at<uint32_t>(f.size)[l],
+                                   f.byte_mask ? w.at<uint16_t>(f.byte_mask)[l] : 0u};
+  };
+  for (Mask left = m, like = 0; left; left &= ~like) {
+    const Lanes l(left);
+    like = f.reduces ? left & -left : like_the_first(left, operands);
     const int64_t bytes = size_of(w, in, *l);
     const Place from = locate_operand(w, in, *l, f.from, int(bytes), kUnit);
     uint8_t* to = global_run(w, in, *l, f.to, bytes);
@@ -117,7 +124,7 @@ Next store(Warp& w, const Instr& in, Mask m) {
       }
     };
     store_later(issue(w, in, *l), *from.block, {{from.offset, from.offset + size_t(bytes)}},
-                join_group(w, *l), read, write);
+                join_groups(w, like), read, write);
   }
   return Next::go_on;
 }
@@ -297,12 +304,16 @@ void decode_cp(Decoder& d) {
 
 }  // namespace
 
-std::shared_ptr<BulkGroup> join_group(Warp& w, int lane) {
-  BulkGroups::Lane& l = groups_of(w).lanes[lane];
-  if (!l.open) l.open = std::make_shared<BulkGroup>();
-  ++l.open->unread;
-  ++l.open->unfinished;
-  return l.open;
+Groups join_groups(Warp& w, Mask m) {
+  Groups groups;
+  for (Lanes l(m); l; ++l) {
+    std::shared_ptr<BulkGroup>& open = groups_of(w).lanes[*l].open;
+    if (!open) open = std::make_shared<BulkGroup>();
+    ++open->unread;
+    ++open->unfinished;
+    groups.push_back(open);
+  }
+  return groups;
 }
 
 std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressOperand& to,
@@ -333,15 +344,15 @@ std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressO
   return all;
 }
 
-void store_later(const Issuer& who, Block& block, const std::vector<Range>& ranges,
-                 std::shared_ptr<BulkGroup> group, std::function<std::vector<uint8_t>()> read,
+void store_later(const Issuer& who, Block& block, const std::vector<Range>& ranges, Groups groups,
+                 std::function<std::vector<uint8_t>()> read,
                  std::function<void(const std::vector<uint8_t>&)> write) {
-  later(*who.warp, [who, group, read, write, windows = Windows(block, who, ranges, false)]() mutable {
+  later(*who.warp, [who, groups, read, write, windows = Windows(block, who, ranges, false)]() mutable {
     windows.close();
-    --group->unread;
-    later(*who.warp, [group, write, data = read()] {
+    for (const auto& group : groups) --group->unread;
+    later(*who.warp, [groups, write, data = read()] {
       write(data);
-      --group->unfinished;
+      for (const auto& group : groups) --group->unfinished;
     });
   });
 }

@@ -24,9 +24,6 @@ struct BulkGroups {
   };
   Lane lanes[kLanes];
 };
-// The open group of a lane, with one more copy in it.
-std::shared_ptr<BulkGroup> join_group(Warp& warp, int lane);
-
 // A place that a copy into shared memory goes to, and the mbarrier there that counts its bytes.
 struct Landing {
   Block* block = nullptr;
@@ -41,9 +38,23 @@ std::vector<Landing> landings(Warp& warp, const Instr& instr, int lane, const Ad
                               const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment,
                               bool pair = false);
 
+// The lanes of a mask with the same operands as its first lane. A store does the same however often it is
+// done: ptxas makes one instruction of it for all lanes that give the same operands (nvdisasm 13.0: R2UR.OR
+// in a loop for those that do not), and one for each lane of a reduction.
+template <class Operands>
+Mask like_the_first(Mask m, Operands operands) {
+  const auto first = operands(__builtin_ctz(m));
+  Mask like = 0;
+  for (Lanes l(m); l; ++l) like |= Mask(operands(*l) == first) << *l;
+  return like;
+}
+
+using Groups = std::vector<std::shared_ptr<BulkGroup>>;
+// The open groups of all lanes of a mask.
+Groups join_groups(Warp& warp, Mask mask);
 // Copies a store's source once it is read, then writes it, each some time later.
-void store_later(const Issuer& issuer, Block& block, const std::vector<Range>& ranges,
-                 std::shared_ptr<BulkGroup> group, std::function<std::vector<uint8_t>()> read,
+void store_later(const Issuer& issuer, Block& block, const std::vector<Range>& ranges, Groups groups,
+                 std::function<std::vector<uint8_t>()> read,
                  std::function<void(const std::vector<uint8_t>&)> write);
 
 // Adds to the counts of an instruction: bytes of global memory and the 32-byte sectors they lie in.

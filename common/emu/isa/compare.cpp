@@ -66,18 +66,24 @@ Next selp(Warp& w, const Instr& in, Mask m) {
   const bool flip = in.variant;
   return map3<T, T, T, uint8_t>(w, in, m, [=](T a, T b, uint8_t p) { return (p != 0) != flip ? a : b; });
 }
+Mask selp_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
+  const uint8_t* p = w.at<uint8_t>(in.s[2]);
+  Mask first = 0;
+  for (int l = 0; l < kLanes; ++l) first |= Mask((p[l] != 0) != (in.variant != 0)) << l;
+  return m & (without[2] | (first & without[0]) | (~first & without[1]));
+}
 constexpr auto kSelected = {"b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"};
 void decode_selp(Decoder& d) {
   const TypeInfo type = take_type_of(d, kSelected);
   d.done();
   want_operands(d, 4);
   d.instr.run = type.bits == 16 ? selp<uint16_t> : type.bits == 32 ? selp<uint32_t> : selp<uint64_t>;
-  d.instr.s[0] = d.source(1, type);
-  d.instr.s[1] = d.source(2, type);
-  bool negated = false;
-  d.instr.s[2] = d.predicate(d.operand(3), &negated);
-  d.instr.variant = negated;
+  d.instr.s[0] = d.carried(d.operand(1), type);
+  d.instr.s[1] = d.carried(d.operand(2), type);
+  d.instr.s[2] = d.carried(d.operand(3), type_info("pred"));
+  d.instr.variant = d.operand(3).negated;
   d.instr.d = d.destination(0, type);
+  d.carries({&d.operand(0)}, selp_without);
 }
 
 // slct: a where c >= 0, else b. A NaN is not, -0 is; with .ftz negative subnormal numbers are too.
@@ -107,16 +113,32 @@ void decode_slct(Decoder& d) {
   d.instr.d = d.destination(0, type);
 }
 
+// False and any comparison is false, true or any is true.
+Mask compare_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
+  const int boolean = in.variant2 & kBoolean;
+  const uint8_t *c = w.at<uint8_t>(in.s[2]), flip = in.variant2 & kNegated ? 1 : 0;
+  Mask lanes = m & (without[0] | without[1] | without[2]);
+  if (boolean != kAnd && boolean != kOr) return lanes;
+  const uint8_t decides = boolean == kOr;
+  for (Lanes l(lanes & ~without[2]); l; ++l) {
+    if ((c[*l] ^ flip) == decides) lanes &= ~(Mask(1) << *l);
+  }
+  return lanes;
+}
+
 // a, b and, with a boolean operator, c.
 void compared_operands(Decoder& d, const TypeInfo& type, bool pair) {
   const bool boolean = d.instr.variant2 != 0;
   want_operands(d, boolean ? 4 : 3, pair);
-  d.instr.s[0] = d.source(1, type);
-  d.instr.s[1] = d.source(2, type);
-  if (!boolean) return;
-  bool negated = false;
-  d.instr.s[2] = d.predicate(d.operand(3), &negated);
-  if (negated) d.instr.variant2 |= kNegated;
+  d.instr.s[0] = d.carried(d.operand(1), type);
+  d.instr.s[1] = d.carried(d.operand(2), type);
+  if (boolean) {
+    d.instr.s[2] = d.carried(d.operand(3), type_info("pred"));
+    if (d.operand(3).negated) d.instr.variant2 |= kNegated;
+  }
+  std::vector<const Operand*> to = {&d.operand(0)};
+  if (d.operand(0).second) to.push_back(&*d.operand(0).second);
+  d.carries(to, compare_without);
 }
 
 }  // namespace

@@ -185,6 +185,7 @@ void decode_call(Decoder& d) {
     if (!d.operand(0).elements.empty()) params[0] = where(d.operand(0).elements[0]);
     next = 1;
   }
+  if (d.operand(next).kind == Operand::Kind::reg) throw Unsupported{"a call through a pointer"};
   const std::string& name = d.operand(next).name;
   if (d.operands() > next + 1) {
     for (const Operand& o : d.operand(next + 1).elements) params.push_back(where(o));

@@ -10,6 +10,7 @@
 #include "common/emu/decode/decode.h"
 #include "common/emu/decode/overtaken.h"
 #include "common/emu/state/access.h"
+#include "common/emu/state/undefined.h"
 
 namespace gg::emu {
 namespace {
@@ -70,6 +71,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   uint8_t data[kLanes][32];
   read_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
   to_registers(w, in, form, m, data);
+  if (in.asks && in.carry) load_undefined(w, in, m, address);
   if (in.overtaken) load_late(w, in, m, address);
   if (form.order & kAcquire) acquire(w, w.block->cluster->fences);
   return Next::go_on;
@@ -88,6 +90,8 @@ Next store(Warp& w, const Instr& in, Mask m) {
   }
   if (form.order & kRelease) release(w, w.block->cluster->fences);
   write_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
+  if (!w.local_undefined.empty()) local_defined(w, in, m, address);
+  if (in.asks && in.carry) store_undefined(w, in, m, address);
   return Next::go_on;
 }
 
@@ -166,11 +170,16 @@ TypeInfo take_access(Decoder& d, Ldst* form) {
 void take_registers(Decoder& d, const Operand& operand, const TypeInfo& type, bool to_write, Ldst* form) {
   const std::vector<const Operand*> all = Decoder::elements(operand);
   if (all.size() != d.instr.count) throw Unsupported{"a vector of another length"};
+  // Global memory is read by others: what goes there must have a value.
+  const bool copies = d.instr.space != Space::global;
   std::vector<uint32_t> slots;
   for (size_t i = 0; i < all.size(); ++i) {
     form->slot_bytes[i] = std::max(d.register_bits(*all[i]), type.bits) / 8;
-    slots.push_back(to_write ? d.destination(*all[i], type, true) : d.source(*all[i], type, true));
+    slots.push_back(to_write ? d.destination(*all[i], type, true)
+                    : copies ? d.carried(*all[i], type, true)
+                             : d.source(*all[i], type, true));
   }
+  if (to_write && copies) d.carries(all, nullptr);
   form->words = d.instr.bytes == 4 && all.size() <= 4 &&
                 std::count(form->slot_bytes, form->slot_bytes + all.size(), 4) == long(all.size());
   d.instr.list = d.list(slots);

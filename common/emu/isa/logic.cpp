@@ -58,21 +58,43 @@ Next not_pred(Warp& w, const Instr& in, Mask m) {
   return map1<uint8_t, uint8_t>(w, in, m, [=](uint8_t a) { return uint8_t(a ^ flip); });
 }
 
+// 0 and anything is 0, all ones or anything are all ones: what decides needs no other value.
+template <class T, class Op>
+Mask logic_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
+  const T *a = w.at<T>(in.s[0]), *b = w.at<T>(in.s[1]);
+  const T flip_a = T(in.variant & 1), flip_b = T(in.variant >> 1 & 1),
+          all = std::is_same_v<T, uint8_t> ? 1 : T(~T(0));
+  const auto decides = [&](T x) {
+    return (std::is_same_v<Op, And> && x == 0) || (std::is_same_v<Op, Or> && x == all);
+  };
+  Mask lanes = m & (without[0] | without[1]);
+  for (Lanes l(lanes); l; ++l) {
+    const Mask lane = Mask(1) << *l;
+    const bool decided = (!(without[0] & lane) && decides(T(a[*l] ^ flip_a))) ||
+                         (!(without[1] & lane) && decides(T(b[*l] ^ flip_b)));
+    if (decided) lanes &= ~lane;
+  }
+  return lanes;
+}
 template <class Op>
 void decode_logic(Decoder& d) {
   const TypeInfo type = take_type_of(d, {"pred", "b16", "b32", "b64"});
   d.done();
-  if (type.kind != 'p') {
-    d.instr.run = handler_of<Binary, Op>(type);
-    return same_operands(d, 2, type);
-  }
   want_operands(d, 3);
-  bool flip_a = false, flip_b = false;
-  d.instr.s[0] = d.predicate(d.operand(1), &flip_a);
-  d.instr.s[1] = d.predicate(d.operand(2), &flip_b);
-  d.instr.variant = uint8_t(flip_a | flip_b << 1);
-  d.instr.d = d.predicate_destination(d.operand(0));
-  d.instr.run = logic_pred<Op>;
+  const Operand &a = d.operand(1), &b = d.operand(2);
+  d.instr.s[0] = d.carried(a, type);
+  d.instr.s[1] = d.carried(b, type);
+  d.instr.d = d.destination(0, type);
+  if (type.kind == 'p') {
+    d.instr.variant = uint8_t(a.negated | b.negated << 1);
+    d.instr.run = logic_pred<Op>;
+  } else {
+    d.instr.run = handler_of<Binary, Op>(type);
+  }
+  d.carries({&d.operand(0)}, type.kind == 'p'  ? logic_without<uint8_t, Op>
+                             : type.bits == 16 ? logic_without<uint16_t, Op>
+                             : type.bits == 32 ? logic_without<uint32_t, Op>
+                                               : logic_without<uint64_t, Op>);
 }
 void decode_not(Decoder& d) {
   const TypeInfo type = take_type_of(d, {"pred", "b16", "b32", "b64"});
@@ -409,13 +431,29 @@ Next prmt_mode(Warp& w, const Instr& in, Mask m) {
   return map3<uint32_t, uint32_t, uint32_t, uint32_t>(
       w, in, m, [&](uint32_t a, uint32_t b, uint32_t c) { return permute(a, b, nibbles[c & 3]); });
 }
+// The bytes that are picked have no value. As of a word put together, one that has is enough.
+Mask prmt_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
+  const uint32_t* selectors = w.at<uint32_t>(in.s[2]);
+  for (Lanes l(m); l; ++l) {
+    const uint32_t c = selectors[*l], nibbles = in.run == prmt ? c : selector(in.variant, c & 3);
+    bool none = true;
+    for (int i = 0; i < 4; ++i) none = none && without[nibbles >> (4 * i + 2) & 1] >> *l & 1;
+    if (!none && !(without[2] >> *l & 1)) m &= ~(Mask(1) << *l);
+  }
+  return m;
+}
 void decode_prmt(Decoder& d) {
   const int mode = d.take_one({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
   const TypeInfo type = take_type_of(d, {"b32"});
   d.done();
   d.instr.variant = uint8_t(std::max(mode, 0));
   d.instr.run = mode < 0 ? prmt : prmt_mode;
-  same_operands(d, 3, type);
+  want_operands(d, 4);
+  d.instr.s[0] = d.carried(d.operand(1), type);
+  d.instr.s[1] = d.carried(d.operand(2), type);
+  d.instr.s[2] = d.carried(d.operand(3), type);
+  d.instr.d = d.destination(0, type);
+  d.carries({&d.operand(0)}, prmt_without);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void forget(Mbarriers& all, const BarrierAt& at) {
   all.live.erase(at.offset);
   uint8_t* shadow = at.block->shared.shadow.data() + at.offset;
   for (int i = 0; i < kMbarrierBytes; ++i)
-    shadow[i] &= uint8_t(~(SharedMemory::kMbarrier | SharedMemory::kWritten));
+    shadow[i] &= uint8_t(~(SharedMemory::kMbarrier | SharedMemory::kWritten | SharedMemory::kUndefined));
   for (Mbarriers::Wait& wait : all.waits) {
     if (!wait.on || wait.offset != at.offset) continue;
     wait.on = false;

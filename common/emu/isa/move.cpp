@@ -82,6 +82,13 @@ Next unpack(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
+// A word that is put together has a value if one of its parts has: compilers leave a part without one where
+// nobody takes it out again.
+Mask without_any_value(Warp&, const Instr& in, Mask m, const Mask* without) {
+  for (size_t i = 0; i < in.carry->from.size(); ++i) m &= without[i];
+  return m;
+}
+
 void decode_vector(Decoder& d, const TypeInfo& type, bool packs) {
   if (type.kind != 'b') throw Unsupported{"a vector of type ." + type.name};
   const auto parts = Decoder::elements(d.operand(packs ? 1 : 0));
@@ -94,13 +101,13 @@ void decode_vector(Decoder& d, const TypeInfo& type, bool packs) {
   std::vector<uint32_t> slots;
   for (const Operand* o : parts) {
     if (o->negated || o->second) throw Unsupported{"an element with ! or |"};
-    slots.push_back(packs ? d.source(*o, element) : d.destination(*o, element));
+    slots.push_back(packs ? d.carried(*o, element) : d.destination(*o, element));
   }
   d.instr.list = d.list(slots);
   const bool small = count == 2 && type.bits == 32, large = count == 2 && type.bits == 64;
   if (packs) {
-    d.instr.packs = true;
     d.instr.d = d.destination(0, type);
+    d.carries({&d.operand(0)}, without_any_value);
     d.instr.run = small ? pack_two<uint16_t, uint32_t> : large ? pack_two<uint32_t, uint64_t> : pack;
   } else {
     d.instr.s[0] = d.source(1, type);

@@ -304,7 +304,14 @@ Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map
 Next store(Warp& w, const Instr& in, Mask m) {
   const TensorCopy& f = form_of(in);
   const GlobalMemory& memory = *w.block->grid->memory;
-  for (Lanes l(m); l; ++l) {
+  const auto operands = [&](int l) {
+    std::vector<uint64_t> all = {f.map.of(w, l), f.shared.of(w, l)};
+    for (const uint32_t slot : f.coordinates) all.push_back(slot ? w.at<uint32_t>(slot)[l] : 0);
+    return all;
+  };
+  for (Mask left = m, like = 0; left; left &= ~like) {
+    const Lanes l(left);
+    like = f.reduces ? left & -left : like_the_first(left, operands);
     const auto box = std::make_shared<const Box>(box_of(w, in, *l, true));
     check_rows(w, in, *l, *box);
     const Place from = locate_operand(w, in, *l, f.shared, int(box->shared_bytes()), kSharedAlignment);
@@ -316,7 +323,7 @@ Next store(Warp& w, const Instr& in, Mask m) {
     const auto write = [box, &memory, reduction, reduces = f.reduces](const std::vector<uint8_t>& data) {
       scatter(*box, memory, data, reduces ? &reduction : nullptr);
     };
-    store_later(issue(w, in, *l), *from.block, ranges, join_group(w, *l), read, write);
+    store_later(issue(w, in, *l), *from.block, ranges, join_groups(w, like), read, write);
   }
   return Next::go_on;
 }

@@ -25,20 +25,34 @@ void take_sync(Decoder& d) {
 
 enum { kUp, kDown, kButterfly, kIndex };
 
+// The lane whose value this one gets, and whether it is within the segment.
+template <int kMode>
+std::pair<int, bool> shfl_source(int lane, uint32_t b, uint32_t c) {
+  const int by = int(b & 31), clamp = int(c & 31), segment = int(c >> 8 & 31);
+  const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
+  const int from = kMode == kUp          ? lane - by
+                   : kMode == kDown      ? lane + by
+                   : kMode == kButterfly ? lane ^ by
+                                         : first | (by & ~segment);
+  const bool within = kMode == kUp ? from >= last : from <= last;
+  return {within ? from : lane, within};
+}
+
+template <int kMode>
+Mask shfl_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
+  const uint32_t *b = w.at<uint32_t>(in.s[1]), *c = w.at<uint32_t>(in.s[2]);
+  Mask lanes = 0;
+  for (Lanes l(m); l; ++l) lanes |= Mask(without[0] >> shfl_source<kMode>(*l, b[*l], c[*l]).first & 1) << *l;
+  return lanes;
+}
+
 template <int kMode>
 Next shfl(Warp& w, const Instr& in, Mask m) {
   const uint32_t *a = w.at<uint32_t>(in.s[0]), *b = w.at<uint32_t>(in.s[1]), *c = w.at<uint32_t>(in.s[2]);
   uint32_t values[kLanes];
   Outcomes inside;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const int by = int(b[lane] & 31), clamp = int(c[lane] & 31), segment = int(c[lane] >> 8 & 31);
-    const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
-    const int from = kMode == kUp          ? lane - by
-                     : kMode == kDown      ? lane + by
-                     : kMode == kButterfly ? lane ^ by
-                                           : first | (by & ~segment);
-    const bool within = kMode == kUp ? from >= last : from <= last;
-    const int source = within ? from : lane;
+    const auto [source, within] = shfl_source<kMode>(lane, b[lane], c[lane]);
     inside[lane] = within;
     values[lane] = m >> source & 1 ? a[source] : 0;
   }
@@ -54,8 +68,13 @@ void decode_shfl(Decoder& d) {
   if (mode < 0) throw Unsupported{"no mode"};
   want_operands(d, 5, true);
   static constexpr Handler kHandlers[] = {shfl<kUp>, shfl<kDown>, shfl<kButterfly>, shfl<kIndex>};
+  static constexpr decltype(Carry::lanes) kWithout[] = {shfl_without<kUp>, shfl_without<kDown>,
+                                                        shfl_without<kButterfly>, shfl_without<kIndex>};
   d.instr.run = kHandlers[mode];
-  for (size_t i = 0; i < 3; ++i) d.instr.s[i] = d.source(i + 1, type);
+  d.instr.s[0] = d.carried(d.operand(1), type);
+  d.carries({&d.operand(0)}, kWithout[mode]);
+  d.instr.s[1] = d.source(2, type);
+  d.instr.s[2] = d.source(3, type);
   take_members(d, 4);
   if (d.operand(0).kind == Operand::Kind::sink) throw Unsupported{"a shuffle into nothing"};
   d.instr.d = d.destination(0, type);

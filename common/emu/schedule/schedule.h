@@ -35,7 +35,6 @@ Fragment* choose(Warp& warp);
 // Up to `turn` instructions of a warp; how many it did.
 int run_warp(Warp& warp, const Code& code, int turn);
 // "lane 3 waits", "lanes 0-15 wait"
-std::string lanes_do(Mask lanes, const std::string& verb);
 
 // polling.cpp
 // Does the instruction ask for what others may change?

@@ -9,6 +9,7 @@
 
 #include "common/emu/schedule/schedule.h"
 #include "common/emu/state/tmem.h"
+#include "common/emu/state/undefined.h"
 
 namespace gg::emu {
 namespace {
@@ -61,35 +62,7 @@ Fragment* choose(Warp& w) {
   return runnable[w.steps / kFragmentTurn % count];
 }
 
-std::string lanes_do(Mask lanes, const std::string& verb) {
-  const bool one = __builtin_popcount(lanes) == 1;
-  return lanes_text(lanes) + " " + verb + (!one ? "" : verb == "pass" ? "es" : "s");
-}
-
 namespace {
-
-[[gnu::noinline]] void unwritten(Warp& w, const Instr& in, int32_t reg, Mask lanes) {
-  const Mask others = w.written[size_t(reg)] & ~lanes;
-  raise(
-      FaultKind::uninit_register, w, in, __builtin_ctz(lanes),
-      lanes_do(lanes, "read") + " register " + w.block->grid->launch.code->registers[size_t(reg)].name +
-          ", which " +
-          (others ? "only " + lanes_text(others) + " of the warp wrote" : "no lane of the warp has written"),
-      others ? "a variable gets its value in a branch or a loop that these lanes did not take"
-             : "a variable is used before it has a value on this path");
-  w.written[size_t(reg)] |= lanes;  // allowed: say it once
-}
-
-// The lanes that read a register without a value. A word may be put together from parts of which some have
-// none: nvcc 13.2 writes that where nobody takes those parts out again.
-Mask lanes_without(const Warp& w, const Instr& in, int32_t reg, Mask m) {
-  Mask missing = m & ~w.written[size_t(reg)];
-  if (!in.packs || reg == in.guard_register) return missing;
-  for (const int32_t* r = in.reads; missing && *r >= 0; ++r) {
-    if (*r != in.guard_register) missing &= ~w.written[size_t(*r)];
-  }
-  return missing;
-}
 
 [[gnu::noinline]] void check_in_flight(Warp& w, const Instr& in, Mask m) {
   for (const int32_t* list : {in.reads, in.writes}) {
@@ -125,9 +98,7 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
 // Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
 // it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
-  for (const int32_t* r = in.reads; *r >= 0 && in.asks && !in.own_checks; ++r) {
-    if (const Mask missing = lanes_without(w, in, *r, m)) unwritten(w, in, *r, missing);
-  }
+  if (in.asks && !in.own_checks) look_for_values(w, in, m);
   if (!w.in_flight.empty() && !in.own_checks) check_in_flight(w, in, m);
   if (!w.touched.empty() && !in.own_checks) {
     for (const int32_t* list : {in.reads, in.writes}) {
@@ -136,6 +107,7 @@ void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
   }
   w.running = &f;
   move_on(w, f, in, m, in.run(w, in, m));
+  if (!w.left.empty()) leave_without(w);
 }
 
 // What follows from an instruction that the lanes m have executed.
@@ -353,8 +325,7 @@ int run_steps(Warp& w, const Code& code, int turn) {
     }
     Mask m = f->mask;
     if (in.guard) {
-      const Mask missing = m & ~w.written[size_t(in.guard_register)];
-      if (missing && in.asks) unwritten(w, in, in.guard_register, missing);
+      if (in.asks) look_for_guard(w, in, m);
       const Mask p = predicate_mask(w, in.guard);
       m &= in.guard_negated ? ~p : p;
     }

@@ -309,6 +309,11 @@ std::string lanes_text(uint32_t lanes) {
   return (__builtin_popcount(lanes) == 1 ? "lane " : "lanes ") + text;
 }
 
+std::string lanes_do(uint32_t lanes, const std::string& verb) {
+  const bool one = __builtin_popcount(lanes) == 1;
+  return lanes_text(lanes) + " " + verb + (!one ? "" : verb == "pass" ? "es" : "s");
+}
+
 std::string plain_name(const std::string& name) {
   const std::string whole = demangled(name);
   const size_t at = whole.rfind("::");

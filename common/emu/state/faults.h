@@ -134,6 +134,7 @@ std::string warp_text(const Warp& warp, const Block& from);
 
 std::string hex(uint64_t value);
 std::string lanes_text(uint32_t lanes);  // "lane 5", "lanes 0-15", "lanes 0x55555555"
+std::string lanes_do(uint32_t lanes, const std::string& verb);  // "lane 5 reads", "lanes 0-15 read"
 // A mangled name's last part: "tile" of "_ZZ...E4tile".
 std::string plain_name(const std::string& name);
 

@@ -49,6 +49,7 @@ struct Block {
   int id[3] = {0, 0, 0};
   int rank = 0;  // in its cluster
   SharedMemory shared;
+  std::map<size_t, Origin> undefined;  // where values without one in it come from, by their offset
   Barrier barriers[16];
   std::shared_ptr<Mbarriers> mbarriers;
   std::shared_ptr<Tmem> tmem;  // null: nothing has asked for it
@@ -82,13 +83,15 @@ struct Cluster {
   Clock fences;  // race.h
   ClusterBarrier barrier;
   uint64_t round = 0;
-  Random turns, delays, lanes;  // what the skewed order draws: for turns of warps, for effects, for late lanes
+  Random turns, delays,
+      lanes;  // what the skewed order draws: for turns of warps, for effects, for late lanes
   bool nobody_is_late = false;  // nothing else has changed for a while: lanes that have fallen behind go on
   // Counts what could let a spinning warp go on: bytes of memory that got another value, arrivals, effects,
   // ends of warps.
   uint64_t changes = 0;
   const Allocation* last_buffer = nullptr;  // where its last access of global memory was
   std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
+  bool undefined = false;                   // a value that nobody gave is somewhere in shared or local memory
   bool no_more_cancels = false;  // a lane has seen that no cluster was left to cancel, cluster_launch.cpp
 };
 

@@ -35,6 +35,17 @@ enum class Next : uint8_t {
 };
 using Handler = Next (*)(Warp&, const Instr&, Mask);
 
+// How an instruction makes registers of registers. A source without a value is no fault there: the
+// destination has none either, and where it matters is reported. See state/undefined.h.
+struct Carry {
+  // The lanes whose destination has no value, from those in which each source has none. Null: the instruction
+  // goes to memory and sees to it itself.
+  Mask (*lanes)(Warp&, const Instr&, Mask, const Mask* without) = nullptr;
+  std::vector<int32_t> from, to;  // registers of sources and destinations; -1: an immediate, a sink
+  const int32_t* wants =
+      nullptr;  // what else it reads, a guard or an address, must have a value; ended by -1
+};
+
 struct Instr {  // what every execution asks for comes first, in a line or two of the cache
   Handler run = nullptr;
   uint32_t d = 0, d2 = 0;             // destinations: offsets in the warp's register file, 0 for none
@@ -47,7 +58,6 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   uint8_t address_bits = 64;  // of the base register in s[3], see access.h
   bool any_rank = false;      // .shared::cluster: may reach other blocks of the cluster
   bool converged = false;     // .aligned or .sync: all live lanes, or those of `members`, come together
-  bool packs = false;         // puts a word together from its registers
   bool own_checks = false;    // its handler looks for registers unwritten or under way itself
   bool straight = false;      // nothing to ask before it is executed: see find_straight()
   bool asks = true;           // some register that it reads may be unwritten
@@ -63,6 +73,7 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   const uint32_t* list = nullptr;                     // slots of long operand lists
   const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
   const int32_t* overtakes = nullptr;                 // loads that it may overtake: indices, ended by -1
+  const Carry* carry = nullptr;                       // null: it does more than copy
   const void* extra = nullptr;                        // what a family needs beyond this
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's

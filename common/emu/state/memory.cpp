@@ -117,7 +117,8 @@ void SharedMemory::close(Handle handle) {
   windows_.erase(handle);
   uint8_t* const state = shadow.data();
   if (window.writes && !window.reduces) {
-    for (size_t i = window.begin; i < window.end; ++i) state[i] = uint8_t((state[i] & ~kArriving) | kWritten);
+    for (size_t i = window.begin; i < window.end; ++i)
+      state[i] = uint8_t((state[i] & ~(kArriving | kUndefined)) | kWritten);
     return;
   }
   const uint8_t bit = window.reduces ? kReducing : kBeingRead;

@@ -21,6 +21,7 @@ namespace gg::emu {
 // thread at kLocalWindow. Global memory has real, but inaccessible, host addresses.
 constexpr uint64_t kSharedWindow = 0x0100000000000000ull, kSharedWindowBytes = 1ull << 32;
 constexpr uint64_t kLocalWindow = 0x0200000000000000ull, kLocalWindowBytes = 1ull << 32;
+constexpr uint64_t kFunctionWindow = 0x0300000000000000ull;  // no memory: a function's address
 
 // Shared memory starts here: the first KB is the system's, as on hardware.
 constexpr int64_t kSharedStart = 0x400;
@@ -101,11 +102,12 @@ struct Window {
 class SharedMemory {
  public:
   enum : uint8_t {
-    kWritten = 1,    // somebody wrote this byte
-    kArriving = 2,   // an asynchronous operation will write it
-    kBeingRead = 4,  // an asynchronous operation still reads it
-    kMbarrier = 8,   // part of a live mbarrier
-    kReducing = 16,  // an asynchronous reduction will change it: for others as kArriving
+    kWritten = 1,     // somebody wrote this byte
+    kArriving = 2,    // an asynchronous operation will write it
+    kBeingRead = 4,   // an asynchronous operation still reads it
+    kMbarrier = 8,    // part of a live mbarrier
+    kUndefined = 32,  // what was written there is a value that nobody gave, see undefined.h
+    kReducing = 16,   // an asynchronous reduction will change it: for others as kArriving
   };
   std::vector<uint8_t> bytes, shadow;
   Races races;

@@ -16,25 +16,38 @@ bool is_placed(const Variable& v) {
   return (v.space == Space::global || v.space == Space::constant) && !v.external;
 }
 
-void initialise(const Variable& v, uint8_t* bytes, const std::map<std::string, uint64_t>& symbols) {
+void initialise(const Module& module, const Variable& v, uint8_t* bytes,
+                const std::map<std::string, uint64_t>& symbols) {
   std::fill_n(bytes, v.bytes, uint8_t(0));
   std::copy_n(v.init.begin(), std::min<int64_t>(int64_t(v.init.size()), v.bytes), bytes);
   for (const Variable::Address& a : v.addresses) {
-    const auto target = symbols.find(a.symbol);
-    if (target == symbols.end()) {
+    const auto variable = symbols.find(a.symbol);
+    const uint64_t target = variable != symbols.end() ? variable->second : address_of(module, a.symbol);
+    if (target == 0) {
       throw std::invalid_argument("variable " + v.name + " holds the address of " + a.symbol +
-                                  ", which is no variable of global or constant memory");
+                                  ", which is no variable of global or constant memory and no function");
+    }
+    const uint64_t value = target + uint64_t(a.add);
+    if (a.byte >= 0 && v.type.bits == 8 && a.at < v.bytes) {
+      bytes[a.at] = uint8_t(value >> (8 * a.byte));
+      continue;
     }
     if (v.type.bits != 64 || a.at + 8 > v.bytes) {
       throw std::invalid_argument("variable " + v.name + " holds the address of " + a.symbol +
                                   " in elements of " + std::to_string(v.type.bits) + " bits, it needs 64");
     }
-    const uint64_t value = target->second + uint64_t(a.add);
     std::memcpy(bytes + a.at, &value, sizeof value);
   }
 }
 
 }  // namespace
+
+uint64_t address_of(const Module& module, const std::string& function) {
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    if (module.functions[i]->name == function) return kFunctionWindow + 16 * uint64_t(i + 1);
+  }
+  return 0;
+}
 
 std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
                                                 const AllocateVariable& allocate) {
@@ -48,7 +61,7 @@ std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemo
     symbols[v.name] = address;
   }
   for (const Variable& v : module.variables) {
-    if (is_placed(v)) initialise(v, memory.unchecked(symbols[v.name]), symbols);
+    if (is_placed(v)) initialise(module, v, memory.unchecked(symbols[v.name]), symbols);
   }
   return symbols;
 }

@@ -19,10 +19,14 @@ namespace gg::emu {
 using AllocateVariable = std::function<uint64_t(const Variable& variable, size_t bytes)>;
 
 // Allocates the module's .global and .const variables, in device memory if `allocate` is empty, and writes
-// their initial values, addresses of other variables among them. The result goes to decode(). Throws
-// std::bad_alloc if memory is short, std::invalid_argument with a sentence for an initial value that it
-// cannot write.
+// their initial values, addresses of other variables and of functions among them. The result goes to
+// decode(). Throws std::bad_alloc if memory is short, std::invalid_argument with a sentence for an initial
+// value that it cannot write.
 std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
                                                 const AllocateVariable& allocate = {});
+
+// Tables of functions, which every class with virtual functions has, hold such addresses; nothing can be read
+// or called there. 0: the module has no such function.
+uint64_t address_of(const Module& module, const std::string& function);
 
 }  // namespace gg::emu

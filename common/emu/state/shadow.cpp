@@ -4,6 +4,8 @@
 
 #include "common/emu/state/shadow.h"
 
+#include "common/emu/state/undefined.h"
+
 namespace gg::emu {
 namespace {
 
@@ -48,6 +50,11 @@ std::string how_to_wait(const std::vector<Party>& owner) {
     const std::vector<Party> owner = owner_of(shared, offset);
     raise(FaultKind::async_window, w, in, lane,
           where + " is read while an asynchronous copy is still to write it", how_to_wait(owner), owner);
+  } else if (state & SharedMemory::kUndefined) {
+    raise(FaultKind::uninit_shared, w, in, lane,
+          where + " is read, and what was written there is a value that nobody gave",
+          "a variable is used before it has a value, or what is written covers more than what is known",
+          left_by(block, offset));
   } else {
     raise(FaultKind::uninit_shared, w, in, lane, where + " is read and nobody has written it",
           "a barrier is missing before the read, or what fills the array covers less than what is read");
@@ -75,6 +82,7 @@ std::string how_to_wait(const std::vector<Party>& owner) {
 }
 
 // States in which an access of this kind may meet its bytes: atomic operations and reductions mix.
+constexpr uint8_t kAny = SharedMemory::kWritten | SharedMemory::kUndefined;  // of memory that is at rest
 uint8_t meanwhile(Access access) { return access == Access::strong ? SharedMemory::kReducing : 0; }
 }  // namespace
 
@@ -83,8 +91,10 @@ void check_shared_read(Warp& w, const Instr& in, int lane, const Place& place, i
   if (!shared.checked) return;
   const uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_readable(shared, place.offset, size_t(width))) {
+    const uint8_t carried = in.carry ? SharedMemory::kUndefined : 0;
     for (int i = 0; i < width; ++i) {
-      if ((state[i] & ~(SharedMemory::kBeingRead | meanwhile(access))) == SharedMemory::kWritten) continue;
+      if ((state[i] & ~(SharedMemory::kBeingRead | carried | meanwhile(access))) == SharedMemory::kWritten)
+        continue;
       refuse_read(w, in, lane, *place.block, place.offset + size_t(i));
       break;
     }
@@ -99,12 +109,13 @@ void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, 
   uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_writable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
-      if (!(state[i] & ~(SharedMemory::kWritten | meanwhile(access)))) continue;
+      if (!(state[i] & ~(kAny | meanwhile(access)))) continue;
       refuse_write(w, in, lane, *place.block, place.offset + size_t(i));
       break;
     }
   }
-  for (int i = 0; i < width; ++i) state[i] |= SharedMemory::kWritten;
+  for (int i = 0; i < width; ++i)
+    state[i] = uint8_t((state[i] | SharedMemory::kWritten) & ~SharedMemory::kUndefined);
   if (shared.races.on()) shared.races.write(w, in, lane, place.offset, width, access, values);
 }
 
@@ -128,7 +139,7 @@ void check_async_write(Warp& w, const Instr& in, int lane, Block& block, size_t 
   SharedMemory& shared = block.shared;
   if (!shared.checked) return;
   for (size_t i = offset; !all_writable(shared, offset, bytes) && i < offset + bytes; ++i) {
-    if (shared.shadow[i] & ~SharedMemory::kWritten) {
+    if (shared.shadow[i] & ~kAny) {
       refuse_write(w, in, lane, block, i);
       break;
     }

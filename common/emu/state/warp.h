@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/emu/state/instr.h"
@@ -34,6 +36,14 @@ struct SharedLoad {  // of a block's own shared memory, the last one by each lan
   size_t offsets[kLanes];
 };
 
+// The first instruction that handed on a register without a value, and in which lanes.
+struct Origin {
+  const Warp* warp = nullptr;
+  const Instr* instr = nullptr;
+  int32_t reg = -1;
+  Mask lanes = 0;
+};
+
 struct CopyGroups;  // cp.async of the lanes of a warp, isa/cp_async.cpp
 struct WgmmaState;  // wgmma of a warp under way, isa/wgmma.cpp
 struct BulkGroups;  // bulk copies that lanes wait for by group, isa/bulk.cpp
@@ -57,6 +67,13 @@ struct Warp {
   // before it.
   std::vector<uint8_t> touched;
   std::vector<uint8_t> local;  // kLanes times Code::local_bytes
+  // Values that nobody gave and that were handed on, see undefined.h: what the instruction executed now
+  // leaves without one; where those in registers come from; bytes of local memory that have none, and where
+  // those come from, by their offset.
+  std::vector<std::pair<int32_t, Origin>> left;
+  std::map<int32_t, Origin> origins;
+  std::vector<uint8_t> local_undefined;  // empty while there are none
+  std::map<size_t, Origin> local_origins;
   std::shared_ptr<CopyGroups> copies;
   std::shared_ptr<WgmmaState> wgmma;
   std::shared_ptr<BulkGroups> bulk;

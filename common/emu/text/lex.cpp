@@ -33,6 +33,12 @@ size_t behind_block(const std::string& text, size_t i) {
   }
   return 0;
 }
+// # 12 "file", #line 12 "file": what a preprocessor leaves behind.
+bool is_line_marker(const std::string& text, size_t i) {
+  const size_t word = text.find_first_not_of(" \t", i + 1);
+  return word != std::string::npos &&
+         (std::isdigit(static_cast<unsigned char>(text[word])) || text.compare(word, 4, "line") == 0);
+}
 }  // namespace
 
 std::vector<Token> lex(const std::string& text, int line, Bodies bodies) {
@@ -63,7 +69,10 @@ std::vector<Token> lex(const std::string& text, int line, Bodies bodies) {
       if (j >= size) throw SyntaxError{line, "a string is not closed"};
       tokens.push_back({Token::Kind::string, text.substr(i + 1, j - i - 1), line, i, j + 1});
       i = j + 1;
-    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+    } else if (c == '#' && (i == 0 || text[i - 1] == '\n') && is_line_marker(text, i)) {
+      while (i < size && text[i] != '\n') ++i;
+    } else if (std::isdigit(static_cast<unsigned char>(c)) ||
+               (c == '.' && i + 1 < size && std::isdigit(static_cast<unsigned char>(text[i + 1])))) {
       size_t j = i;
       while (j < size && (std::isalnum(static_cast<unsigned char>(text[j])) || text[j] == '.' ||
                           ((text[j] == '+' || text[j] == '-') && (text[j - 1] == 'e' || text[j - 1] == 'E') &&

@@ -129,8 +129,8 @@ void Parser::resolve_labels() {
 
 void Parser::resolve_label(Operand& operand, const Scope& scope) {
   for (Operand& element : operand.elements) resolve_label(element, scope);
-  if (operand.kind != Operand::Kind::symbol && !(operand.kind == Operand::Kind::label && operand.offset < 0))
-    return;
+  const bool named = operand.kind == Operand::Kind::symbol || operand.kind == Operand::Kind::special;
+  if (!named && !(operand.kind == Operand::Kind::label && operand.offset < 0)) return;
   const auto found = scope.labels.find(operand.name);
   if (found == scope.labels.end()) return;
   operand.kind = Operand::Kind::label;
@@ -178,7 +178,7 @@ void Parser::registers() {
   if (accept(".v2")) lanes = 2;
   if (accept(".v4")) lanes = 4;
   const Token word = take();
-  if (word.text.size() < 2 || !is_type(word.text.substr(1)) || lanes != 1) {
+  if (word.text.size() < 2 || !is_type(word.text.substr(1))) {
     throw SyntaxError{word.line, "registers of type '" + word.text + "' are not supported"};
   }
   const TypeInfo type = type_info(word.text.substr(1));
@@ -186,15 +186,21 @@ void Parser::registers() {
     const std::string name = take().text;
     int64_t count = -1;
     if (accept("<")) {
-      count = integer(0, INT32_MAX);
+      count = int64_t(primary(0).bits);  // no expression: '>' ends it
+      if (count < 0 || count > INT32_MAX) fail(std::to_string(count) + " registers " + name);
       expect(">");
     }
-    registers_ += size_t(count < 0 ? 1 : count);
+    if (lanes > 1 && count >= 0) fail("vector registers " + name + "<" + std::to_string(count) + ">");
+    if (lanes > 1) scopes_.back().vectors[name] = lanes;
+    registers_ += size_t(count < 0 ? lanes : count);
     if (registers_ > kMostUnusedRegisters + text_.size()) {
       fail(std::to_string(registers_) + " registers are more than a text of this length can use");
     }
-    for (int64_t i = 0; i < (count < 0 ? 1 : count); ++i) {
-      const std::string full = count < 0 ? name : name + std::to_string(i);
+    for (int64_t i = 0; i < (count < 0 ? lanes : count); ++i) {
+      const std::string full = count >= 0  ? name + std::to_string(i)
+                               : lanes > 1 ? name + kLaneNames[0][i]
+                                           : name;
+      if (lanes > 1) scopes_.back().registers[name + kLaneNames[1][i]] = int(fn_->registers.size());
       scopes_.back().registers[full] = int(fn_->registers.size());
       fn_->registers.push_back({full, type});
     }

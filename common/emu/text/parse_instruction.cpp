@@ -17,20 +17,26 @@ void Parser::instruction() {
     s.guard_negated = accept("!");
     s.guard = register_named(take());
   }
-  const Token word = take();
+  Token word = take();
   if (word.kind != Token::Kind::word)
     throw SyntaxError{word.line, "an instruction is wanted where '" + word.text + "' stands"};
+  while (now().kind == Token::Kind::word && now().text[0] == '.') word.text += take().text;
   size_t from = 0;
   for (bool first = true; from <= word.text.size(); first = false) {
     const size_t dot = std::min(word.text.find('.', from), word.text.size());
     (first ? s.opcode : s.modifiers.emplace_back()) = word.text.substr(from, dot - from);
     from = dot + 1;
   }
+  in_call_ = s.opcode == "call";
   while (!is(";")) {
     if (now().kind == Token::Kind::end || is("}")) fail("the instruction does not end in ';'");
     s.operands.push_back(operand());
     if (!accept(",") && !is(";") && s.opcode != "call")
       fail("',' or ';' is wanted where '" + now().text + "' stands");
+  }
+  for (Operand& o : s.operands) {  // a[1]: where it lies for mov, what lies there for others
+    if (o.kind == Operand::Kind::symbol && o.component == kIndexed && s.opcode != "mov")
+      o.kind = Operand::Kind::address;
   }
   s.text = text_.substr(begin, now().begin - begin);
   expect(";");
@@ -75,6 +81,10 @@ Operand Parser::operand(size_t depth) {
 Operand Parser::simple_operand(size_t depth) {
   if (depth > kDeepest) fail("operands are nested too deep");
   Operand o;
+  const auto begins_number = [](const Token& t) { return t.kind == Token::Kind::number || t.text == "("; };
+  if (begins_number(now()) && !(in_call_ && is("("))) return immediate();
+  if (is("-") || is("+") || is("~") || is("WARP_SZ") || (is("!") && begins_number(ahead(1))))
+    return immediate();
   if (accept("!")) {
     o = simple_operand(depth + 1);
     o.negated = !o.negated;
@@ -83,7 +93,6 @@ Operand Parser::simple_operand(size_t depth) {
   if (accept("[")) return address(depth);
   if (accept("{")) return list("}", depth);
   if (accept("(")) return list(")", depth);  // of a call
-  if (now().kind == Token::Kind::number || is("-") || is("+")) return immediate();
   return named(take());
 }
 
@@ -108,7 +117,8 @@ Operand Parser::named(const Token& token) {
     o.kind = Operand::Kind::reg;
     return o;
   }
-  if (token.text[0] == '%') {
+  if (const auto vector = vector_named(token.text)) return *vector;
+  if (token.text[0] == '%' && !variable_named(token.text)) {
     o.kind = Operand::Kind::special;
     const size_t dot = token.text.find('.');
     if (dot != std::string::npos) {
@@ -120,8 +130,47 @@ Operand Parser::named(const Token& token) {
     return o;
   }
   o.kind = Operand::Kind::symbol;
-  o.offset = offset();
+  if (accept("[")) index(o);
+  o.offset += offset();
   return o;
+}
+
+std::shared_ptr<Operand> Parser::vector_named(const std::string& name) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->vectors.find(name);
+    if (found == scope->vectors.end()) continue;
+    auto vector = std::make_shared<Operand>();
+    vector->kind = Operand::Kind::vector;
+    for (int i = 0; i < found->second; ++i) {
+      Operand& element = vector->elements.emplace_back();
+      element.kind = Operand::Kind::reg;
+      element.name = name + kLaneNames[0][i];
+      element.reg = find_register(element.name);
+    }
+    return vector;
+  }
+  return nullptr;
+}
+
+const Variable* Parser::variable_named(const std::string& name) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->variables.find(name);
+    if (found != scope->variables.end()) return &fn_->locals[found->second];
+  }
+  for (const Variable& v : module_.variables) {
+    if (v.name == name) return &v;
+  }
+  return nullptr;
+}
+
+void Parser::index(Operand& operand) {
+  const Variable* variable = variable_named(operand.name);
+  if (!variable) fail("no variable " + operand.name);
+  if (find_register(now().text) >= 0)
+    fail("an index in a register: [address] with the bytes added says the same");
+  operand.offset = integer(0, kMostBytes / variable->element) * variable->element;
+  operand.component = kIndexed;
+  expect("]");
 }
 
 Operand Parser::address(size_t depth) {
@@ -133,6 +182,7 @@ Operand Parser::address(size_t depth) {
     if (base.kind == Operand::Kind::reg) o.reg = base.reg;
     if (base.kind == Operand::Kind::symbol) o.name = base.name;
     if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
+    if (base.kind == Operand::Kind::vector) fail("an address may not be a vector");
     o.offset = base.offset + (base.kind == Operand::Kind::reg ? offset() : 0);
   }
   o.kind = Operand::Kind::address;

@@ -82,6 +82,7 @@ std::vector<Variable> Parser::variables(bool external) {
     variable.type = type;
     const int64_t element = std::max(1, type.bits / 8) * lanes;
     variable.align = align ? align : element;
+    variable.element = element;
     bool open = false;
     variable.bytes = array_bytes(element, space, &open);
     if (accept("=")) initialise(variable, element / lanes);
@@ -95,19 +96,33 @@ std::vector<Variable> Parser::variables(bool external) {
   return all;
 }
 
+int Parser::mask_of_byte() {
+  if (now().kind != Token::Kind::number || ahead(1).text != "(") return -1;
+  const uint64_t mask = uint64_t(integer());
+  for (int byte = 0; byte < 8; ++byte) {
+    if (mask != uint64_t(0xFF) << (8 * byte)) continue;
+    expect("(");
+    return byte;
+  }
+  fail("a mask before '(' picks one byte: 0xFF, 0xFF00 and so on");
+}
+
 void Parser::initialise(Variable& variable, int64_t element) {
   const auto put = [&](uint64_t bits) {
     for (int64_t i = 0; i < element; ++i) variable.init.push_back(uint8_t(i < 8 ? bits >> (8 * i) : 0));
   };
   const auto value = [&] {
-    if (now().kind == Token::Kind::word) {  // an address: name, name+4, generic(name)+4
+    const int byte = mask_of_byte();
+    if (now().kind == Token::Kind::word && !is("WARP_SZ")) {  // an address: name, name+4, generic(name)+4
       Variable::Address address;
+      address.byte = byte;
       address.at = int64_t(variable.init.size());
       const bool wrapped = is("generic") && ahead(1).text == "(";
       if (wrapped) at_ += 2;
       address.symbol = take().text;
       if (wrapped) expect(")");
       address.add = offset();
+      if (byte >= 0) expect(")");
       variable.addresses.push_back(address);
       put(0);
     } else {

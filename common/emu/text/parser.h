@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,16 @@ constexpr size_t kMostUnusedRegisters = size_t(1) << 16;  // those that are used
 constexpr size_t kMostTargets = 65535, kMostTargetsInAll = size_t(1) << 18;  // of brx
 constexpr size_t kDeepest = 64;  // scopes in scopes, operands in operands
 
+constexpr const char* kLaneNames[2][4] = {{".x", ".y", ".z", ".w"}, {".r", ".g", ".b", ".a"}};
+
+// The value of a constant expression: a whole number of 64 bits, or a real one.
+struct Constant {
+  uint64_t bits = 0;
+  double real = 0;
+  bool is_unsigned = false, is_real = false;
+  bool is_float = false;  // written as 0f..: `bits` has its 32 bits
+};
+
 class Parser {
  public:
   Parser(Module& module, const std::string& text, int line, Bodies bodies)
@@ -36,6 +47,7 @@ class Parser {
  private:
   struct Scope {
     std::map<std::string, int> registers;     // name -> index
+    std::map<std::string, int> vectors;       // name of a .v2 or .v4 -> lanes; they are registers name.x, ..
     std::map<std::string, size_t> variables;  // name -> index in locals
     std::map<std::string, int64_t> labels;
     size_t first_statement = 0;
@@ -79,7 +91,12 @@ class Parser {
   // [.visible|.extern|.weak|.common] .entry|.func|variable
   void declaration();
 
-  // parse_numbers.cpp. Each throws SyntaxError where no number stands, or one that is too large.
+  // parse_numbers.cpp. Each throws SyntaxError where no number stands, or one that is too large. A number may
+  // be an expression: (1 << 4) | 3, a < b ? 1 : 2, WARP_SZ * 2, (.u64) -1.
+  Constant constant(size_t depth = 0);
+  Constant binary(int least, size_t depth);  // operators that bind as tightly as `least` at the loosest
+  Constant primary(size_t depth);
+  bool accept_operator(const char* text);  // whose signs stand together
   int64_t integer();
   int64_t integer(int64_t least, int64_t most);
   // After `.align`.
@@ -101,6 +118,8 @@ class Parser {
   // .space [.align n] [.v2|.v4] .type name[n][..] [= init] {, name...} ;
   std::vector<Variable> variables(bool external);
   void initialise(Variable& variable, int64_t element);
+  // 0xFF00( of an address: which byte of it is meant; -1 where no mask stands.
+  int mask_of_byte();
 
   // parse_function.cpp: from .entry or .func to the end of the body.
   void function(bool entry);
@@ -123,6 +142,12 @@ class Parser {
   Operand simple_operand(size_t depth);
   Operand list(const char* end, size_t depth);
   Operand named(const Token& token);
+  // The elements of a vector register; null if there is none of the name.
+  std::shared_ptr<Operand> vector_named(const std::string& name) const;
+  // A variable of the function or the module; null if there is none of the name.
+  const Variable* variable_named(const std::string& name) const;
+  // After `[`: behind the name of an array, in elements.
+  void index(Operand& operand);
   // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates: [map, {c0, c1}].
   Operand address(size_t depth);
 
@@ -134,7 +159,7 @@ class Parser {
   std::vector<Scope> scopes_;
   std::map<std::string, std::vector<std::string>> targets_;
   std::map<Space, int64_t> module_ends_, ends_;
-  bool pointer_ = false;
+  bool pointer_ = false, in_call_ = false;
   size_t registers_ = 0, targets_used_ = 0;
 };
 

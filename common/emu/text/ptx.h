@@ -31,11 +31,13 @@ struct Variable {
   TypeInfo type;
   int64_t align = 1, bytes = 0, offset = 0;  // offset in its space's block of the function or module
   bool external = false;                     // .extern .shared: as long as the launch says
+  int64_t element = 1;                       // bytes of an element of an array
   std::vector<uint8_t> init;                 // of .global and .const
   struct Address {
     int64_t at = 0;  // the address of `symbol` plus `add` stands here
     std::string symbol;
     int64_t add = 0;
+    int byte = -1;  // only this byte of it, of 8: 0xFF00(symbol) is byte 1; -1: all
   };
   std::vector<Address> addresses;
 };
@@ -45,12 +47,13 @@ struct Register {
   TypeInfo type;
 };
 
+constexpr int kIndexed = 1;  // the symbol was written a[1]
 struct Operand {
   enum class Kind : uint8_t { reg, immediate, address, vector, symbol, label, special, sink };
   Kind kind = Kind::sink;
   int reg = -1;                     // register index, or base register of an address (-1: none)
   bool negated = false;             // !%p
-  int component = 0;                // of a special register: 0 x, 1 y, 2 z
+  int component = 0;                // of a special register: 0 x, 1 y, 2 z; of a symbol: kIndexed
   bool is_float = false;            // an immediate written as 0f.., 0d.. or with a point
   uint64_t bits = 0;                // immediate: the integer, or the bits of the double
   int64_t offset = 0;               // address: bytes added; label: index of the statement

@@ -3,18 +3,17 @@
 // gg-emu PROGRAM ARGS...: runs a program that links the CUDA runtime as a shared library on the emulator. It
 // only puts the emulator's libcudart.so.13 before the real one and its options into the environment.
 
-#include <elf.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
+#include <initializer_list>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,8 +21,12 @@
 #include "common/base/files.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/state/faults.h"
+#include "common/emu/tools/elf.h"
 
 namespace {
+
+using gg::emu::Elf;
+using gg::emu::read_elf;
 
 constexpr char kRuntime[] = "libcudart.so.13";
 
@@ -118,67 +121,21 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-template <class T>
-std::optional<T> read(const std::vector<char>& bytes, uint64_t at) {
-  if (at > bytes.size() || sizeof(T) > bytes.size() - at) return std::nullopt;
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
+std::filesystem::path emulator_folder() {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  return self.parent_path().parent_path() / "lib" / "emu";
 }
 
-// The file offset of a virtual address; 0 if no segment holds it.
-uint64_t offset_of(const std::vector<Elf64_Phdr>& segments, uint64_t address) {
-  for (const Elf64_Phdr& s : segments) {
-    if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
-      return address - s.p_vaddr + s.p_offset;
-  }
-  return 0;
-}
-
-// Names of the libraries that an ELF file asks for; nothing if it is no 64-bit ELF file.
-std::optional<std::vector<std::string>> needed_libraries(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
-  const auto header = read<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64)
-    return std::nullopt;
-  std::vector<Elf64_Phdr> segments;
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (const auto segment = read<Elf64_Phdr>(bytes, header->e_phoff + uint64_t(i) * sizeof(Elf64_Phdr)))
-      segments.push_back(*segment);
-  }
-  std::vector<uint64_t> names;
-  uint64_t strings = 0;
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_DYNAMIC) continue;
-    for (uint64_t at = segment.p_offset; at - segment.p_offset < segment.p_filesz; at += sizeof(Elf64_Dyn)) {
-      const auto entry = read<Elf64_Dyn>(bytes, at);
-      if (!entry || entry->d_tag == DT_NULL) break;
-      if (entry->d_tag == DT_NEEDED) names.push_back(entry->d_un.d_val);
-      if (entry->d_tag == DT_STRTAB) strings = offset_of(segments, entry->d_un.d_ptr);
-    }
-  }
-  std::vector<std::string> libraries;
-  for (const uint64_t name : names) {
-    const uint64_t at = strings + name;
-    const size_t end = at < bytes.size()
-                           ? size_t(std::find(bytes.begin() + long(at), bytes.end(), '\0') - bytes.begin())
-                           : 0;
-    if (end > at) libraries.emplace_back(bytes.data() + at, end - at);
-  }
-  return libraries;
+bool starts_with_one_of(const std::string& name, std::initializer_list<const char*> starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [&](const char* start) { return name.rfind(start, 0) == 0; });
 }
 
 // Programs that load what uses CUDA later, or through a library of their own, are let through: only what
 // can't work is not.
-void check_program(const std::string& path) {
-  const auto libraries = needed_libraries(path);
-  if (!libraries) return;  // a script: what it starts may well link the runtime
-  constexpr const char* kOfTheCompiler[] = {"libc.so", "libstdc++", "libm.so",  "libgcc_s", "libpthread",
-                                            "libdl",   "librt",     "ld-linux", "libasan",  "libubsan"};
+void check_runtime(const std::string& path, const Elf& elf) {
   bool uses_libraries = false;
-  for (const std::string& library : *libraries) {
+  for (const std::string& library : elf.libraries) {
     if (library == kRuntime) return;
     if (library.rfind("libcudart.so.", 0) == 0) {
       throw UsageError(path + " wants " + library + ", the emulator is " + kRuntime +
@@ -186,8 +143,9 @@ void check_program(const std::string& path) {
     }
     // Anything beyond the C and C++ libraries and the sanitizers' may bring the runtime along.
     uses_libraries =
-        uses_libraries || std::none_of(std::begin(kOfTheCompiler), std::end(kOfTheCompiler),
-                                       [&](const char* name) { return library.rfind(name, 0) == 0; });
+        uses_libraries ||
+        !starts_with_one_of(library, {"libc.so", "libstdc++", "libm.so", "libgcc_s", "libpthread", "libdl",
+                                      "librt", "ld-linux", "libasan", "libubsan"});
   }
   if (!uses_libraries)
     throw UsageError(path + " does not link " + kRuntime + ": build it with nvcc -cudart shared");
@@ -196,9 +154,55 @@ void check_program(const std::string& path) {
                path.c_str(), kRuntime);
 }
 
+// A program may link such a library and call it on some of its ways only.
+void warn_of_libraries(const std::string& path, const Elf& elf) {
+  for (const std::string& library : elf.libraries) {
+    if (!starts_with_one_of(library, {"libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver",
+                                      "libcusparse", "libcutensor", "libnccl", "libnpp", "libnvjpeg"}))
+      continue;
+    std::fprintf(
+        stderr,
+        "gg-emu: %s links %s, whose kernels are machine code of a GPU: its calls fail here. Run without "
+        "them, or on a GPU\n",
+        path.c_str(), library.c_str());
+  }
+}
+
+// Functions of the driver's interface that the program calls and the emulator does not have. Where the linker
+// looks for them at the first call, a program may never come to it.
+void check_driver(const std::string& path, const Elf& elf) {
+  constexpr char kDriver[] = "libcuda.so.1";
+  if (std::find(elf.libraries.begin(), elf.libraries.end(), kDriver) == elf.libraries.end()) return;
+  std::set<std::string> known;
+  for (const char* const library : {kDriver, kRuntime}) {
+    if (const auto ours = read_elf(emulator_folder() / library))
+      known.insert(ours->defined.begin(), ours->defined.end());
+  }
+  std::string missing;
+  for (const std::string& name : elf.undefined) {
+    const bool drivers = name.size() > 2 && name.rfind("cu", 0) == 0 && std::isupper(name[2]);
+    if (drivers && !known.count(name)) missing += (missing.empty() ? "" : ", ") + name;
+  }
+  if (missing.empty()) return;
+  const std::string sentence =
+      path + " calls " + missing +
+      " of the driver's interface, which the emulator does not have. Load and launch "
+      "kernels through the runtime (<<<>>>, cudaLaunchKernel), or give their PTX to "
+      "gg-ptx";
+  if (elf.binds_now) throw UsageError(sentence);
+  std::fprintf(stderr, "gg-emu: %s\n", sentence.c_str());
+}
+
+void check_program(const std::string& path) {
+  const auto elf = read_elf(path);
+  if (!elf) return;  // a script: what it starts may well link the runtime
+  check_runtime(path, *elf);
+  warn_of_libraries(path, *elf);
+  check_driver(path, *elf);
+}
+
 void put_runtime_first() {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path folder = self.parent_path().parent_path() / "lib" / "emu";
+  const std::filesystem::path folder = emulator_folder();
   if (!std::filesystem::exists(folder / kRuntime))
     throw UsageError((folder / kRuntime).string() + " is missing: build the target gg_emu_cudart");
   const char* const others = std::getenv("LD_LIBRARY_PATH");

@@ -8,8 +8,10 @@
 #include <climits>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "common/check.h"
+#include "common/emu/isa/map_format.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/tools/gg_ptx_values.h"
 
@@ -233,6 +235,17 @@ class Reader {
 
 Command parse_command(int argc, char** argv) { return Reader(argc, argv).read(); }
 
+// The types that a map may have, as --help lists them.
+static std::string map_types() {
+  std::string text, line = "  type is one of";
+  for (int i = 0; i <= int(MapType::b6x16_p32); ++i) {
+    const std::string name = std::string(" ") + map_type_name(MapType(i));
+    if (line.size() + name.size() > 110) text += std::exchange(line, "                ") + "\n";
+    line += name;
+  }
+  return text + line + "\n";
+}
+
 std::string gg_ptx_help() {
   const std::string text =
       R"(gg-ptx FILE.ptx [options] runs kernels of a PTX file on the emulator, whatever compiler made it.
@@ -260,7 +273,8 @@ tensor maps
                                 dimension 0 first; strides in bytes, of dimensions 1 and up
   ...,swizzle=none|32B|64B|128B,fill=zero|nan,interleave=none|16B|32B,estrides=1x1,l2=none|64B|128B|256B
                                 a parameter of 8 bytes gets the address of a copy of the map
-the machine
+)" + map_types() +
+      R"(the machine
   --arch 80|90a|100a            default: by the file's .target
   --like a100|h100|h200|b200    the device it plays (default: h200, b200 for 100a)
   --order S[:fair|skew]         order of warps and of asynchronous effects (default 0:fair)

@@ -183,9 +183,9 @@ TEST_P(TritonScales, ThroughRegisters) {
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, TritonScales,
-    testing::Values(Scaled{"scaled_mxfp8_100a", false, 32, "uninit-register,tcgen05-fence"},
-                    Scaled{"scaled_mxfp4_100a", true, 32, "uninit-register,tcgen05-fence"},
-                    Scaled{"scaled_nvfp4_100a", true, 16, "uninit-register,tcgen05-fence"}),
+    testing::Values(Scaled{"scaled_mxfp8_100a", false, 32, "tcgen05-fence"},
+                    Scaled{"scaled_mxfp4_100a", true, 32, "tcgen05-fence"},
+                    Scaled{"scaled_nvfp4_100a", true, 16, "tcgen05-fence"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class TritonAtoms : public testing::TestWithParam<Scaled> {};

@@ -457,7 +457,7 @@ void formats(const char* name, bool e4m3) {
   for (const char* each : {"x", "half", "brain", "narrow", "wide", "back", "byte"}) run.arg(each);
   run.arg(whole(kN));
   finish(run);
-  run.run_in_every_order({"--allow", "uninit-register"});  // conversions of pairs, half of which nobody uses
+  run.run_in_every_order({"--allow", "uninit-register"});  // it computes with pairs of which half has no value
   std::vector<uint16_t> half, brain;
   std::vector<uint8_t> narrow;
   std::vector<double> wide;
