@@ -20,6 +20,7 @@
 #include "common/types.cuh"
 #ifdef __CUDACC__
 #include "common/ptx/cvt.cuh"
+#include "common/ptx/floating.cuh"
 #endif
 
 namespace gg::epilogue {
@@ -47,11 +48,16 @@ GG_HD inline float value_of(float sum, float alpha, float prob, float bias) {
   return fmaf(alpha, sum, prob * bias);
 }
 
-// A bias as f32, exactly. `format`: f32, f16 or bf16.
-GG_HD inline float load_bias(const void* bias, Format format, int64_t index) {
-  if (format == Format::bf16) return to_float(static_cast<const bf16*>(bias)[index]);
-  if (format == Format::f16) return to_float(static_cast<const f16*>(bias)[index]);
-  return static_cast<const float*>(bias)[index];
+// A bias as its tensor has it, and as f32, exactly. `format`: f32, f16 or bf16. In two steps, so that a
+// kernel can load long before it needs the value.
+GG_HD inline uint32_t load_bias(const void* bias, Format format, int64_t index) {
+  if (format == Format::f32) return static_cast<const uint32_t*>(bias)[index];
+  return static_cast<const uint16_t*>(bias)[index];
+}
+GG_HD inline float bias_of(Format format, uint32_t code) {
+  if (format == Format::bf16) return float_of(code << 16);
+  if (format == Format::f32) return float_of(code);
+  return to_float(__ushort_as_half(uint16_t(code)));
 }
 
 // ---- maxima ----
@@ -60,6 +66,21 @@ GG_HD inline float load_bias(const void* bias, Format format, int64_t index) {
 // and NaN above that. So one integer maximum keeps a NaN, which max.f32 would drop.
 GG_HD inline uint32_t magnitude(float v) { return bits_of(v) & 0x7FFFFFFF; }
 GG_HD inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+#ifdef __CUDACC__
+// The bits of the largest magnitude among them, those of a NaN if there is one. Two chains of maxima: each
+// waits for the one before it.
+template <int COUNT>
+__device__ inline uint32_t largest_magnitude(const float (&v)[COUNT]) {
+  float even = 0, odd = 0;
+#pragma unroll
+  for (int i = 0; i < COUNT; i += 2) {
+    even = ptx::max_nan(even, fabsf(v[i]));
+    odd = ptx::max_nan(odd, fabsf(v[i + 1]));
+  }
+  return bits_of(ptx::max_nan(even, odd));
+}
+#endif
 
 // amax is the largest magnitude of a group's v, NaN left out. `largest`: so far; `block`: of another block,
 // which is left out as a whole where it holds a NaN.

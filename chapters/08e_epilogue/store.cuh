@@ -47,8 +47,11 @@ __device__ inline void store_part(Format format, void* d, int64_t first, const f
 // A storing thread's row of a tile.
 class Row {
  public:
-  __device__ Row(const Epilogue& epilogue, int g, int row, int n)
-      : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {}
+  // `col`: of D, where the tile begins.
+  __device__ Row(const Epilogue& epilogue, int g, int row, int col, int n)
+      : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {
+    fetch_bias(col);
+  }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
   __device__ void take(const uint32_t (&sums)[PART], int col) {
@@ -56,9 +59,8 @@ class Row {
     float v[PART];
     // [value]
     if (epilogue_.bias) {
-      const int lane = int(threadIdx.x) % 32;  // loads the bias of one column, for all lanes
-      const int64_t at = int64_t(g_) * n_ + col + min(lane, cols - 1);
-      const float bias = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+      const float bias = gg::epilogue::bias_of(epilogue_.bias_format, bias_);  // of one column, for all lanes
+      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -67,11 +69,11 @@ class Row {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    uint32_t largest = 0;
+    if (cols < PART) {  // behind column N there is nothing
 #pragma unroll
-    for (int c = 0; c < PART; ++c) {
-      if (c < cols) largest = gg::epilogue::larger(largest, gg::epilogue::magnitude(v[c]));
+      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
+    const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     store_part(epilogue_.d_format, epilogue_.d, int64_t(row_) * n_ + col, v, cols);
   }
@@ -84,9 +86,17 @@ class Row {
   }
 
  private:
+  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane: it is needed a
+  // part later, which is longer than the L2 takes.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(g_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
+    if (epilogue_.bias) bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+  }
+
   const Epilogue& epilogue_;
   float alpha_, prob_;
   int g_, row_, n_;
+  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
   uint32_t largest_ = 0;  // magnitude of the row's values
 };
 

@@ -49,9 +49,11 @@ __device__ inline void store_part(Format format, void* d, int64_t first, const f
 // A storing thread's row of a tile.
 class Row {
  public:
-  __device__ Row(const Epilogue& epilogue, int g, int row, int n)
+  // `col`: of D, where the tile begins.
+  __device__ Row(const Epilogue& epilogue, int g, int row, int col, int n)
       : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {
     if (epilogue.sfd_row) norm_ = *epilogue.norm_const;
+    fetch_bias(col);
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
@@ -60,9 +62,8 @@ class Row {
     float v[PART];
     // [value]
     if (epilogue_.bias) {
-      const int lane = int(threadIdx.x) % 32;  // loads the bias of one column, for all lanes
-      const int64_t at = int64_t(g_) * n_ + min(col + lane, n_ - 1);
-      const float bias = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+      const float bias = gg::epilogue::bias_of(epilogue_.bias_format, bias_);  // of one column, for all lanes
+      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -71,11 +72,11 @@ class Row {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    uint32_t largest = 0;
+    if (cols < PART) {  // behind column N there is nothing
 #pragma unroll
-    for (int c = 0; c < PART; ++c) {
-      if (c < cols) largest = gg::epilogue::larger(largest, gg::epilogue::magnitude(v[c]));
+      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
+    const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     if (epilogue_.sfd_row) quantise(v, largest, col);
     store_part(epilogue_.d_format, epilogue_.d, int64_t(row_) * n_ + col, v, cols);
@@ -89,6 +90,13 @@ class Row {
   }
 
  private:
+  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane: it is needed a
+  // part later, which is longer than the L2 takes.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(g_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
+    if (epilogue_.bias) bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+  }
+
   // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last.
   __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
@@ -112,6 +120,7 @@ class Row {
   float alpha_, prob_, norm_ = 0;
   int g_, row_, n_;
   uint32_t codes_ = 0;    // of the scales of up to four parts
+  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
   uint32_t largest_ = 0;  // magnitude of the row's values
 };
 

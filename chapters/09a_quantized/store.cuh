@@ -62,6 +62,7 @@ class Row {
         row_(row),
         n_(n) {
     if (epilogue.sfd_row) norm_ = *epilogue.norm_const;
+    fetch_bias(at.col0);
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
@@ -70,9 +71,8 @@ class Row {
     float v[PART];
     // [value]
     if (epilogue_.bias) {
-      const int lane = int(threadIdx.x) % 32;  // loads the bias of one column, for all lanes
-      const int64_t at = int64_t(at_.g) * n_ + min(col + lane, n_ - 1);
-      const float bias = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+      const float bias = gg::epilogue::bias_of(epilogue_.bias_format, bias_);  // of one column, for all lanes
+      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -81,11 +81,11 @@ class Row {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    uint32_t largest = 0;
+    if (cols < PART) {  // behind column N there is nothing
 #pragma unroll
-    for (int c = 0; c < PART; ++c) {
-      if (c < cols) largest = gg::epilogue::larger(largest, gg::epilogue::magnitude(v[c]));
+      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
+    const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     const int64_t first = int64_t(row_) * n_ + col;
     if (epilogue_.d_col) quantise_columns(v, first, col, cols);
@@ -101,6 +101,13 @@ class Row {
   }
 
  private:
+  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane: it is needed a
+  // part later, which is longer than the L2 takes.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(at_.g) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
+    if (epilogue_.bias) bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+  }
+
   // Who: a whole warp. Its 32 rows are a block of each column of the part: lane c has the scale of column c.
   __device__ void quantise_columns(const float (&v)[PART], int64_t first, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
@@ -109,7 +116,7 @@ class Row {
 #pragma unroll
     for (int c = 0; c < PART; ++c) {
       const uint32_t of_column = __reduce_max_sync(~0u, gg::epilogue::magnitude(v[c]));
-      if (lane == c && c < cols) largest = of_column;
+      if (lane == c) largest = of_column;
     }
     const float reciprocal = gg::epilogue::reciprocal_for(epilogue_.d_format);
     const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
@@ -153,6 +160,7 @@ class Row {
   Place at_;
   int row_, n_;
   uint32_t codes_ = 0;    // of the scales of up to four parts
+  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
   uint32_t largest_ = 0;  // magnitude of the row's values
 };
 

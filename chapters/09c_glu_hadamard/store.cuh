@@ -45,8 +45,11 @@ __device__ inline void store_part(Format format, void* d, int64_t first, const f
 // A storing thread's row of a tile.
 class Row {
  public:
-  __device__ Row(const Epilogue& epilogue, int g, int row, int n)
-      : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {}
+  // `col`: of C, where the tile begins.
+  __device__ Row(const Epilogue& epilogue, int g, int row, int col, int n)
+      : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {
+    fetch_bias(col);
+  }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
   // behind them.
@@ -54,16 +57,21 @@ class Row {
   __device__ void take(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                        Handoffs& handoffs) {
     float gate[PART], up[PART];
-    scale(gate, gate_sums, col);
-    scale(up, up_sums, col + PART);
+    scale(gate, gate_sums, gate_bias_);
+    scale(up, up_sums, up_bias_);
+    fetch_bias(col + 2 * PART);  // for the next part; behind the last one nobody uses it
     const int64_t at = int64_t(row_) * n_ + col;
     store_part(epilogue_.c_format, epilogue_.c, at, gate);
     store_part(epilogue_.c_format, epilogue_.c, at + PART, up);
     float x[PART];
+    // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
+    // branch behind each element, and no two of them would be computed at a time.
+    if (epilogue_.geglu) {
 #pragma unroll
-    for (int i = 0; i < PART; ++i) {  // from f32, not from what C has been rounded to
-      x[i] = epilogue_.geglu ? gg::epilogue::geglu(gate[i], up[i], prob_)
-                             : gg::epilogue::swiglu(gate[i], up[i], prob_);
+      for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::geglu(gate[i], up[i], prob_);
+    } else {
+#pragma unroll
+      for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
     uint32_t words[PART / 2];  // X
 #pragma unroll
@@ -100,12 +108,10 @@ class Row {
     store_part(epilogue_.d_format, epilogue_.d, (int64_t(row_) * n_ + col) / 2, y);
   }
 
-  // v = alpha * sum, or alpha * sum + bias, of the part from column `col` of C on.
-  __device__ void scale(float (&v)[PART], const uint32_t (&sums)[PART], int col) {
+  // v = alpha * sum, or alpha * sum + bias, whose code each lane has for one column.
+  __device__ void scale(float (&v)[PART], const uint32_t (&sums)[PART], uint32_t bias_code) {
     if (epilogue_.bias) {
-      const int lane = int(threadIdx.x) % 32;  // loads the bias of one column, for all lanes
-      const int64_t at = int64_t(g_) * n_ + col + lane;
-      const float bias = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+      const float bias = gg::epilogue::bias_of(epilogue_.bias_format, bias_code);
 #pragma unroll
       for (int i = 0; i < PART; ++i)
         v[i] = gg::epilogue::scaled(__uint_as_float(sums[i]), alpha_, __shfl_sync(~0u, bias, i));
@@ -115,18 +121,25 @@ class Row {
     }
   }
 
+  // Who: a whole warp. Starts to load the bias of the gates and ups from column `col` of C on: it is needed a
+  // part later, which is longer than the L2 takes.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(g_) * n_ + min(col, n_ - 2 * PART) + int(threadIdx.x) % 32;
+    if (!epilogue_.bias) return;
+    gate_bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
+    up_bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at + PART);
+  }
+
   __device__ void look(const float (&v)[PART]) {
-    uint32_t largest = 0;
-#pragma unroll
-    for (int i = 0; i < PART; ++i) largest = gg::epilogue::larger(largest, gg::epilogue::magnitude(v[i]));
-    largest_ = gg::epilogue::amax_with(largest_, largest);
+    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(v));
   }
 
   const Epilogue& epilogue_;
   float alpha_, prob_;
   int g_, row_, n_;
-  int waiting_ = -1;      // column of C of the part that has been handed over and not collected; -1: none
-  uint32_t largest_ = 0;  // magnitude of the row's values
+  int waiting_ = -1;  // column of C of the part that has been handed over and not collected; -1: none
+  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
+  uint32_t largest_ = 0;                  // magnitude of the row's values
 };
 
 }  // namespace chapter

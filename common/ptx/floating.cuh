@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Functions of floats that the special function unit approximates. PTX ISA, "Floating Point Instructions:
-// ex2, rcp". Needs sm_80.
+// Functions of floats that C++ has no name for: approximations by the special function unit, and a maximum
+// that keeps NaN. PTX ISA, "Floating Point Instructions: ex2, rcp, max". Needs sm_80.
 
 #pragma once
 
@@ -22,6 +22,14 @@ __device__ inline float rcp_approx_ftz(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// max.NaN.f32. Who: any thread. The larger one, +0 being above -0; NaN 0x7FFFFFFF if one of them is NaN,
+// which fmaxf would leave out.
+__device__ inline float max_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
 }
 
 }  // namespace gg::ptx

@@ -30,8 +30,7 @@ PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what w
 
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
             "What limits it now", "Exercises"]
-CHANGED_LINES = 180
-MOST_CHANGED = {"07i_peak_hopper": 250}
+CHANGED_LINES = 300  # the ladder prints how many: a report, and no budget to be filled
 MAY_CHANGE_MORE = {"03_tensor_cores", "06a_tma", "06b_wgmma_multi_k", "07a_warp_specialized", "08a_tcgen05"}
 # The kernels of 07a to 07i together are shorter than twice what they were cut from: 07a and 07b_peak_hopper had 1427 lines
 # in kernels and headers.
@@ -140,7 +139,7 @@ class Chapters(EveryCase):
 
     def test_three_files_within_their_limits(self):
         for chapter in chapters():
-            limits = {"kernel.cuh": 250, "main.cu": 30, "README.md": 240}
+            limits = {"kernel.cuh": 300, "main.cu": 30, "README.md": 240}
             for name, most in limits.items():
                 path = chapter / name
                 self.expect(path.exists(), path, "is missing")
@@ -179,17 +178,12 @@ class Chapters(EveryCase):
             before = previous_of(chapter)
             if not before:
                 continue
-            most = MOST_CHANGED.get(chapter.name, CHANGED_LINES)
-            changed = sum(lines_changed(before, chapter))  # what the ladder prints
+            changed = sum(lines_changed(before, chapter))
             self.expect(changed > 0, chapter, "cannot be compared with", before)
-            if chapter.name in MAY_CHANGE_MORE:
-                readme = read(chapter / "README.md") if (chapter / "README.md").exists() else ""
-                explained = re.search(r"more\s+than\s+180\s+lines\s+because\s", readme)
-                self.expect(changed <= CHANGED_LINES or explained, chapter, "changes", changed, "lines; its README",
-                            "must say so: has more than 180 lines because ...")
-            else:
-                self.expect(changed <= most, chapter, f"changes {changed} lines of", before.name + "'s, at most", most,
-                            "are allowed")
+            explained = chapter.name in MAY_CHANGE_MORE and re.search(r"more\s+than\s+180\s+lines\s+because\s",
+                                                                      read(chapter / "README.md"))
+            self.expect(changed <= CHANGED_LINES or explained, chapter, f"changes {changed} lines of", before.name + "'s, at most",
+                        CHANGED_LINES, "are allowed")
 
 
 class Lessons(EveryCase):

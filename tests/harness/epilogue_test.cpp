@@ -121,10 +121,10 @@ TEST(Value, ABiasIsExact) {
   const float floats[] = {1, -0x1.234568p-3f};
   const bf16 bf16s[] = {from_float<bf16>(2), from_float<bf16>(-0x1.02p-100f)};
   const f16 f16s[] = {from_float<f16>(3), from_float<f16>(0x1p-24f)};
-  EXPECT_EQ(load_bias(floats, Format::f32, 1), -0x1.234568p-3f);
-  EXPECT_EQ(load_bias(bf16s, Format::bf16, 0), 2.0f);
-  EXPECT_EQ(load_bias(bf16s, Format::bf16, 1), -0x1.02p-100f);
-  EXPECT_EQ(load_bias(f16s, Format::f16, 1), 0x1p-24f);
+  EXPECT_EQ(bias_of(Format::f32, load_bias(floats, Format::f32, 1)), -0x1.234568p-3f);
+  EXPECT_EQ(bias_of(Format::bf16, load_bias(bf16s, Format::bf16, 0)), 2.0f);
+  EXPECT_EQ(bias_of(Format::bf16, load_bias(bf16s, Format::bf16, 1)), -0x1.02p-100f);
+  EXPECT_EQ(bias_of(Format::f16, load_bias(f16s, Format::f16, 1)), 0x1p-24f);
 }
 
 // ---- maxima ----

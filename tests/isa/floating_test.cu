@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "common/ptx/floating.cuh"
@@ -69,6 +70,34 @@ TEST_F(Floating, ReciprocalsOfPowersOfTwoAreExact) {
   approximate<<<1, kThreads>>>(in.get(), powers.get(), reciprocals.get());
   const std::vector<float> got = reciprocals.read();
   for (int e = -126; e <= 126; ++e) EXPECT_EQ(got[size_t(e + 126)], std::ldexp(1.0f, -e)) << "2^" << e;
+}
+
+__global__ void maxima(const float* a, const float* b, float* larger) {
+  larger[threadIdx.x] = gg::ptx::max_nan(a[threadIdx.x], b[threadIdx.x]);
+}
+
+TEST_F(Floating, MaximumKeepsNan) {
+  const float inf = INFINITY, nan = NAN;
+  const float special[] = {0, -0.0f, 1, -1, inf, -inf, nan, -nan, 0x1p-149f, -0x1p-149f, 3.4e38f, -3.4e38f};
+  std::vector<float> a(kThreads), b(kThreads);
+  for (size_t i = 0; i < kThreads; ++i) {
+    const auto pick = [&](size_t at) {
+      return at < 12 ? special[at] : float(int(uint32_t(i * at + 1) * 2654435761u)) * 0x1p-24f;
+    };
+    a[i] = pick(i / 13 % 13);
+    b[i] = pick(i % 13);
+  }
+  const Array<float> in_a(a), in_b(b), out(std::vector<float>(kThreads, 0));
+  maxima<<<1, kThreads>>>(in_a.get(), in_b.get(), out.get());
+  const std::vector<float> got = out.read();
+  for (size_t i = 0; i < kThreads; ++i) {
+    uint32_t bits, want;
+    const bool is_nan = std::isnan(a[i]) || std::isnan(b[i]);
+    const float larger = std::signbit(a[i]) && a[i] == b[i] ? b[i] : std::max(a[i], b[i]);
+    std::memcpy(&bits, &got[i], 4);
+    std::memcpy(&want, &larger, 4);
+    EXPECT_EQ(bits, is_nan ? 0x7FFFFFFFu : want) << a[i] << " and " << b[i];
+  }
 }
 
 }  // namespace

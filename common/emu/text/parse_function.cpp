@@ -186,8 +186,7 @@ void Parser::registers() {
     const std::string name = take().text;
     int64_t count = -1;
     if (accept("<")) {
-      count = int64_t(primary(0).bits);  // no expression: '>' ends it
-      if (count < 0 || count > INT32_MAX) fail(std::to_string(count) + " registers " + name);
+      count = in_range(int64_t(primary(0).bits), 0, INT32_MAX, now().line);  // no expression: '>' ends it
       expect(">");
     }
     if (lanes > 1 && count >= 0) fail("vector registers " + name + "<" + std::to_string(count) + ">");

@@ -197,7 +197,10 @@ int64_t Parser::integer() {
 
 int64_t Parser::integer(int64_t least, int64_t most) {
   const int line = now().line;
-  const int64_t value = integer();
+  return in_range(integer(), least, most, line);
+}
+
+int64_t Parser::in_range(int64_t value, int64_t least, int64_t most, int line) {
   if (value < least || value > most) {
     throw SyntaxError{line, "a number from " + std::to_string(least) + " to " + std::to_string(most) +
                                 " is wanted where " + std::to_string(value) + " stands"};

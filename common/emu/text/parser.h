@@ -99,6 +99,7 @@ class Parser {
   bool accept_operator(const char* text);  // whose signs stand together
   int64_t integer();
   int64_t integer(int64_t least, int64_t most);
+  static int64_t in_range(int64_t value, int64_t least, int64_t most, int line);
   // After `.align`.
   int64_t alignment();
   // +8-4.. behind the register or name of an address.
