@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/cost_counts.py [--build DIR] [--compare [--one]]
+  python3 -B plots/cost_counts.py [--build DIR] [--fetch | --compare [--one]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
 row of A and B; a tile's instructions are those that its slices do not have: the epilogue and the search for the tile.
-They are PTX of warps, of which ptxas makes machine code.
+They are PTX of warps, of which ptxas makes machine code. How many cycles a storing warp takes for its part of a tile
+comes from that: machine_code/ has the model, what it assumes, and how wrong it was on a Hopper.
 
-Writes plots/data/costs.csv, of which `publish` makes the tables of predicted costs. --compare writes nothing
-and ends with 1 if bytes or multiply-adds differ from those that are there; instructions depend on the compiler.
+Writes plots/data/costs.csv, of which `publish` makes the tables of predicted costs. --fetch gets what reads machine code
+from PyPI first. --compare writes nothing and ends with 1 if bytes or multiply-adds differ from those that are there;
+instructions and cycles depend on the compiler.
 --one takes one variant of each chapter, another one when its kernel changes: `check` has time for that.
 """
 
@@ -25,12 +27,15 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
+sys.path.insert(1, str(Path(__file__).resolve().parent / "machine_code"))
+import cycles  # noqa: E402
 from costs import read_costs, slice_k  # noqa: E402
 from results import COST_COLUMNS, BadData, read_counts  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[1]
 LIMIT_S = 300  # for one run
 COUNTERS = "multiply_adds global_load_bytes shared_load_bytes global_store_bytes instructions".split()
+TILES = 16  # of the run that gives cycles: what a warp does beside them counts little
 SLICES = 16, 32  # more than a ring of stages has: what fills it cancels
 SCALED = "--d-dtype e4m3 --norm-const 0.01"
 CHAPTERS = {  # formats, tiles, and words of other options
@@ -51,13 +56,36 @@ class Failed(Exception):
     """A run that did not do what it should."""
 
 
+def command_of(program, fmt, tile, choice, m, n, k):
+    """What runs one launch of one group."""
+    words = [program, "--device", "emu", "--bench", "--tile", tile, "--m", m, "--n", n, "--k", k,
+             *([] if fmt == "bf16" else ["--format", fmt]), *choice.split()]
+    return [str(word) for word in words]
+
+
+def epilogue_cycles(build, program, fmt, tile, choice):
+    """Cycles that a storing warp takes for its rows of a tile, alone on its scheduler, by the model of its machine code.
+    The loop over tiles that loads from tensor memory is the outermost that does."""
+    tile_m, tile_n = map(int, tile.split("x"))
+    command = command_of(program, fmt, tile, choice, TILES * tile_m, tile_n, 4 * slice_k(fmt))
+    best = None
+    for kernel in cycles.kernels(build, command, multiprocessors=2, sharing=4).values():
+        for loop in kernel.top.values():
+            kernel.cost(loop)
+        for loop in kernel.loops():
+            if loop.weight and "LDTM" in cycles.signs(kernel, loop) and (not best or len(loop.body) > len(best.body)):
+                best = loop
+    if not best:
+        raise Failed(f"{' '.join(command)}: no loop of its machine code loads from tensor memory")
+    return round(best.weight * best.cost.cycles / (TILES * tile_m // 32))  # a warp has 32 rows
+
+
 def count(program, fmt, tile, choice, n, k):
     """The counters of one launch: one group of 256 rows."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "counts.csv"
-        command = [program, "--device", "emu", "--bench", "--tile", tile, "--m", 256, "--n", n, "--k", k,
-                   "--counts-csv", table, *([] if fmt == "bf16" else ["--format", fmt]), *choice.split()]
-        done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command = [*command_of(program, fmt, tile, choice, 256, n, k), "--counts-csv", str(table)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, errors="replace", timeout=LIMIT_S)
         if done.returncode:
             raise Failed(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
@@ -87,6 +115,7 @@ def one_of(chapter, variants):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
+    parser.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
     parser.add_argument("--one", action="store_true", help="variant of each chapter; only with --compare")
     parser.add_argument("--out", type=Path, default=REPO / "plots" / "data" / "costs.csv",
@@ -94,13 +123,18 @@ def main():
     args = parser.parse_args()
     if args.one and not args.compare:
         parser.error("--one: what is written has all variants, so it goes with --compare")
-    rows, differ = [], 0
+    rows, differ, build = [], 0, args.build.resolve()
     try:
+        if args.fetch:
+            cycles.fetch(build)
         before = read_costs(args.out)
         for chapter, variants in CHAPTERS.items():
             for fmt, tile, *more in one_of(chapter, variants) if args.one else variants:
                 key = chapter, fmt, tile, "".join(more)
-                found = slice_and_tile(args.build.resolve() / "bin" / chapter, *key[1:])
+                program = build / "bin" / chapter
+                found = slice_and_tile(program, *key[1:])
+                if not args.compare:
+                    found["tile"]["epilogue_cycles"] = epilogue_cycles(build, program, *key[1:])
                 for per, counters in found.items():
                     rows += [dict(zip(COST_COLUMNS, (*key, per, name, value)))
                              for name, value in counters.items()]
@@ -117,7 +151,8 @@ def main():
                 writer.writerows(rows)
             os.replace(beside, args.out)
             print(f"cost_counts: {args.out}")
-    except (Failed, BadData, OSError, subprocess.TimeoutExpired) as error:
+    except (Failed, BadData, cycles.Failed, cycles.NoTool, cycles.BadListing, OSError,
+            subprocess.TimeoutExpired) as error:
         print(f"cost_counts: {error}", file=sys.stderr)
         return 1
     return differ

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tiles of the chapters for Blackwell should cost on a B200: the emulator's counts over published rates.
-Nothing here is measured. cost_counts.py counts, publish.py puts the table into the READMEs."""
+"""What the tiles of the chapters for Blackwell should cost on a B200: the emulator's counts over published rates, and
+the cycles of an epilogue by a model of its machine code. Nothing here is measured. cost_counts.py counts, publish.py puts the table into the READMEs."""
 
 from math import ceil
 from types import SimpleNamespace
@@ -18,9 +18,7 @@ MULTIPROCESSORS = 148  # cudaDevAttrMultiProcessorCount of a B200
 MULTIPLY_ADDS = {"bf16": 4096, "fp8": 8192, "fp4": 16384}
 # The frequency at which so many multiply-adds make those TFLOP/s.
 CYCLES_PER_S = TFLOPS["bf16"] * 1e12 / (2 * MULTIPLY_ADDS["bf16"] * MULTIPROCESSORS)
-# CUDA C++ Programming Guide, "Compute Capabilities": 4 schedulers start one instruction of a warp each in a cycle;
-# shared memory has 32 banks of 32 bits a cycle.
-INSTRUCTIONS_PER_CYCLE = 4
+# CUDA C++ Programming Guide, "Compute Capabilities": shared memory has 32 banks of 32 bits a cycle.
 SHARED_BYTES_PER_CYCLE = 32 * 4
 MEMORY_BYTES_PER_CYCLE = MEMORY_BYTES_PER_S / CYCLES_PER_S / MULTIPROCESSORS
 TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
@@ -71,10 +69,10 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None):
     tma_bytes, d_bytes = per_slice["global_load_bytes"], per_tile["global_store_bytes"]
     tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
     shared = (per_slice["shared_load_bytes"] + writes * tma_bytes) / SHARED_BYTES_PER_CYCLE
-    store, issue = d_bytes / MEMORY_BYTES_PER_CYCLE, per_tile["instructions"] / INSTRUCTIONS_PER_CYCLE
+    store, code = d_bytes / MEMORY_BYTES_PER_CYCLE, counted["tile"]["epilogue_cycles"]  # of a warp: all store at once
     with_bias = 128 * tile_n if "--bias" in choice.split() else 0  # multiply-adds in f32, which are instructions
     transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]  # tensor cores', with X in bf16
-    main, epilogue = slices * max(tensor, shared), max(store, issue, transform)
+    main, epilogue = slices * max(tensor, shared), max(store, code, transform)
     hidden = accumulators(fmt, tile_n) == 2
     cycles = max(main, epilogue) if hidden else main + epilogue
     tiles = problem["groups"] * ceil(problem["m"] / tile_m) * ceil(problem["n"] / tile_n)
@@ -83,6 +81,6 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None):
         "tensor core" if tensor > shared else "shared memory"
     return SimpleNamespace(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared,
                            memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
-                           d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], issue=issue,
+                           d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], code=code,
                            transform=transform, hidden=hidden, slack=main - epilogue, us=us, bound=bound,
                            exposed=epilogue / (main + epilogue))  # the epilogue's part of both, if nothing hides it
