@@ -101,8 +101,8 @@ class Row {
   }
 
  private:
-  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane: it is needed a
-  // part later, which is longer than the L2 takes.
+  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane. It has a part to
+  // arrive in.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(at_.g) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
     if (epilogue_.bias) bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);

@@ -121,8 +121,8 @@ class Row {
     }
   }
 
-  // Who: a whole warp. Starts to load the bias of the gates and ups from column `col` of C on: it is needed a
-  // part later, which is longer than the L2 takes.
+  // Who: a whole warp. Starts to load the bias of the gates and ups from column `col` of C on. It has a part
+  // to arrive in.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(g_) * n_ + min(col, n_ - 2 * PART) + int(threadIdx.x) % 32;
     if (!epilogue_.bias) return;

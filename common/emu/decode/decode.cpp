@@ -24,7 +24,7 @@ constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 // Never destroyed, like all such tables: a program may end while a thread of it still launches.
 struct Family {
   std::vector<Decode> forms;
-  bool computes = false;  // registers of registers; what is not of the whole warp does nothing else
+  bool computes = false;  // its instructions make registers of registers and do nothing else
 };
 const std::unordered_map<std::string, Family>& forms() {
   static const auto& table = *[] {
@@ -211,6 +211,7 @@ class Expansion {
         Decoder decoder(code_, frame, s);
         try {
           decode(decoder);
+          // redux.sync of f32 is among the floating forms, and what it makes goes to all lanes.
           if (families->second.computes && !decoder.instr.converged) decoder.computes();
           decoder.finish();
           return decoder.instr;

@@ -63,9 +63,11 @@ class Decoder {
   }
   uint32_t destination(const Operand& operand, const TypeInfo& type,
                        bool wider = false);  // 0 for `_`: a slot nobody reads
-  // The instruction makes its destinations of its sources and does nothing else: one that has no value leaves
-  // them without one (Carry). Where that depends, decoding says so itself: these sources, those destinations.
+  // The instruction makes its destinations of its sources and does nothing else: any source without a value
+  // leaves them without one (Carry).
   void computes();
+  // Where it depends on more: a source like source(), which may be without a value, and the destinations that
+  // `lanes` then tells about; null for a load or a store.
   uint32_t carried(const Operand& operand, const TypeInfo& type, bool wider = false);
   void carries(const std::vector<const Operand*>& to, decltype(Carry::lanes) lanes);
   uint32_t predicate(const Operand& operand, bool* negated);

@@ -50,7 +50,7 @@ Mask like_the_first(Mask m, Operands operands) {
 }
 
 using Groups = std::vector<std::shared_ptr<BulkGroup>>;
-// The open groups of all lanes of a mask.
+// The open groups of all lanes of a mask, with one more copy in each.
 Groups join_groups(Warp& warp, Mask mask);
 // Copies a store's source once it is read, then writes it, each some time later.
 void store_later(const Issuer& issuer, Block& block, const std::vector<Range>& ranges, Groups groups,

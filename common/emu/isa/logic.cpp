@@ -431,7 +431,7 @@ Next prmt_mode(Warp& w, const Instr& in, Mask m) {
   return map3<uint32_t, uint32_t, uint32_t, uint32_t>(
       w, in, m, [&](uint32_t a, uint32_t b, uint32_t c) { return permute(a, b, nibbles[c & 3]); });
 }
-// The bytes that are picked have no value. As of a word put together, one that has is enough.
+// No byte that is picked has a value: as of a word that mov puts together, one that has is enough.
 Mask prmt_without(Warp& w, const Instr& in, Mask m, const Mask* without) {
   const uint32_t* selectors = w.at<uint32_t>(in.s[2]);
   for (Lanes l(m); l; ++l) {

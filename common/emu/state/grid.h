@@ -83,8 +83,8 @@ struct Cluster {
   Clock fences;  // race.h
   ClusterBarrier barrier;
   uint64_t round = 0;
-  Random turns, delays,
-      lanes;  // what the skewed order draws: for turns of warps, for effects, for late lanes
+  // Drawn by the skewed order: for turns of warps, for effects, for late lanes.
+  Random turns, delays, lanes;
   bool nobody_is_late = false;  // nothing else has changed for a while: lanes that have fallen behind go on
   // Counts what could let a spinning warp go on: bytes of memory that got another value, arrivals, effects,
   // ends of warps.

@@ -35,15 +35,15 @@ enum class Next : uint8_t {
 };
 using Handler = Next (*)(Warp&, const Instr&, Mask);
 
-// How an instruction makes registers of registers. A source without a value is no fault there: the
-// destination has none either, and where it matters is reported. See state/undefined.h.
+// An instruction that only makes registers of registers, or moves them to and from memory. A source without a
+// value is no fault there: the destination has none either. See state/undefined.h.
 struct Carry {
   // The lanes whose destination has no value, from those in which each source has none. Null: the instruction
   // goes to memory and sees to it itself.
   Mask (*lanes)(Warp&, const Instr&, Mask, const Mask* without) = nullptr;
   std::vector<int32_t> from, to;  // registers of sources and destinations; -1: an immediate, a sink
-  const int32_t* wants =
-      nullptr;  // what else it reads, a guard or an address, must have a value; ended by -1
+  // The registers that it uses, as a guard or an address, and that must have a value; ended by -1.
+  const int32_t* wants = nullptr;
 };
 
 struct Instr {  // what every execution asks for comes first, in a line or two of the cache
@@ -73,7 +73,7 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   const uint32_t* list = nullptr;                     // slots of long operand lists
   const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
   const int32_t* overtakes = nullptr;                 // loads that it may overtake: indices, ended by -1
-  const Carry* carry = nullptr;                       // null: it does more than copy
+  const Carry* carry = nullptr;                       // null: all that it reads must have a value
   const void* extra = nullptr;                        // what a family needs beyond this
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's

@@ -102,12 +102,13 @@ struct Window {
 class SharedMemory {
  public:
   enum : uint8_t {
-    kWritten = 1,     // somebody wrote this byte
-    kArriving = 2,    // an asynchronous operation will write it
-    kBeingRead = 4,   // an asynchronous operation still reads it
-    kMbarrier = 8,    // part of a live mbarrier
-    kUndefined = 32,  // what was written there is a value that nobody gave, see undefined.h
-    kReducing = 16,   // an asynchronous reduction will change it: for others as kArriving
+    kWritten = 1,                     // somebody wrote this byte
+    kArriving = 2,                    // an asynchronous operation will write it
+    kBeingRead = 4,                   // an asynchronous operation still reads it
+    kMbarrier = 8,                    // part of a live mbarrier
+    kReducing = 16,                   // an asynchronous reduction will change it: for others as kArriving
+    kUndefined = 32,                  // what was written there is a value that nobody gave, see undefined.h
+    kAtRest = kWritten | kUndefined,  // what a byte may be that anybody may write
   };
   std::vector<uint8_t> bytes, shadow;
   Races races;

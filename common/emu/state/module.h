@@ -25,8 +25,8 @@ using AllocateVariable = std::function<uint64_t(const Variable& variable, size_t
 std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
                                                 const AllocateVariable& allocate = {});
 
-// Tables of functions, which every class with virtual functions has, hold such addresses; nothing can be read
-// or called there. 0: the module has no such function.
+// The address that stands for a function in tables of functions, which every class with virtual functions
+// has. Nothing can be read or called there. 0: the module has no such function.
 uint64_t address_of(const Module& module, const std::string& function);
 
 }  // namespace gg::emu

@@ -82,7 +82,6 @@ std::string how_to_wait(const std::vector<Party>& owner) {
 }
 
 // States in which an access of this kind may meet its bytes: atomic operations and reductions mix.
-constexpr uint8_t kAny = SharedMemory::kWritten | SharedMemory::kUndefined;  // of memory that is at rest
 uint8_t meanwhile(Access access) { return access == Access::strong ? SharedMemory::kReducing : 0; }
 }  // namespace
 
@@ -109,7 +108,7 @@ void check_shared_write(Warp& w, const Instr& in, int lane, const Place& place, 
   uint8_t* state = shared.shadow.data() + place.offset;
   if (!all_writable(shared, place.offset, size_t(width))) {
     for (int i = 0; i < width; ++i) {
-      if (!(state[i] & ~(kAny | meanwhile(access)))) continue;
+      if (!(state[i] & ~(SharedMemory::kAtRest | meanwhile(access)))) continue;
       refuse_write(w, in, lane, *place.block, place.offset + size_t(i));
       break;
     }
@@ -139,7 +138,7 @@ void check_async_write(Warp& w, const Instr& in, int lane, Block& block, size_t 
   SharedMemory& shared = block.shared;
   if (!shared.checked) return;
   for (size_t i = offset; !all_writable(shared, offset, bytes) && i < offset + bytes; ++i) {
-    if (shared.shadow[i] & ~kAny) {
+    if (shared.shadow[i] & ~SharedMemory::kAtRest) {
       refuse_write(w, in, lane, block, i);
       break;
     }

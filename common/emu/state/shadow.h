@@ -29,8 +29,7 @@ inline bool all_readable(const SharedMemory& shared, size_t offset, size_t bytes
   return all_are(&shared.shadow[offset], bytes, uint8_t(~SharedMemory::kBeingRead), SharedMemory::kWritten);
 }
 inline bool all_writable(const SharedMemory& shared, size_t offset, size_t bytes) {
-  constexpr uint8_t kAny = SharedMemory::kWritten | SharedMemory::kUndefined;
-  return all_are(&shared.shadow[offset], bytes, uint8_t(~kAny), 0);
+  return all_are(&shared.shadow[offset], bytes, uint8_t(~SharedMemory::kAtRest), 0);
 }
 
 // A lane's ordinary read or write of shared memory: somebody must have written it, no operation under way may
