@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 08a: the list of all groups' tiles, as in chapter 07a: one block writes it, then every block takes
-// every W-th tile.
+// The list of all groups' tiles, as in chapter 07a: one block writes it, then each block takes every W-th of
+// W blocks' tiles, and each of its warps finds them for itself.
 
 #pragma once
 
+#include "config.cuh"
+
 namespace chapter {
 
-constexpr int BM = 128;  // rows of a tile: one for each lane of tensor memory
 constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
-  int first[MAX_GROUPS + 1];  // tile of each group in the list of all; behind them, how many; [0] stays 0
+  int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
 } schedule;
 
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
@@ -21,7 +22,7 @@ template <class Offset>
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const Offset* offsets, int n, int groups, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
-  for (int batch = 0, before = 0; batch < groups; batch += threads) {
+  for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? int(offsets[g + 1] - offsets[g]) : 0;
     counts[thread] = (rows + BM - 1) / BM * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
@@ -30,28 +31,49 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const Offset* offsets, int n
       __syncthreads();  // and have been read
       counts[thread] += below;
     }
-    if (g < groups) schedule.first[g + 1] = before + counts[thread];
+    if (g < groups) schedule.first[g + 1] = earlier + counts[thread];
     __syncthreads();
-    before += counts[threads - 1];
+    earlier += counts[threads - 1];
     __syncthreads();  // everybody knows where the next batch begins
   }
 }
 
-struct Place {  // of a tile
-  int g;
-  int row0, rows;  // its first row, as A and D count, and how many of them are the group's
+struct Tile {
+  int group;
+  int row0, rows;  // its first row, as A and D count, and how many of the group's are left from there
   int col0;
 };
-// Who: a whole warp. Tiles of a group go column after column. `batch`: the first group this warp looks at.
-template <class Offset>
-__device__ Place place_of(int tile, const Offset* offsets, int groups, int bn, int& batch) {
-  const int lane = int(threadIdx.x) % 32;
-  unsigned after;  // which of 32 groups end after this tile: each lane looks at one
-  while (!(after = __ballot_sync(~0u, tile < schedule.first[min(batch + lane + 1, groups)]))) batch += 32;
-  const int g = batch + __ffs(after) - 1, in_group = tile - schedule.first[g];
-  const int rows = int(offsets[g + 1] - offsets[g]), tiles_m = (rows + BM - 1) / BM;
-  const int r0 = in_group % tiles_m * BM;
-  return {g, int(offsets[g]) + r0, rows - r0, in_group / tiles_m * bn};
-}
+
+// This block's tiles, for a warp that walks through them.
+template <class C>
+class Tiles {
+ public:
+  using Offset = typename C::Offset;
+
+  __device__ Tiles(const Offset* offsets, int groups)
+      : offsets_(offsets), groups_(groups), count_(schedule.first[groups]) {}
+
+  // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
+  __device__ bool next(Tile& tile) {
+    if (index_ >= count_) return false;
+    const int lane = int(threadIdx.x) % 32;
+    unsigned after;  // which of 32 groups end after this tile: each lane looks at one. The last group does.
+    while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
+      batch_ += 32;
+    }
+    const int group = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[group];
+    const int begin = int(offsets_[group]), rows = int(offsets_[group + 1]) - begin;
+    const int tiles_m = (rows + BM - 1) / BM, r0 = in_group % tiles_m * BM;
+    tile = {group, begin + r0, rows - r0, in_group / tiles_m * C::BN};
+    index_ += int(gridDim.x);
+    return true;
+  }
+
+ private:
+  const Offset* offsets_;
+  int groups_, count_;  // of groups, of all tiles
+  int index_ = int(blockIdx.x);
+  int batch_ = 0;  // the first of the 32 groups that are looked at
+};
 
 }  // namespace chapter

@@ -4,75 +4,48 @@
 //
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * SFA[row, k/32] * B[g][col, k] * SFB[g][col, k/32]
-// New here: block scales. TMA brings them with each slice, the tensor core copies them to tensor memory and
-// multiplies by them.
+// New here: block scales, which the tensor core multiplies by on its way through K.
 
 #pragma once
 
-#include "common/check.h"
-#include "common/ptx/cvt.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/tcgen05.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "config.cuh"
+#include "load.cuh"
+#include "multiply.cuh"
 #include "schedule.cuh"
+#include "store.cuh"
 
 namespace chapter {
 
-constexpr int BK = 128, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
-constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // scales of 128 rows and four blocks of 32 k lie together
-constexpr int STORERS = 4, PRODUCER = 4, MULTIPLIER = 5, THREADS = 32 * 6;  // warps 0 to 3 store; in all
-constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
-
-// 16 bytes of D from the sums of as many columns as they hold.
-template <class TD>
-__device__ uint4 pack(const uint32_t* sums) {
-  uint4 words;
-  uint32_t* word = &words.x;
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (sizeof(TD) == 4) word[i] = sums[i];
-    if constexpr (sizeof(TD) == 2)
-      word[i] = gg::ptx::cvt_rn_x2<TD>(__uint_as_float(sums[2 * i]), __uint_as_float(sums[2 * i + 1]));
-  }
-  return words;
-}
-
-struct Maps {
-  CUtensorMap a, b, sfa, sfb;
-};
-
 // One block per multiprocessor: it takes most of the shared memory, and all of tensor memory.
-template <class T, class TD, int BN>
+template <class C>
 __global__ void __launch_bounds__(THREADS, 1)
-    grouped_gemm(const __grid_constant__ Maps maps, TD* d, const int* ends, int groups, int n, int k) {
-  constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;               // of a slice
-  constexpr int SFA_BYTES = ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * ATOM_BYTES;  // and its scales
-  constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
-  constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
-  constexpr int HALVES = BN == 256 ? 1 : 2;           // tiles of sums that fit beside the scales
-  const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
+    grouped_gemm(const __grid_constant__ Maps maps, typename C::D* d, const int* ends, int groups, int n,
+                 int k) {
+  constexpr int STAGES = C::STAGES;
+  const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const uint32_t a_tile_addr = gg::ptx::shared_addr(shared);          // [STAGES][BM][BK], swizzled
-  const uint32_t b_tile_addr = a_tile_addr + STAGES * A_BYTES;        // [STAGES][BN][BK], swizzled
-  const uint32_t sfa_tile_addr = b_tile_addr + STAGES * B_BYTES;      // [STAGES][512]
-  const uint32_t sfb_tile_addr = sfa_tile_addr + STAGES * SFA_BYTES;  // [STAGES][BN / 128][512]
-  __shared__ uint64_t bars[2 * STAGES + 2 * HALVES];
-  const uint32_t full_addr = gg::ptx::shared_addr(bars);  // the slice has landed
-  const uint32_t empty_addr = full_addr + STAGES * 8;     // and has been multiplied
-  const uint32_t ready_addr = empty_addr + STAGES * 8;    // the tile's sums are complete
-  const uint32_t taken_addr = ready_addr + HALVES * 8;    // and have been read
+  __shared__ uint64_t bars[2 * STAGES + 2 * C::ACCUMULATORS];
   __shared__ gg::ptx::TmemAddr sums_slot;
+  Memory memory;
+  memory.a_tile_addr = gg::ptx::shared_addr(shared);
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
+  memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
+  memory.full_addr = gg::ptx::shared_addr(bars);
+  memory.empty_addr = memory.full_addr + STAGES * 8;
+  memory.ready_addr = memory.empty_addr + STAGES * 8;
+  memory.taken_addr = memory.ready_addr + C::ACCUMULATORS * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      gg::ptx::mbarrier_init(full_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(empty_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, 1);
     }
-    for (int half = 0; half < HALVES; ++half) {
-      gg::ptx::mbarrier_init(ready_addr + half * 8, 1);
-      gg::ptx::mbarrier_init(taken_addr + half * 8, STORERS);
+    for (int stage = 0; stage < C::ACCUMULATORS; ++stage) {
+      gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.taken_addr + stage * 8, STORE_WARPS);
     }
     gg::ptx::fence_mbarrier_init();
   }
@@ -82,137 +55,21 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   // [columns]
-  const gg::ptx::TmemAddr sums = sums_slot;  // [HALVES][BM][BN]: with 2, of this tile and the one before
-  const gg::ptx::TmemAddr sfa = gg::ptx::tmem_at(sums, 0, HALVES * BN), sfb = gg::ptx::tmem_at(sfa, 0, 4);
+  memory.sums = sums_slot;
+  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, C::ACCUMULATORS * C::BN);
+  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4);
   // [/columns]
-  // Number i of a ring of `size` has a place and, in its barriers, a phase. before = 1: the phase before it.
-  auto wait = [](uint32_t bars_addr, int size, int i, int before) {
-    gg::ptx::mbarrier_wait_parity(bars_addr + i % size * 8, i / size % 2 ^ before);
-  };
-  const int tiles = schedule.first[groups], k_tiles = (k + BK - 1) / BK;
-  const int b_atoms = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // of a group's B, for each slice
-  int slice = 0, turn = 0;  // of this block, counted through all its tiles; its tiles
-  if (warp == PRODUCER) {
-    for (int tile = int(blockIdx.x), batch = 0; tile < tiles; tile += int(gridDim.x)) {
-      const Place at = place_of(tile, ends, groups, BN, batch);
-      if (gg::ptx::elect()) {
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-          const int stage = (slice + k_tile) % STAGES, k0 = k_tile * BK;
-          const uint32_t bar_addr = full_addr + stage * 8;
-          wait(empty_addr, STAGES, slice + k_tile, 1);  // what was in this stage has been multiplied
-          // [produce]
-          gg::ptx::mbarrier_arrive_expect_tx(bar_addr, STAGE_BYTES);
-          gg::ptx::tma_load_3d(a_tile_addr + stage * A_BYTES, &maps.a, k0, at.row0, 0, bar_addr);
-          gg::ptx::tma_load_3d(b_tile_addr + stage * B_BYTES, &maps.b, k0, at.col0, at.g, bar_addr);
-          const int a_atom = at.row0 / ATOM_ROWS, b_atom = at.g * b_atoms + at.col0 / ATOM_ROWS;
-          gg::ptx::tma_load_3d(sfa_tile_addr + stage * SFA_BYTES, &maps.sfa, 0, k_tile, a_atom, bar_addr);
-          gg::ptx::tma_load_3d(sfb_tile_addr + stage * SFB_BYTES, &maps.sfb, 0, k_tile, b_atom, bar_addr);
-          // [/produce]
-        }
-      }
-      slice += k_tiles;
-    }
+  const Tiles<C> tiles(ends, groups);
+  if (warp == LOADER) {
+    load_tiles<C>(maps, memory, tiles, n, k);
   } else if (warp == MULTIPLIER) {
-    constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf8f6f4<T, BM, BN>();
-    if (gg::ptx::elect()) {
-      for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x), ++turn) {
-        wait(taken_addr, HALVES, turn, 1);  // the sums that were here have been read
-        const gg::ptx::TmemAddr my_sums = gg::ptx::tmem_at(sums, 0, turn % HALVES * BN);
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++slice) {
-          const int stage = slice % STAGES;
-          wait(full_addr, STAGES, slice, 0);  // all four parts of the slice have landed
-          gg::ptx::tcgen05_fence_after();
-          const auto a = gg::ptx::tcgen05_desc_k_major_128b(a_tile_addr + stage * A_BYTES);
-          const auto b = gg::ptx::tcgen05_desc_k_major_128b(b_tile_addr + stage * B_BYTES);
-          // [scales]
-          const auto sfa_desc = gg::ptx::tcgen05_desc_scales(sfa_tile_addr + stage * SFA_BYTES);
-          const auto sfb_desc = gg::ptx::tcgen05_desc_scales(sfb_tile_addr + stage * SFB_BYTES);
-          gg::ptx::tcgen05_cp_32x128b_warpx4(sfa, sfa_desc);
-          for (int i = 0; i < BN / ATOM_ROWS; ++i) {
-            gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(sfb, 0, 4 * i),
-                                               gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
-          }
-          // [/scales]
-          // [multiply]
-          for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
-            gg::ptx::tcgen05_mma_mxf8f6f4(
-                my_sums, gg::ptx::tcgen05_advance(a, block * 32), gg::ptx::tcgen05_advance(b, block * 32),
-                IDESC | gg::ptx::tcgen05_scale_ids(block, block), sfa, sfb, k_tile > 0 || block > 0);
-          }
-          // [/multiply]
-          gg::ptx::tcgen05_commit(empty_addr + stage * 8);  // arrives when these products are done
-        }
-        gg::ptx::tcgen05_commit(ready_addr + turn % HALVES * 8);  // and the tile's
-      }
-    }
+    multiply_tiles<C>(memory, tiles, k);
   } else {
-    for (int tile = int(blockIdx.x), batch = 0; tile < tiles; tile += int(gridDim.x), ++turn) {
-      const Place at = place_of(tile, ends, groups, BN, batch);
-      const int r = warp * 32 + lane;  // this thread's row, and its lane of tensor memory
-      TD* row = d + int64_t(at.row0 + r) * n;
-      wait(ready_addr, HALVES, turn, 0);  // the tile's sums are complete
-      gg::ptx::tcgen05_fence_after();
-      for (int c0 = 0; c0 < BN; c0 += 32) {
-        uint32_t part[32];  // of the row
-        gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(sums, warp * 32, turn % HALVES * BN + c0));
-        gg::ptx::tcgen05_wait_ld(part);
-#pragma unroll
-        for (int c = 0; c < 32; c += 16 / int(sizeof(TD))) {
-          const int col = at.col0 + c0 + c;
-          if (r < at.rows && col < n) *reinterpret_cast<uint4*>(row + col) = pack<TD>(part + c);
-        }
-      }
-      gg::ptx::tcgen05_fence_before();
-      if (gg::ptx::elect())
-        gg::ptx::mbarrier_arrive(taken_addr + turn % HALVES * 8);  // this warp has read its rows
-    }
+    store_tiles<C>(d, memory, tiles, n);
   }
   __syncwarp();     // one lane multiplied, or loaded
   __syncthreads();  // nobody uses tensor memory any more
-  if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS>(sums);
-}
-
-// A [rows,K], B [G,N,K], D [rows,N] and ends[G] on the device; scales in atoms of 128 rows by four blocks of
-// 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: a multiple of 16; N: of 8.
-template <class T, class TD>
-void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, TD* d, const int* ends,
-            int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks, cudaStream_t stream) {
-  GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 16 == 0, "N=%d, K=%d: TMA wants multiples of 16 for K, D's stores of 8 for N",
-             n, k);
-  auto* kernel = tile.n == 128   ? grouped_gemm<T, TD, 128>
-                 : tile.n == 256 ? grouped_gemm<T, TD, 256>
-                                 : nullptr;
-  GG_REQUIRE(tile.m == BM && kernel, "--tile %dx%d: tiles are 128x128 or 128x256", tile.m, tile.n);
-  const auto map = [k](const T* matrices, int64_t count, int64_t matrix_rows, int box_rows) {
-    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
-                                .data = matrices,
-                                .dims = {k, matrix_rows, count},
-                                .stride_bytes = {k, matrix_rows * k},
-                                .box = {BK, box_rows, 1},
-                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-  };
-  // [map]
-  const auto scale_map = [k](const uint8_t* scales, int64_t atom_rows, int box_atoms) {
-    const int64_t k_atoms = (k + BK - 1) / BK;
-    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
-                                .data = scales,
-                                .dims = {ATOM_BYTES / 4, k_atoms, atom_rows},
-                                .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, 1, box_atoms}});
-  };
-  // [/map]
-  const auto atoms = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atoms(rows), 1),
-                     scale_map(sfb, groups * atoms(n), tile.n / ATOM_ROWS)};
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-  const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
-  plan<<<1, planners, 0, stream>>>(ends, n, groups, tile.n);
-  kernel<<<blocks ? blocks : multiprocessors, THREADS, SHARED_BYTES, stream>>>(maps, d, ends, groups, n, k);
-  GG_CHECK(cudaGetLastError());
+  if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS>(memory.sums);
 }
 
 }  // namespace chapter

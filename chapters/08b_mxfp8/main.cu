@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chapter 08b: what it supports and how it is launched.
 #include "common/harness.cuh"
-#include "kernel.cuh"
+#include "launch.cuh"
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {

@@ -1,55 +1,77 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 08b: the list of all groups' tiles, as in chapter 07a: one block writes it, then every block takes
-// every W-th tile.
+// The list of all groups' tiles, as in chapter 07a: one block writes it, then each block takes every W-th of
+// W blocks' tiles, and each of its warps finds them for itself.
 
 #pragma once
 
+#include "common/check.h"
+#include "config.cuh"
+
 namespace chapter {
 
-constexpr int BM = 128;  // rows of a tile: one for each lane of tensor memory
 constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
-  int first[MAX_GROUPS + 1];  // tile of each group in the list of all; behind them, how many; [0] stays 0
+  int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
 } schedule;
 
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
 // .. groups at a time.
-__global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bn) {
+__global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
-  for (int batch = 0, before = 0; batch < groups; batch += threads) {
+  for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    counts[thread] = (rows + BM - 1) / BM * ((n + bn - 1) / bn);
+    GG_DEVICE_ASSERT(rows >= 0 && rows % 256 == 0);  // every tile has all its rows
+    counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there
       const int below = thread >= step ? counts[thread - step] : 0;
       __syncthreads();  // and have been read
       counts[thread] += below;
     }
-    if (g < groups) schedule.first[g + 1] = before + counts[thread];
+    if (g < groups) schedule.first[g + 1] = earlier + counts[thread];
     __syncthreads();
-    before += counts[threads - 1];
+    earlier += counts[threads - 1];
     __syncthreads();  // everybody knows where the next batch begins
   }
 }
 
-struct Place {  // of a tile
-  int g;
-  int row0, rows;  // its first row, as A and D count, and how many of them are the group's
+struct Tile {
+  int group;
+  int row0;  // its first row, as A and D count
   int col0;
 };
-// Who: a whole warp. Tiles of a group go column after column. `batch`: the first group this warp looks at.
-__device__ inline Place place_of(int tile, const int* ends, int groups, int bn, int& batch) {
-  const int lane = int(threadIdx.x) % 32;
-  unsigned after;  // which of 32 groups end after this tile: each lane looks at one
-  while (!(after = __ballot_sync(~0u, tile < schedule.first[min(batch + lane + 1, groups)]))) batch += 32;
-  const int g = batch + __ffs(after) - 1, in_group = tile - schedule.first[g];
-  const int begin = g > 0 ? ends[g - 1] : 0, rows = ends[g] - begin, tiles_m = (rows + BM - 1) / BM;
-  const int r0 = in_group % tiles_m * BM;
-  return {g, begin + r0, rows - r0, in_group / tiles_m * bn};
-}
+
+// This block's tiles, for a warp that walks through them.
+template <class C>
+class Tiles {
+ public:
+  __device__ Tiles(const int* ends, int groups)
+      : ends_(ends), groups_(groups), count_(schedule.first[groups]) {}
+
+  // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
+  __device__ bool next(Tile& tile) {
+    if (index_ >= count_) return false;
+    const int lane = int(threadIdx.x) % 32;
+    unsigned after;  // which of 32 groups end after this tile: each lane looks at one. The last group does.
+    while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
+      batch_ += 32;
+    }
+    const int group = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[group];
+    const int begin = group > 0 ? ends_[group - 1] : 0, tiles_m = (ends_[group] - begin) / BM;
+    tile = {group, begin + in_group % tiles_m * BM, in_group / tiles_m * C::BN};
+    index_ += int(gridDim.x);
+    return true;
+  }
+
+ private:
+  const int* ends_;
+  int groups_, count_;  // of groups, of all tiles
+  int index_ = int(blockIdx.x);
+  int batch_ = 0;  // the first of the 32 groups that are looked at
+};
 
 }  // namespace chapter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chapter 08c: what it supports and how it is launched.
 #include "common/harness.cuh"
-#include "kernel.cuh"
+#include "launch.cuh"
 
 template <int V, class Scale>
 using Fp4 = gg::BlockScaled<gg::e2m1, V, Scale, bf16>;

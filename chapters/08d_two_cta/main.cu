@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chapter 08d: what it supports and how it is launched.
 #include "common/harness.cuh"
-#include "kernel.cuh"
+#include "launch.cuh"
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
       .previous = "08c_fp4",
       .options = {"format", "tile"},
-      .tiles = {{256, 256, 2}, {128, 256, 1}},
+      .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},
   };
   using gg::BlockScaled, gg::Problem, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;

@@ -1,103 +1,48 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 08e: what the storing warps do with sums: scale, add a bias, look for the largest, convert.
+// Four warps read sums from tensor memory, a part of 32 columns at a time, for the epilogue.
+// They wait for their block's `ready` and signal rank 0's `taken`.
 
 #pragma once
 
-#include "common/epilogue.cuh"
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tcgen05.cuh"
 #include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "epilogue.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
 
 namespace chapter {
 
-using gg::Format;
-
-struct Epilogue {             // operands besides the sums, and where results go
-  const float *alpha, *prob;  // [G], [rows]
-  const void* bias;           // [G,N] of bias_format: f32, bf16 or f16; null: there is none
-  Format bias_format;
-  float* amax;  // [G]; starts as -infinity
-  void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
-  Format d_format;
-};
-
-constexpr int PART = 32;  // columns of a tile that a thread has in registers at a time: a part of its row
-
-// Who: any thread. Does: stores the first `cols` values of a part, 16 bytes at a time. `first`: an element of
-// D.
-template <Format D>
-__device__ inline void store_part(void* d, int64_t first, const float (&v)[PART], int cols) {
-  constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, WORDS = PART / IN_WORD;
-  uint32_t words[WORDS];
-#pragma unroll
-  for (int i = 0; i < WORDS; ++i) words[i] = gg::epilogue::word_of<D>(v + i * IN_WORD);
-  auto* to = reinterpret_cast<uint4*>(static_cast<uint32_t*>(d) + first / IN_WORD);
-#pragma unroll
-  for (int i = 0; i < WORDS; i += 4) {
-    if (i * IN_WORD < cols) to[i / 4] = {words[i], words[i + 1], words[i + 2], words[i + 3]};
+template <class C>
+__device__ void store_tiles(const Operands& operands, const Memory& memory, Tiles<C> tiles, int n) {
+  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
+  Ring<ACCUMULATORS> accumulator;
+  for (Tile tile; tiles.next(tile); accumulator.next()) {
+    Epilogue epilogue(operands, tile, tile.row0 + r, n);
+    const int cols = min(BN, n - tile.col0);
+    gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
+    gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    for (int c0 = 0; c0 < cols; c0 += PART) {
+      uint32_t part[PART];  // of the row
+      // [taken]
+      const int column = accumulator.stage * BN + c0;  // of tensor memory
+      gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(memory.sums, warp * 32, column));
+      gg::ptx::tcgen05_wait_ld(part);
+      if (c0 + PART >= cols) {  // this warp has read its rows: products need not wait for what follows
+        gg::ptx::tcgen05_fence_before();
+        if (gg::ptx::elect()) {
+          gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
+        }
+      }
+      // [/taken]
+      epilogue.apply(part, tile.col0 + c0);
+    }
+    epilogue.finish();
   }
 }
-__device__ inline void store_part(Format format, void* d, int64_t first, const float (&v)[PART], int cols) {
-  if (format == Format::f32) store_part<Format::f32>(d, first, v, cols);
-  if (format == Format::bf16) store_part<Format::bf16>(d, first, v, cols);
-  if (format == Format::f16) store_part<Format::f16>(d, first, v, cols);
-  if (format == Format::e4m3) store_part<Format::e4m3>(d, first, v, cols);
-  if (format == Format::e5m2) store_part<Format::e5m2>(d, first, v, cols);
-}
-
-// A storing thread's row of a tile.
-class Row {
- public:
-  // `col`: of D, where the tile begins.
-  __device__ Row(const Epilogue& epilogue, int g, int row, int col, int n)
-      : epilogue_(epilogue), alpha_(epilogue.alpha[g]), prob_(epilogue.prob[row]), g_(g), row_(row), n_(n) {
-    fetch_bias(col);
-  }
-
-  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  __device__ void take(const uint32_t (&sums)[PART], int col) {
-    const int cols = min(PART, n_ - col);
-    float v[PART];
-    // [value]
-    if (epilogue_.bias) {
-      const float bias = gg::epilogue::bias_of(epilogue_.bias_format, bias_);  // of one column, for all lanes
-      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
-#pragma unroll
-      for (int c = 0; c < PART; ++c)
-        v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
-    } else {
-#pragma unroll
-      for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
-    }
-    // [/value]
-    if (cols < PART) {  // behind column N there is nothing
-#pragma unroll
-      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
-    }
-    const uint32_t largest = gg::epilogue::largest_magnitude(v);
-    largest_ = gg::epilogue::amax_with(largest_, largest);
-    store_part(epilogue_.d_format, epilogue_.d, int64_t(row_) * n_ + col, v, cols);
-  }
-
-  // Who: a whole warp, behind the row's last part.
-  __device__ void finish() {
-    // No magnitude is negative, and -infinity is below all as an integer too.
-    const uint32_t largest = __reduce_max_sync(~0u, largest_);
-    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(epilogue_.amax) + g_, int(largest));
-  }
-
- private:
-  // Who: a whole warp. Starts to load the bias of the 32 columns from `col` on, one a lane. It has a part to
-  // arrive in.
-  __device__ void fetch_bias(int col) {
-    const int64_t at = int64_t(g_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
-    if (epilogue_.bias) bias_ = gg::epilogue::load_bias(epilogue_.bias, epilogue_.bias_format, at);
-  }
-
-  const Epilogue& epilogue_;
-  float alpha_, prob_;
-  int g_, row_, n_;
-  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;  // magnitude of the row's values
-};
 
 }  // namespace chapter

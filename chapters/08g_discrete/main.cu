@@ -1,26 +1,43 @@
 // SPDX-License-Identifier: MIT
 // Chapter 08g: what it supports and how it is launched.
 #include "common/harness.cuh"
-#include "kernel.cuh"
+#include "launch.cuh"
 
 using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
 
 int main(int argc, char** argv) {
-  gg::Chapter info = {.id = "08g_discrete", .arch = gg::Arch::sm_100a, .title = "weights wherever they are"};
-  info.m_multiple = 256, info.pads_groups = true;
-  info.multiple_reason = "groups are padded to the tiles of pairs of blocks";
-  info.sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"};
-  info.previous = "08f_row_scales", info.options = {"format", "tile"};
-  info.tiles = {{256, 256, 2}, {128, 256, 1}};
-  info.b_layouts = {gg::BLayout::nk};
-  info.epilogue.op = gg::Operator::quant, info.epilogue.bias_types = {Format::bf16, Format::f16, Format::f32};
-  info.epilogue.d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2};
-  info.epilogue.sfd_row = info.epilogue.discrete = true;
-  auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, auto stream) {
-    const chapter::Epilogue epilogue = {p.alpha(),   p.prob(),      p.bias<void>(), p.bias_format(), p.amax(),
-                                        p.d<void>(), p.formats().d, p.sfd_row(),    p.norm_const()};
-    chapter::launch<S, V>(p.a<T>(), p.sfa(), {p.b<T>(), p.sfb(), p.b_ptrs<T>(), p.sfb_ptrs()}, epilogue,
-                          p.padded_offsets(), p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
+  const gg::Chapter info = {
+      .id = "08g_discrete",
+      .arch = gg::Arch::sm_100a,
+      .title = "weights wherever they are",
+      .m_multiple = 256,
+      .pads_groups = true,
+      .multiple_reason = "groups are padded to the tiles of pairs of blocks",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "08f_row_scales",
+      .options = {"format", "tile"},
+      .tiles = {{256, 256, 2}},
+      .b_layouts = {gg::BLayout::nk},
+      .epilogue = {.op = gg::Operator::quant,
+                   .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
+                   .bias_types = {Format::bf16, Format::f16, Format::f32},
+                   .sfd_row = true,
+                   .discrete = true},
+  };
+  auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
+    const chapter::Operands operands = {.alpha = p.alpha(),
+                                        .prob = p.prob(),
+                                        .bias = p.bias<void>(),
+                                        .bias_format = p.bias_format(),
+                                        .amax = p.amax(),
+                                        .d = p.d<void>(),
+                                        .d_format = p.formats().d,
+                                        .sfd_row = p.sfd_row(),
+                                        .norm_const = p.norm_const()};
+    const chapter::Weights<T> weights = {
+        .b = p.b<T>(), .sfb = p.sfb(), .b_ptrs = p.b_ptrs<T>(), .sfb_ptrs = p.sfb_ptrs()};
+    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
+                          p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
                  BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);

@@ -1,29 +1,49 @@
 // SPDX-License-Identifier: MIT
 // Chapter 09b: what it supports and how it is launched.
 #include "common/harness.cuh"
-#include "kernel.cuh"
+#include "launch.cuh"
 
 using gg::BlockScaled, gg::Format, gg::e2m1, gg::ue4m3, gg::ue8m0;
 
 int main(int argc, char** argv) {
   using enum gg::Activation;
-  gg::Chapter info = {.id = "09b_glu", .arch = gg::Arch::sm_100a, .title = "gates and ups meet in registers"};
-  info.k_multiple = 32, info.n_multiple = 64, info.m_multiple = 256, info.pads_groups = true;
-  info.multiple_reason = "TMA wants rows of 16 bytes, 32 gates lie beside 32 ups, and a tile has 256 rows";
-  info.sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"};
-  info.previous = "08h_dynamic", info.options = {"format", "tile"};
-  info.tiles = {{256, 256, 2}, {128, 256, 1}, {128, 256, 2}};
-  auto& e = info.epilogue;
-  e.op = gg::Operator::glu, e.discrete = e.dynamic = true;
-  e.d_types = e.c_types = {Format::bf16, Format::f16}, e.activations = {swiglu, geglu};
-  e.bias_types = {Format::bf16, Format::f16, Format::f32}, info.b_layouts = {gg::BLayout::nk};
-  auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, auto stream) {
-    const chapter::Epilogue epilogue = {
-        p.alpha(),   p.prob(),    p.bias<void>(), p.bias_format(), p.amax(),
-        p.c<void>(), p.d<void>(), p.formats().c,  p.formats().d,   p.activation() == geglu};
-    chapter::launch<S, V>(p.a<T>(), p.sfa(), {p.b<T>(), p.sfb(), p.b_ptrs<T>(), p.sfb_ptrs()}, epilogue,
-                          p.padded_offsets(), p.rows(), p.groups(), p.n(), p.k(), p.tile(),
-                          p.dynamic_schedule(), stream);
+  const gg::Chapter info = {
+      .id = "09b_glu",
+      .arch = gg::Arch::sm_100a,
+      .title = "gates and ups meet in registers",
+      .k_multiple = 32,
+      .n_multiple = 64,
+      .m_multiple = 256,
+      .pads_groups = true,
+      .multiple_reason = "TMA wants rows of 16 bytes, 32 gates lie beside 32 ups, and a tile has 256 rows",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "08h_dynamic",
+      .options = {"format", "tile"},
+      .tiles = {{256, 256, 2}},
+      .b_layouts = {gg::BLayout::nk},
+      .epilogue = {.op = gg::Operator::glu,
+                   .d_types = {Format::bf16, Format::f16},
+                   .c_types = {Format::bf16, Format::f16},
+                   .bias_types = {Format::bf16, Format::f16, Format::f32},
+                   .discrete = true,
+                   .dynamic = true,
+                   .activations = {swiglu, geglu}},
+  };
+  auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
+    const chapter::Operands operands = {.alpha = p.alpha(),
+                                        .prob = p.prob(),
+                                        .bias = p.bias<void>(),
+                                        .bias_format = p.bias_format(),
+                                        .amax = p.amax(),
+                                        .c = p.c<void>(),
+                                        .c_format = p.formats().c,
+                                        .d = p.d<void>(),
+                                        .d_format = p.formats().d,
+                                        .geglu = p.activation() == geglu};
+    const chapter::Weights<T> weights = {
+        .b = p.b<T>(), .sfb = p.sfb(), .b_ptrs = p.b_ptrs<T>(), .sfb_ptrs = p.sfb_ptrs()};
+    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
+                          p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>>(
       argc, argv, info, launch);

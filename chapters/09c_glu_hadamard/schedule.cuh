@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapters 09b and 09c: the list of all groups' tiles, as in chapter 07a, and the warp that takes tiles from
-// it for all warps of a pair of blocks.
+// The list of all groups' tiles, as in chapter 07a, and the warp of each pair of blocks that takes tiles from
+// it. A mailbox in each block hands their numbers to the other warps, which find the tiles for themselves.
 
 #pragma once
 
@@ -10,6 +10,8 @@
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
 
 namespace chapter {
 
@@ -17,7 +19,7 @@ constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
-  int first[MAX_GROUPS + 1];  // tile of each group in the list of all; behind them, how many; [0] stays 0
+  int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
   int next;                   // tile that nobody has claimed
 } schedule;
 
@@ -27,7 +29,7 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
   if (thread == 0) schedule.next = 0;
-  for (int batch = 0, before = 0; batch < groups; batch += threads) {
+  for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
     GG_DEVICE_ASSERT(rows >= 0 && rows % 256 == 0);  // every tile has all its rows
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
@@ -37,34 +39,25 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
       __syncthreads();  // and have been read
       counts[thread] += below;
     }
-    if (g < groups) schedule.first[g + 1] = before + counts[thread];
+    if (g < groups) schedule.first[g + 1] = earlier + counts[thread];
     __syncthreads();
-    before += counts[threads - 1];
+    earlier += counts[threads - 1];
     __syncthreads();  // everybody knows where the next batch begins
   }
 }
 
-struct Place {  // of a tile
-  int g;
+struct Tile {
+  int group;
   int row0;  // its first row, as A and D count
   int col0;
 };
-// Who: a whole warp. Tiles of a group go column after column. `batch`: the first group this warp looks at.
-__device__ inline Place place_of(int tile, const int* ends, int groups, int bm, int bn, int& batch) {
-  const int lane = int(threadIdx.x) % 32;
-  unsigned after;  // which of 32 groups end after this tile: each lane looks at one
-  while (!(after = __ballot_sync(~0u, tile < schedule.first[min(batch + lane + 1, groups)]))) batch += 32;
-  const int g = batch + __ffs(after) - 1, in_group = tile - schedule.first[g];
-  const int begin = g > 0 ? ends[g - 1] : 0, tiles_m = (ends[g] - begin) / bm;
-  return {g, begin + in_group % tiles_m * bm, in_group / tiles_m * bn};
-}
 
-// How tiles get to the warps that work on them: a ring in each block. A number that is no tile's is the last.
+// How tiles get to the warps that work on them: a ring in each block.
 struct Mailbox {
   static constexpr int AHEAD = 2;  // tiles that are known before they are begun
-  uint64_t full[AHEAD];            // a number has come
-  uint64_t empty[AHEAD];           // and all warps of all blocks have read it; rank 0's is used
-  int tile[AHEAD];
+  uint64_t full[AHEAD];            // barriers: a number has come
+  uint64_t empty[AHEAD];           // barriers: all warps of the pair have read it; rank 0's is used
+  int number[AHEAD];               // of a tile; what is no tile's is the last
 
   __device__ void init(int readers) {  // by one thread; `readers`: warps
     for (int i = 0; i < AHEAD; ++i) {
@@ -73,42 +66,78 @@ struct Mailbox {
     }
   }
 
-  // Who: a whole warp of rank 0. Hands out tile after tile until there is none.
-  template <int BLOCKS>
-  __device__ void hand_out(int tiles, bool dynamic) {
-    const int lane = int(threadIdx.x) % 32;
-    for (int i = 0, number = -1; number < tiles; ++i) {
-      const int slot = i % AHEAD;
-      gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty[slot]), i / AHEAD % 2 ^ 1);
-      __syncwarp();  // a slow lane could find the place two phases on
-      // [claim]
-      number = int(blockIdx.y) + i * int(gridDim.y);
-      if (dynamic) {
-        if (lane == 0) number = atomicAdd(&schedule.next, 1);
-        number = __shfl_sync(~0u, number, 0);
-      }
-      if (lane < BLOCKS) {  // each lane to the block of this rank
-        const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&full[slot]), lane);
-        gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(int));
-        gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&tile[slot]), lane), uint32_t(number), bar);
-      }
-      // [/claim]
+  // Who: a whole warp. What was sent to this place of the ring.
+  __device__ int read(const Ring<AHEAD>& ring) {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
+    // [read]
+    const int read = number[ring.stage];
+    __syncwarp();  // all lanes have read it
+    // "Read" must not reach rank 0 before this load has been made: another number would be read here.
+    if (gg::ptx::elect() && gg::ptx::has_come(read)) {
+      gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }
+    // [/read]
+    return read;
+  }
+};
+
+// The scheduling warp, of rank 0: hands out tile after tile until there is none.
+// It waits for the mailbox's `empty` and signals `full` of both blocks.
+__device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
+  const int lane = int(threadIdx.x) % 32;
+  int number = -1, next = int(blockIdx.y);
+  for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
+    __syncwarp();  // a slow lane could find the place two phases on
+    // [claim]
+    number = next;
+    next += int(gridDim.y);
+    if (dynamic) {
+      if (lane == 0) number = atomicAdd(&schedule.next, 1);
+      number = __shfl_sync(~0u, number, 0);
+    }
+    if (lane < CTA_GROUP) {  // each lane to the block of this rank
+      const auto full = gg::ptx::mapa(gg::ptx::shared_addr(&mailbox.full[ring.stage]), lane);
+      gg::ptx::mbarrier_arrive_expect_tx(full, sizeof(int));
+      gg::ptx::st_async(gg::ptx::mapa(gg::ptx::shared_addr(&mailbox.number[ring.stage]), lane),
+                        uint32_t(number), full);
+    }
+    // [/claim]
+  }
+}
+
+// This pair's tiles, for a warp that walks through them.
+template <class C>
+class Tiles {
+ public:
+  __device__ Tiles(Mailbox& mailbox, const int* ends, int groups)
+      : mailbox_(mailbox), ends_(ends), groups_(groups), count_(schedule.first[groups]) {}
+
+  // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
+  __device__ bool next(Tile& tile) {
+    // [next]
+    __syncwarp();  // where one lane does the work, the others wait for it here and not at the mailbox
+    const int number = mailbox_.read(ring_);
+    ring_.next();
+    if (number >= count_) return false;
+    // [/next]
+    const int lane = int(threadIdx.x) % 32;
+    unsigned after;  // which of 32 groups end after this tile: each lane looks at one. The last group does.
+    while (!(after = __ballot_sync(~0u, number < schedule.first[min(batch_ + lane + 1, groups_)]))) {
+      batch_ += 32;
+    }
+    const int group = batch_ + __ffs(after) - 1, in_group = number - schedule.first[group];
+    const int begin = group > 0 ? ends_[group - 1] : 0, tiles_m = (ends_[group] - begin) / BM;
+    tile = {group, begin + in_group % tiles_m * BM, in_group / tiles_m * BN};
+    return true;
   }
 
-  // Who: a whole warp. Number i of this pair's tiles.
-  __device__ int read(int i) {
-    const int slot = i % AHEAD;
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[slot]), i / AHEAD % 2);
-    const int number = tile[slot];
-    __syncwarp();  // all lanes have read it
-    // "Read" must not reach the first block before this load has been made: another number would be read
-    // here.
-    if (gg::ptx::elect() && gg::ptx::has_come(number)) {
-      gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[slot]), 0));
-    }
-    return number;
-  }
+ private:
+  Mailbox& mailbox_;
+  const int* ends_;
+  int groups_, count_;  // of groups, of all tiles
+  Ring<Mailbox::AHEAD> ring_;
+  int batch_ = 0;  // the first of the 32 groups that are looked at
 };
 
 }  // namespace chapter

@@ -1,95 +1,92 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 09c: Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing
-// warps have put it, and leave Y beside it.
+// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps have put
+// it, and leave Y beside it. Parts take turns in TRANSFORMS places, each with two barriers.
 
 #pragma once
 
-#include "common/epilogue_glu.cuh"
+#include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/tcgen05.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
 
 namespace chapter {
 
-constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-constexpr int PAIR = 2;                          // blocks that multiply together
-constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / PAIR;        // of W; rows of a block
-constexpr int PLACES = 2, X_COLUMNS = PART / 2, PLACE_COLUMNS = X_COLUMNS + PART;  // of tensor memory
+// For a storing warp. It sends X of a part, and receives Y of the part before meanwhile.
+class TransformedParts {
+ public:
+  __device__ explicit TransformedParts(const Memory& memory) : memory_(memory) {}
 
-// The way of parts through tensor memory, each in turn through one of PLACES. Each thread has a copy.
-struct Handoffs {
-  gg::ptx::TmemAddr first;     // [PLACES][X_COLUMNS of X, PART of Y]
-  uint32_t handed_addr;        // [PLACES] barriers: X is there in all blocks of the pair; rank 0's is used
-  uint32_t turned_addr;        // [PLACES] barriers: and Y is
-  int handed = 0, turned = 0;  // parts of which this thread has handed over X, or awaited Y
-
-  // Who: one thread. `storers`: warps of a block that hand X over.
-  __device__ void init(int storers) const {
-    for (int i = 0; i < PLACES; ++i) {
-      gg::ptx::mbarrier_init(handed_addr + i * 8, PAIR * storers);
-      gg::ptx::mbarrier_init(turned_addr + i * 8, 1);
-    }
-  }
-
-  // For a storing warp from the first lane on that it reaches; for products from lane 0 on.
-  __device__ gg::ptx::TmemAddr place(int part, int lane = int(threadIdx.x) / 32 * 32) const {
-    return gg::ptx::tmem_at(first, lane, part % PLACES * PLACE_COLUMNS);
-  }
-
-  // Who: a whole storing warp. Before: it has collected all but the last part.
-  // [hand]
-  __device__ void hand(const uint32_t (&x)[PART / 2]) {
-    gg::ptx::tcgen05_st_32x32b_x16(place(handed), x);
+  // Who: a whole warp, each lane with its row. Before: all parts but the last have been received.
+  // [send]
+  __device__ void send(const uint32_t (&x)[PART / 2]) {
+    gg::ptx::tcgen05_st_32x32b_x16(columns_of(sent_), x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
-    if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(handed_addr + handed % PLACES * 8, 0));
+    if (gg::ptx::elect()) {
+      gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory_.x_ready_addr + sent_.stage * 8, 0));
+    }
     __syncwarp();
-    ++handed;
+    sent_.next();
   }
-  // [/hand]
+  // [/send]
 
-  // [collect]
-  __device__ void collect(float (&y)[PART]) {
+  // Who: a whole warp, as often as it has sent.
+  // [receive]
+  __device__ void receive(float (&y)[PART]) {
     uint32_t bits[PART];
-    gg::ptx::mbarrier_wait_parity(turned_addr + turned % PLACES * 8, turned / PLACES % 2);  // Y is complete
+    gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + received_.stage * 8, received_.phase);
     gg::ptx::tcgen05_fence_after();
-    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(place(turned++), 0, X_COLUMNS));
+    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(columns_of(received_), 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
 #pragma unroll
     for (int i = 0; i < PART; ++i) y[i] = __uint_as_float(bits[i]);
+    received_.next();
   }
-  // [/collect]
+  // [/receive]
 
-  // Who: the thread of rank 0 that starts all products of the pair. `w`: load_w's.
-  // [turn]
-  __device__ void turn(gg::ptx::Tcgen05Desc w) {
-    constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, PAIR * gg::ptx::TMEM_LANES, W_SIZE>();
-    gg::ptx::mbarrier_wait_parity(handed_addr + turned % PLACES * 8, turned / PLACES % 2);  // X is there
-    gg::ptx::tcgen05_fence_after();
-    const auto x = place(turned, 0), y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
-    for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
-      gg::ptx::tcgen05_mma_f16<PAIR>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2), w, IDESC,
-                                     false);
-    }
-    gg::ptx::tcgen05_commit_multicast<PAIR>(turned_addr + turned % PLACES * 8, (1 << PAIR) - 1);
-    ++turned;
+ private:
+  // X of this warp's rows; Y is X_COLUMNS behind it.
+  __device__ gg::ptx::TmemAddr columns_of(const Ring<TRANSFORMS>& ring) const {
+    const int warp = int(threadIdx.x) / 32;
+    return gg::ptx::tmem_at(memory_.xy, warp * 32, ring.stage * (X_COLUMNS + PART));
   }
-  // [/turn]
+
+  const Memory& memory_;
+  Ring<TRANSFORMS> sent_, received_;
 };
 
-// Who: all threads of a block. Does: copies its rows of W to shared memory: 16 bytes of each row, then the
-// others. Before the products: a cluster barrier.
+// Who: the thread that starts all products of the pair. Does: starts those of one part when its X is there.
+// [transform]
+__device__ inline void transform_part(const Memory& memory, Ring<TRANSFORMS>& ring) {
+  constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
+  gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + ring.stage * 8, ring.phase);
+  gg::ptx::tcgen05_fence_after();
+  const auto x = gg::ptx::tmem_at(memory.xy, 0, ring.stage * (X_COLUMNS + PART));
+  const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
+  for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
+    gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2), memory.w,
+                                        IDESC, false);
+  }
+  gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + ring.stage * 8, (1 << CTA_GROUP) - 1);
+  ring.next();
+}
+// [/transform]
+
+// Who: all threads of a block. Does: copies its rows of W to shared memory, the first 16 bytes of each row,
+//   then the others. Before the products: a cluster barrier.
 // [w]
-__device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&tile)[2][W_ROWS], const bf16* w, int rank) {
-  const int half = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS;
+__device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const bf16* w) {
+  const int half = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS, rank = int(blockIdx.x);
   if (w && half < 2) {
-    tile[half][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[half];
+    w_tile[half][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[half];
     gg::ptx::fence_proxy_async();
   }
-  return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(tile), W_ROWS * 16, 8 * 16);
+  return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), W_ROWS * 16, 8 * 16);
 }
 // [/w]
 

@@ -99,10 +99,10 @@ class CostsTest(unittest.TestCase):
         for fmt in ("mxfp8", "mxfp4", "nvfp4"):
             self.assertEqual([costs.accumulators(fmt, n) for n in (128, 256)], [2, 1], fmt)
         for chapter in ("08b_mxfp8", "08c_fp4"):
-            text = (ROOT / "chapters" / chapter / "kernel.cuh").read_text(encoding="utf-8")
-            self.assertRegex(text, r"HALVES = BN == 256 \? 1 : 2;")
+            text = (ROOT / "chapters" / chapter / "config.cuh").read_text(encoding="utf-8")
+            self.assertRegex(text, r"ACCUMULATORS = BN == 256 \? 1 : 2;")
         for chapter in ("08d_two_cta", "09a_quantized", "09b_glu", "09c_glu_hadamard"):
-            self.assertIn("HALVES = 1;", (ROOT / "chapters" / chapter / "kernel.cuh").read_text(encoding="utf-8"), chapter)
+            self.assertIn("ACCUMULATORS = 1;", (ROOT / "chapters" / chapter / "config.cuh").read_text(encoding="utf-8"), chapter)
 
     def test_prefill_is_the_harness_s(self):
         text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")

@@ -36,6 +36,8 @@ MAY_CHANGE_MORE = {"03_tensor_cores", "06a_tma", "06b_wgmma_multi_k", "07a_warp_
 # in kernels and headers.
 RUNGS, MOST_KERNEL_LINES = "07", 2 * 1427
 COLUMNS = 120  # of its lines, without tables and what is quoted
+README_LINES = 240
+FIRST_WITH_ROLES, FUNCTION_LINES = "08", 120  # from this chapter on roles have files of their own
 WORDS = 2500  # of a README, without the tables that the tool writes
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -131,32 +133,51 @@ class EveryCase(unittest.TestCase):
             self.fail("\n  " + "\n  ".join(self.wrong))
 
 
+def functions(text):
+    """Names and lines of functions, by clang-format's braces: one opens at the end of a line and is closed in the column where
+    its declaration begins."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        head = re.match(r"( *)(?!.*\b(?:struct|class|namespace|enum)\b)[\w<>:&*~ ]*\b(\w+)\(", line)
+        if not head or line.lstrip().startswith(("//", "for", "if", "while", "return", "}")) or len(head[1]) > 2:
+            continue
+        opened = next((i for i in range(at, len(lines)) if lines[i].endswith(("{", ";", "}"))), at)
+        if not lines[opened].endswith("{"):
+            continue
+        closed = next((i for i in range(opened + 1, len(lines)) if lines[i].startswith(head[1] + "}")), None)
+        if closed:
+            yield head[2], closed - at + 1
+
+
 class Chapters(EveryCase):
     def test_there_are_chapters(self):
         self.expect(len(chapters()) >= 6, "only", len(chapters()), "chapters found")
         for folder in (ROOT / "chapters").iterdir():
             self.expect(not folder.is_dir() or folder in chapters(), folder, "has no main.cu")
 
-    def test_three_files_within_their_limits(self):
+    def test_files_within_their_limits(self):
         for chapter in chapters():
-            limits = {"kernel.cuh": 300, "main.cu": 30, "README.md": 240}
-            for name, most in limits.items():
-                path = chapter / name
-                self.expect(path.exists(), path, "is missing")
-                own = own_text(read(path)) if path.exists() else ""
-                count = len(own.splitlines())
-                self.expect(count <= most, path, "has", count, "lines, at most", most, "are allowed")
-                words = len(own.split()) if name == "README.md" else 0
-                self.expect(words <= WORDS, path, "has", words, "words, at most", WORDS, "are allowed")
-                if name == "README.md":
-                    for line in prose(own).splitlines():
-                        self.expect(len(line) <= COLUMNS or line.startswith("|"), path, "has a line of", len(line),
-                                    "columns, at most", COLUMNS, f"are allowed: {line[:40]}..")
-            for path in chapter.iterdir():  # headers beside the kernel are of at most 200 lines
-                if path.name not in limits and path.name != "WORKLOG.md":
-                    count = len(read(path).splitlines()) if path.suffix == ".cuh" else None
-                    self.expect(count and count <= 200, path,
-                                f"has {count} lines, at most 200 are allowed" if count else "is no header")
+            for name in ("kernel.cuh", "main.cu", "README.md"):
+                self.expect((chapter / name).exists(), chapter / name, "is missing")
+            path = chapter / "README.md"
+            own = own_text(read(path)) if path.exists() else ""
+            count, words = len(own.splitlines()), len(own.split())
+            self.expect(count <= README_LINES, path, "has", count, "lines, at most", README_LINES, "are allowed")
+            self.expect(words <= WORDS, path, "has", words, "words, at most", WORDS, "are allowed")
+            for line in prose(own).splitlines():
+                self.expect(len(line) <= COLUMNS or line.startswith("|"), path, "has a line of", len(line),
+                            "columns, at most", COLUMNS, f"are allowed: {line[:40]}..")
+            for path in chapter.iterdir():
+                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "WORKLOG.md"), path, "is no header")
+
+    def test_functions_are_short(self):
+        """A kernel that says who does what is a table of contents; what each role does is a function of its own."""
+        for path in (path for chapter in chapters() for path in chapter.glob("*.cuh")):
+            if path.parent.name < FIRST_WITH_ROLES:
+                continue
+            for name, lines in functions(read(path)):
+                self.expect(lines <= FUNCTION_LINES, path, f"has a function of {lines} lines, {name}, at most", FUNCTION_LINES,
+                            "are allowed")
 
     def test_rungs_are_short(self):
         lines = sum(len(read(chapter / "kernel.cuh").splitlines()) for chapter in chapters()
@@ -203,9 +224,13 @@ class Lessons(EveryCase):
     def test_quotes_equal_their_files(self):
         for chapter, text in self.lessons:
             path, quotes = chapter / "README.md", QUOTE.findall(text)
-            own = [name for file, name, _ in quotes if file == "kernel.cuh"]
-            self.expect(3 <= len(own) <= 5, path, "quotes", len(own), "regions of kernel.cuh, not 3 to 5")
+            own = [(file, name) for file, name, _ in quotes if file.endswith(".cuh")]
+            self.expect(2 <= len(own) <= 6, path, "quotes", len(own), "regions of the chapter, not 2 to 6")
             self.expect(len(set(own)) == len(own), path, "quotes a region twice")
+            before = previous_of(chapter)
+            for file in {file for file, _ in own if before and chapter.name >= FIRST_WITH_ROLES}:
+                same = (before / file).exists() and read(before / file) == read(chapter / file)
+                self.expect(not same, path, f"quotes {file}, which is {before.name}'s")
             unmarked = sum(language in ("cuda", "cpp", "c") for language, _ in FENCE.findall(text)) - len(quotes)
             self.expect(unmarked == 0, path, "has", unmarked, "fences of code that name no region")
             for file, name, quoted in quotes:
@@ -215,7 +240,7 @@ class Lessons(EveryCase):
                 self.expect(actual in (None, quoted), path, f"quotes {file} {name}, but not as it is there")
 
     def test_marks_come_in_pairs(self):
-        for path in [*ROOT.glob("chapters/*/kernel.cuh"), *ROOT.glob("tests/isa/*.cu")]:
+        for path in [*ROOT.glob("chapters/*/*.cuh"), *ROOT.glob("tests/isa/*.cu")]:
             marks = re.findall(r"^ *// \[(/?\w+)\]$", read(path), re.M)
             for name in {mark.strip("/") for mark in marks}:
                 pair = [mark for mark in marks if mark.strip("/") == name]
@@ -225,8 +250,8 @@ class Lessons(EveryCase):
         for chapter, text in self.lessons:
             before = previous_of(chapter)
             if before:
-                line = re.search(rf"^git diff --no-index (-w )?chapters/{before.name}/kernel.cuh "
-                                 rf"chapters/{chapter.name}/kernel.cuh$", text, re.M)
+                line = re.search(rf"^git diff --no-index (-w )?chapters/{before.name}(/\w+\.cuh)? "
+                                 rf"chapters/{chapter.name}(?(2)\2)$", text, re.M)
                 self.expect(line, chapter / "README.md", "does not show the diff with", before.name)
 
     def test_measured_has_a_table_and_the_figure(self):

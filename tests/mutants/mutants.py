@@ -195,7 +195,8 @@ def attempts(program):
     if apart:
         problems.append([*apart, *rows])
     if "schedule" in described["options"]:
-        problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in ([], ["--tile", "128x256", "--cluster", "2x1"])]
+        tiles = [[], ["--tile", "128x256", "--cluster", "2x1"]] if "128x256" in described["tiles"] else [[]]
+        problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in tiles]
     if "discrete-col-sfd" in described["options"]:
         problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
     equal = []

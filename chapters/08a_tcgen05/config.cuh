@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include "common/ptx/tcgen05.cuh"
+#include "common/tensor_map.h"
+#include "common/types.cuh"
+
+namespace chapter {
+
+constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
+constexpr int LOADER = 4, MULTIPLIER = 5;
+constexpr int THREADS = 32 * 6;
+
+constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
+constexpr int BK = 64, ROW_BYTES = 128;   // depth of a slice: rows of 128 bytes, the most that TMA swizzles
+constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
+
+// T: of A and B. D: of D. BN: columns of a tile.
+template <class T_, class D_, int BN_, class Offset_>
+struct Config {
+  using T = T_;
+  using D = D_;
+  using Offset = Offset_;
+  static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
+  static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
+};
+
+struct Maps {
+  CUtensorMap a, b;
+};
+
+struct Memory {
+  // Shared memory.
+  uint32_t a_tile_addr;    // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN][BK], swizzled
+  uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
+  uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
+  uint32_t taken_addr;     // [ACCUMULATORS] barriers: the sums have been read. One of each storing warp.
+  gg::ptx::TmemAddr sums;  // [ACCUMULATORS][BN] columns of tensor memory
+};
+
+}  // namespace chapter

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// One thread multiplies for the whole block: it starts products, and the tensor core says when they are done.
+// It waits for `full` and `taken`. Commits signal `empty` and `ready`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
+  constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_mxf8f6f4<typename C::T, BM, C::BN>();
+  const bool elected = gg::ptx::elect();
+  const int k_tiles = (k + BK - 1) / BK;
+  Ring<C::STAGES> ring;
+  Ring<C::ACCUMULATORS> accumulator;
+  for (Tile tile; tiles.next(tile);) {
+    if (!elected) continue;
+    // The sums that were here have been read. The fence behind the next wait serves this one too.
+    gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
+    const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // the slice has landed
+      gg::ptx::tcgen05_fence_after();
+      const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
+      const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
+      // [scales]
+      const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
+      const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
+      gg::ptx::tcgen05_cp_32x128b_warpx4(memory.sfa, sfa_desc);
+      for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {
+        gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, 4 * i),
+                                           gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
+      }
+      // [/scales]
+      // [multiply]
+      for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
+        gg::ptx::tcgen05_mma_mxf8f6f4(sums, gg::ptx::tcgen05_advance(a, block * 32),
+                                      gg::ptx::tcgen05_advance(b, block * 32),
+                                      IDESC | gg::ptx::tcgen05_scale_ids(block, block), memory.sfa,
+                                      memory.sfb, k_tile > 0 || block > 0);
+      }
+      // [/multiply]
+      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when these products are done
+    }
+    gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
+    accumulator.next();
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// What the host does: it checks limits, makes tensor maps and launches.
+
+#pragma once
+
+#include "common/check.h"
+#include "common/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+// A [rows,K/2], B [G,N,K/2] in bytes of two elements, the even one low; D [rows,N], ends[G]; scales in atoms
+// of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512], rounded up. K: a
+// multiple of 32; N: of 8.
+template <class Scale, int V, class D>
+void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, D* d,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks,
+            cudaStream_t stream) {
+  GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
+  GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
+             n, k);
+  auto* kernel = tile.n == 128   ? grouped_gemm<Config<Scale, V, D, 128>>
+                 : tile.n == 256 ? grouped_gemm<Config<Scale, V, D, 256>>
+                                 : nullptr;
+  GG_REQUIRE(tile.m == BM && kernel, "--tile %dx%d: tiles are 128x128 or 128x256", tile.m, tile.n);
+  const auto map = [row_bytes = k / 2](const gg::e2m1* matrices, int64_t count, int64_t matrix_rows,
+                                       int box_rows) {
+    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                                .data = matrices,
+                                .dims = {row_bytes, matrix_rows, count},
+                                .stride_bytes = {row_bytes, matrix_rows * row_bytes},
+                                .box = {ROW_BYTES, box_rows, 1},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  };
+  // [map]
+  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
+    const int64_t k_atoms = (k + 4 * V - 1) / (4 * V);
+    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
+                                .data = scales,
+                                .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
+                                .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
+                                .box = {ATOM_BYTES / 4, BK / V / 4, box_rows}});
+  };
+  // [/map]
+  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
+                     scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
+  int device = 0, multiprocessors = 0;
+  GG_CHECK(cudaGetDevice(&device));
+  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
+  plan<<<1, planners, 0, stream>>>(ends, n, groups, tile.m, tile.n);
+  kernel<<<blocks ? blocks : multiprocessors, THREADS, SHARED_BYTES, stream>>>(maps, d, ends, groups, n, k);
+  GG_CHECK(cudaGetLastError());
+}
+
+}  // namespace chapter

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+//
+// What becomes of sums in registers: they are scaled, a bias is added, the largest is found, D is quantised
+// by rows and by columns.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/ptx/warp.cuh"
+#include "output.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+struct Operands {      // of the epilogue, and where its results go
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  Format bias_format;
+  float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
+  void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
+  Format d_format;
+  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's; null: D has none
+  const float* norm_const;  // a factor of them all
+  void* d_col;              // D once more, with scales of its columns for each 32 rows; null without sfd_row
+  uint8_t* sfd_col;         // those scales: in atoms of 128 columns
+  bool discrete_col_sfd;    // those of a group lie together
+  int64_t rows;             // of D, those behind the last group too
+};
+
+// A storing thread's row of a tile.
+class Epilogue {
+ public:
+  __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)
+      : operands_(operands),
+        alpha_(operands.alpha[tile.group]),
+        prob_(operands.prob[row]),
+        tile_(tile),
+        row_(row),
+        n_(n) {
+    if (operands.sfd_row) norm_ = *operands.norm_const;
+    fetch_bias(tile.col0);
+  }
+
+  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
+  __device__ void apply(const uint32_t (&sums)[PART], int col) {
+    const int cols = min(PART, n_ - col);  // 0 or less: only its scale is missing, which is code 0
+    float v[PART];
+    // [value]
+    if (operands_.bias) {
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_);  // of this lane's column
+      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
+#pragma unroll
+      for (int c = 0; c < PART; ++c)
+        v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
+    } else {
+#pragma unroll
+      for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
+    }
+    // [/value]
+    if (cols < PART) {  // behind column N there is nothing
+#pragma unroll
+      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
+    }
+    // [largest]
+    const uint32_t largest = gg::epilogue::largest_magnitude(v);
+    largest_ = gg::epilogue::amax_with(largest_, largest);
+    // [/largest]
+    const int64_t first = int64_t(row_) * n_ + col;
+    if (operands_.d_col) quantise_columns(v, first, col, cols);
+    if (operands_.sfd_row) quantise(v, largest, col);
+    store_part(operands_.d_format, operands_.d, first, v, cols);
+  }
+
+  // Who: a whole warp, behind the row's last part.
+  __device__ void finish() {
+    const uint32_t largest = __reduce_max_sync(~0u, largest_);
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest));
+  }
+
+ private:
+  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
+  //   has a part's time to arrive.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(tile_.group) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
+    if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+  }
+
+  // Who: a whole warp. Its 32 rows are a block of each column of the part: lane c has the scale of column c.
+  __device__ void quantise_columns(const float (&v)[PART], int64_t first, int col, int cols) {
+    const int lane = int(threadIdx.x) % 32;
+    // [columns]
+    uint32_t largest = 0;
+#pragma unroll
+    for (int c = 0; c < PART; ++c) {
+      const uint32_t of_column = __reduce_max_sync(~0u, gg::epilogue::magnitude(v[c]));
+      if (lane == c) largest = of_column;
+    }
+    const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
+    const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
+    const float factor = gg::epilogue::factor_of_code(code, norm_);
+    float scaled[PART];
+#pragma unroll
+    for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
+    // [/columns]
+    store_part(operands_.d_format, operands_.d_col, first, scaled, cols);
+    // [place]
+    const bool own = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
+    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)}, of_group = {n_, tile_.rows / 32},
+                          before = {n_, tile_.begin / 32};
+    const int64_t offset = own ? before.bytes() + of_group.offset(col + lane, (row_ - tile_.begin) / 32)
+                               : all.offset(col + lane, row_ / 32);
+    operands_.sfd_col[offset] = uint8_t(code);
+    // [/place]
+  }
+
+  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last.
+  __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
+    // [quantise]
+    const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
+    const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
+    const float factor = gg::epilogue::factor_of_code(code, norm_);
+#pragma unroll
+    for (int c = 0; c < PART; ++c) v[c] *= factor;
+    // [/quantise]
+    // [codes]
+    const int block = col / PART, in_word = block % 4;
+    codes_ |= code << 8 * in_word;
+    if (in_word < 3) return;
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // of how many rows, offsets do not ask
+    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
+    codes_ = 0;
+    // [/codes]
+  }
+
+  const Operands& operands_;
+  float alpha_, prob_, norm_ = 0;
+  Tile tile_;
+  int row_, n_;
+  uint32_t codes_ = 0;    // of the scales of up to four parts
+  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
+  uint32_t largest_ = 0;  // magnitude of the row's values
+};
+
+}  // namespace chapter

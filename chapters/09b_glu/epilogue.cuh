@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+//
+// What becomes of sums in registers: they are scaled, a bias is added, C is stored; gates and ups become the
+// outputs, the largest is found, D is stored.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/epilogue_glu.cuh"
+#include "common/ptx/warp.cuh"
+#include "output.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+struct Operands {      // of the epilogue, and where its results go
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  Format bias_format;
+  float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
+  void* c;      // [rows,N] of c_format: bf16 or f16
+  Format c_format;
+  void* d;  // [rows,N/2] of d_format: bf16 or f16
+  Format d_format;
+  bool geglu;  // or swiglu
+};
+
+// A storing thread's row of a tile.
+class Epilogue {
+ public:
+  __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)
+      : operands_(operands),
+        alpha_(operands.alpha[tile.group]),
+        prob_(operands.prob[row]),
+        group_(tile.group),
+        row_(row),
+        n_(n) {
+    fetch_bias(tile.col0);
+  }
+
+  // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
+  //   behind them.
+  // [apply]
+  __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col) {
+    float gate[PART], up[PART];
+    scale(gate, gate_sums, gate_bias_);
+    scale(up, up_sums, up_bias_);
+    fetch_bias(col + 2 * PART);  // for the next part; behind the last one nobody uses it
+    const int64_t at = int64_t(row_) * n_ + col;
+    store_part(operands_.c_format, operands_.c, at, gate);
+    store_part(operands_.c_format, operands_.c, at + PART, up);
+    float x[PART];
+    // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
+    // branch behind each element, and no two of them would be computed at a time.
+    if (operands_.geglu) {
+#pragma unroll
+      for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::geglu(gate[i], up[i], prob_);
+    } else {
+#pragma unroll
+      for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
+    }
+    find_largest(x);
+    store_part(operands_.d_format, operands_.d, at / 2, x);
+  }
+  // [/apply]
+
+  // Who: a whole warp, behind the row's last part.
+  __device__ void finish() {
+    const uint32_t largest = __reduce_max_sync(~0u, largest_);
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + group_, int(largest));
+  }
+
+ private:
+  // v = alpha * sum, or alpha * sum + bias, whose code each lane has for one column.
+  __device__ void scale(float (&v)[PART], const uint32_t (&sums)[PART], uint32_t bias_code) {
+    if (operands_.bias) {
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_code);
+#pragma unroll
+      for (int i = 0; i < PART; ++i)
+        v[i] = gg::epilogue::scaled(__uint_as_float(sums[i]), alpha_, __shfl_sync(~0u, bias, i));
+    } else {
+#pragma unroll
+      for (int i = 0; i < PART; ++i) v[i] = gg::epilogue::scaled(__uint_as_float(sums[i]), alpha_);
+    }
+  }
+
+  // Who: a whole warp. Does: starts to load the bias of the gates and ups from column `col` of C on, one of
+  //   each in each lane. It has a part's time to arrive.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(group_) * n_ + min(col, n_ - 2 * PART) + int(threadIdx.x) % 32;
+    if (!operands_.bias) return;
+    gate_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    up_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at + PART);
+  }
+
+  __device__ void find_largest(const float (&v)[PART]) {
+    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(v));
+  }
+
+  const Operands& operands_;
+  float alpha_, prob_;
+  int group_, row_, n_;
+  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
+  uint32_t largest_ = 0;                  // magnitude of the row's values
+};
+
+}  // namespace chapter

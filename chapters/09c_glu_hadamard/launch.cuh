@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// What the host does: it checks limits, makes tensor maps and launches.
+
+#pragma once
+
+#include "common/check.h"
+#include "kernel.cuh"
+#include "maps.cuh"
+
+namespace chapter {
+
+// A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; ends[G]; scales in
+// atoms of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512], rounded up.
+// Rows of A are multiples of 16 bytes; N: of 64, 32 gates and their ups.
+template <class Scale, int V, class T>
+void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTile tile, bool dynamic,
+            cudaStream_t stream) {
+  using C = Config<T, Scale, V>;
+  GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
+  if (rows == 0) return;  // there is no tensor to map
+  GG_REQUIRE(n % (2 * PART) == 0 && k % 32 == 0,
+             "N=%d, K=%d: TMA wants multiples of 32 for K, gates and their ups of %d for N", n, k, 2 * PART);
+  GG_REQUIRE(tile.m == BM && tile.n == BN && tile.cluster == CTA_GROUP, "--tile %dx%d: tiles are 256x256",
+             tile.m, tile.n);
+  const Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
+  auto* kernel = grouped_gemm<C>;
+  int device = 0, multiprocessors = 0;
+  GG_CHECK(cudaGetDevice(&device));
+  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
+  GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
+             multiprocessors);
+  plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
+  const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
+  kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k, dynamic);
+  GG_CHECK(cudaGetLastError());
+}
+
+}  // namespace chapter
