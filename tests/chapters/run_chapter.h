@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <regex>
 
 #include "common/harness.cuh"
@@ -31,13 +32,20 @@ inline gg::Arch arch_of(const std::string& id) {
   return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
 }
 
-// What --describe says: every first group of a pattern in it, and what it lists under a key.
-inline Words described(const std::string& id, const std::string& pattern) {
-  const std::string text = run_chapter(id, {"--describe"}).out;
+// What --describe says: every first group of a pattern in it, and what it lists under a key. A chapter is
+// asked once, and each pattern looked for once: every test is a process of its own, and lists the choices of
+// all chapters before it runs.
+inline const Words& described(const std::string& id, const std::string& pattern) {
+  static std::map<std::string, std::string> texts;
+  static std::map<std::pair<std::string, std::string>, Words> answers;
+  const auto [text, is_asked] = texts.try_emplace(id);
+  if (is_asked) text->second = run_chapter(id, {"--describe"}).out;
+  const auto [answer, is_new] = answers.try_emplace({id, pattern});
+  if (!is_new) return answer->second;
   const std::regex regex(pattern);
-  Words all;
-  for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i) all.push_back((*i)[1]);
-  return all;
+  for (std::sregex_iterator i(text->second.begin(), text->second.end(), regex), end; i != end; ++i)
+    answer->second.push_back((*i)[1]);
+  return answer->second;
 }
 inline Words listed(const std::string& id, const std::string& key) {
   Words names;
