@@ -120,11 +120,15 @@ def plain_name(entry):
 
 
 def source_line(ptx, at):
-    """The line of the chapter that the instruction at this place of the text comes from, through all that is inlined."""
+    """The line of the chapter that the instruction at this place of the text comes from, through all that is inlined: of the
+    kernel, or of the role that it calls, where roles have files of their own."""
     files = {int(number): Path(path) for number, path in re.findall(r'\.file\s+(\d+) "([^"]+)"', ptx)}
     locations = list(re.finditer(r"\.loc\s+(\d+) (\d+) \d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?", ptx[:at]))
     file, line, caller_file, caller_line = (int(number or 0) for number in locations.pop().groups())
     while caller_file:  # what calls it stands before it
+        is_role = files[file].parent == files[caller_file].parent and (files[file].parent / "load.cuh").exists()
+        if is_role and files[caller_file].name == "kernel.cuh" != files[file].name:
+            break
         file, line = caller_file, caller_line
         while locations:
             match = [int(number or 0) for number in locations.pop().groups()]
