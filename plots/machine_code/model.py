@@ -18,6 +18,7 @@ LATENCY = {  # cycles; what waits for longer is told by the scoreboard
     "LDG": 300, "S2R": 25, "S2UR": 25, "R2UR": 12, "STS": 12, "STG": 20, "STSM": 20, "LDSM": 33, "BAR": 25, "F2FP": 6,
     "SYNCS": 25, "I2F": 20, "F2I": 20, "F2F": 20, "ELECT": 15, "MEMBAR": 20, "FENCE": 20, "DEPBAR": 0, "UTMASTG": 20,
 }
+TELLING = 5  # instructions of a block that is long enough to trust the lines at which they are noted
 OTHER_LATENCY = 20  # of an instruction that sets a scoreboard and is not in LATENCY
 OPERANDS_READ = 15  # cycles until a scoreboard says that the operands have been read, at most
 PIPES = {}  # name -> pipe and cycles
@@ -167,8 +168,34 @@ class Kernel:
             follows = [f for f in follows if f in loop.body and f not in seen]
             if not follows:
                 break
-            at = max(follows, key=lambda number: self.weights[number])  # of equals the next one in memory
+            at = max(follows, key=self.likely(at, follows, loop).__getitem__)  # of equals the next one in memory
         return steps
+
+    def likely(self, at, follows, loop):
+        """How often a warp goes from a block, or from a loop, to each of these. ptxas notes short blocks at the line of whatever
+        stood before them, so the longer ones tell: those that only one of the ways has. A way without any is where the others
+        meet, and gets what is left."""
+        if self.blocks[at].instructions[-1].op == "BRA.DIV":  # for lanes that do not come together: all of them do
+            follows = [at + 1]
+        reached = {number: self.reached(number, loop) for number in follows}
+        told = {}
+        for number in follows:
+            own = reached[number].difference(*(reached[other] for other in follows if other != number))
+            longer = [self.weights[each] for each in own if len(self.blocks[each].instructions) >= TELLING]
+            if longer:
+                told[number] = max(longer)
+        left = max(0, self.weights[at] - sum(told.values()))
+        return collections.defaultdict(int, {number: told.get(number, left) for number in follows})
+
+    def reached(self, begin, loop):
+        """Blocks that can come in the same iteration from this one on."""
+        found, ask = set(), [begin]
+        while ask:
+            number = ask.pop()
+            if number in loop.body and number != loop.header and number not in found:
+                found.add(number)
+                ask += self.blocks[number].follows
+        return found
 
 
 def weight(block, line_counts):
