@@ -43,6 +43,8 @@ CHAPTERS = {  # formats, tiles, and words of other options
     "08b_mxfp8": [("mxfp8", "128x128"), ("mxfp8", "128x256")],
     "08c_fp4": [("nvfp4", "128x128"), ("nvfp4", "128x256"), ("mxfp4", "128x128"), ("mxfp4", "128x256")],
     "08d_two_cta": [("nvfp4", "256x256"), ("mxfp4", "256x256"), ("mxfp8", "256x256")],
+    "08i_tma_store": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
+    "08j_two_accumulators": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
     "09a_quantized": [("nvfp4", "256x256"), ("mxfp8", "256x256"), ("mxfp8", "256x256", SCALED),
                       ("mxfp8", "256x256", SCALED + " --bias"), ("mxfp8", "128x256", SCALED)],
     "09b_glu": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--bias"), ("nvfp4", "256x256", "--act geglu"),

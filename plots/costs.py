@@ -26,6 +26,8 @@ TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
 SLICE_BYTES = 128  # of a row of A or B in a slice: the chapters' ROW_BYTES
 ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("fp8", 128, 32),
             "mxfp4": ("fp4", 256, 32), "nvfp4": ("fp4", 256, 16), "fp4_ue8m0_16": ("fp4", 256, 16)}
+# Chapters with two accumulators that share columns, where products wait for none but the first part of an epilogue.
+OVERLAP = "08j_two_accumulators", "09a_quantized", "09b_glu", "09c_glu_hadamard"
 PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/problem/shapes.h
 
 
@@ -56,11 +58,11 @@ def accumulators(fmt, tile_n):
     return 2 if 2 * tile_n + columns <= TMEM_COLUMNS else 1
 
 
-def cost(fmt, tile, counted, choice="", writes=False, problem=None):
+def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=False):
     """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
     two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
     they were taken with. writes: what TMA writes to shared memory takes cycles there as what the tensor core reads does;
-    nothing published says whether."""
+    nothing published says whether. overlaps: there are two accumulators whatever fits side by side."""
     problem = problem or PREFILL
     tile_m, tile_n = map(int, tile.split("x"))
     blocks = tile_m // 128
@@ -73,7 +75,7 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None):
     with_bias = 128 * tile_n if "--bias" in choice.split() else 0  # multiply-adds in f32, which are instructions
     transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]  # tensor cores', with X in bf16
     main, epilogue = slices * max(tensor, shared), max(store, code, transform)
-    hidden = accumulators(fmt, tile_n) == 2
+    hidden = overlaps or accumulators(fmt, tile_n) == 2
     cycles = max(main, epilogue) if hidden else main + epilogue
     tiles = problem["groups"] * ceil(problem["m"] / tile_m) * ceil(problem["n"] / tile_n)
     us = ceil(tiles / (MULTIPROCESSORS // blocks)) * cycles / CYCLES_PER_S * 1e6

@@ -249,7 +249,8 @@ def costs_table(data, chapter, predicted):
     for (who, fmt, tile, choice), counted in predicted.items():
         if who != chapter.id:
             continue
-        least, most = (costs.cost(fmt, tile, counted, choice, writes) for writes in (False, True))
+        least, most = (costs.cost(fmt, tile, counted, choice, writes, overlaps=who in costs.OVERLAP)
+                       for writes in (False, True))
         measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
                     and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()
                     and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]  # a choice adds words to the name
@@ -287,7 +288,7 @@ def costs_table(data, chapter, predicted):
         "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
         "`bound by` leaves it out. `machine code`: a storing warp's cycles for its part of a tile, "
         "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 20 % too large on an H100. An epilogue takes the longest of its "
-        "columns, `slack` is what the main loop has beyond it. With one place for sums nothing hides it: then its share of "
+        "columns, `slack` is what the main loop has beyond it. With one accumulator nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
                            f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, of 74 where a "
         "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."])

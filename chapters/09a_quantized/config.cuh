@@ -21,7 +21,12 @@ constexpr int BN = 256;                           // columns of a tile
 constexpr int BOX = 128;                          // columns of B that one load brings, for a slice
 constexpr int ROW_BYTES = 128;                    // of a slice: the most that TMA swizzles
 constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of V k
-constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: products wait for the epilogue
+// Tiles of sums in tensor memory, at columns 0 and 208: they share 48 columns, since the last 48 are for
+// scales.
+constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
+constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+constexpr int PART = 32;  // columns of a tile that a thread has in registers at a time: a part of its row
+constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for D of a storing warp
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B; scales are of V elements of K each. BLOCKS of a cluster compute a tile, CTA_GROUP of them
@@ -40,7 +45,8 @@ struct Config {
   static constexpr int ATOMS = BK / V / 4;  // of a slice's scales, one behind the other along K
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
-  static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
+  static_assert(4 * ATOMS * (1 + BN / ATOM_ROWS) <= SCALE_COLUMNS);
+  static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   // The rank that multiplies for this block.
   __device__ static int leader() { return CTA_GROUP == 2 ? 0 : int(blockIdx.x); }
 };
@@ -49,7 +55,7 @@ struct alignas(128) WeightMaps {
   CUtensorMap b, sfb;
 };
 struct Maps {
-  CUtensorMap a, sfa;
+  CUtensorMap a, sfa, d, d_col;
   WeightMaps weights;  // of all groups, or patterns
   bool discrete;       // each group has maps of its own
   bool kn;             // B is [K,N]; FP8 only
@@ -59,6 +65,7 @@ struct Maps {
 // and `taken` are used; a commit arrives at `ready` of each, and at `empty` of all blocks of the cluster.
 struct Memory {
   // Shared memory.
+  unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
   uint32_t a_tile_addr;    // [STAGES][BLOCK_ROWS][BK], swizzled
   uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled
   uint32_t sfa_tile_addr;  // [STAGES][ATOMS][512]
@@ -66,9 +73,10 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: the slice has been multiplied. One of each leader, by a commit.
   uint32_t ready_addr;  // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  uint32_t taken_addr;  // [ACCUMULATORS] barriers: the sums have been read. One of each storing warp.
+  uint32_t taken_addr;  // a barrier: the columns that the next tile shares have been read. One of each
+                        // storing warp.
   // Columns of tensor memory.
-  gg::ptx::TmemAddr sums;  // [ACCUMULATORS][BN]
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
   gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
 };

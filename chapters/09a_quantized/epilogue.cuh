@@ -31,25 +31,30 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)
-      : operands_(operands),
+  // `first_col`: of D, of the part that comes first.
+  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, const Tile& tile, int row,
+                      int n, int first_col)
+      : maps_(maps),
+        operands_(operands),
+        output_(output),
         alpha_(operands.alpha[tile.group]),
         prob_(operands.prob[row]),
         tile_(tile),
         row_(row),
         n_(n) {
     if (operands.sfd_row) norm_ = *operands.norm_const;
-    fetch_bias(tile.col0);
+    fetch_bias(first_col);
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  __device__ void apply(const uint32_t (&sums)[PART], int col) {
+  //   `next_col`: of the next part, or one that there is not.
+  __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
     const int cols = min(PART, n_ - col);  // 0 or less: only its scale is missing, which is code 0
     float v[PART];
     // [value]
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_);  // of this lane's column
-      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
+      fetch_bias(next_col);
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -66,10 +71,10 @@ class Epilogue {
     const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
-    const int64_t first = int64_t(row_) * n_ + col;
-    if (operands_.d_col) quantise_columns(v, first, col, cols);
+    const int row0 = row_ - int(threadIdx.x) % 32;  // of the warp
+    if (operands_.d_col) quantise_columns(v, row0, col, cols);
     if (operands_.sfd_row) quantise(v, largest, col);
-    store_part(operands_.d_format, operands_.d, first, v, cols);
+    if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);
   }
 
   // Who: a whole warp, behind the row's last part.
@@ -83,12 +88,12 @@ class Epilogue {
   // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
   //   has a part's time to arrive.
   __device__ void fetch_bias(int col) {
-    const int64_t at = int64_t(tile_.group) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
+    const int64_t at = int64_t(tile_.group) * n_ + max(0, min(col + int(threadIdx.x) % 32, n_ - 1));
     if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
   // Who: a whole warp. Its 32 rows are a block of each column of the part: lane c has the scale of column c.
-  __device__ void quantise_columns(const float (&v)[PART], int64_t first, int col, int cols) {
+  __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
     uint32_t largest = 0;
@@ -104,7 +109,7 @@ class Epilogue {
 #pragma unroll
     for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
     // [/columns]
-    store_part(operands_.d_format, operands_.d_col, first, scaled, cols);
+    if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
     // [place]
     const bool own = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
     const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)}, of_group = {n_, tile_.rows / 32},
@@ -115,7 +120,8 @@ class Epilogue {
     // [/place]
   }
 
-  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last.
+  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last
+  // of them.
   __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
@@ -127,17 +133,20 @@ class Epilogue {
     // [codes]
     const int block = col / PART, in_word = block % 4;
     codes_ |= code << 8 * in_word;
-    if (in_word < 3) return;
+    if (++in_codes_ % 4) return;  // the four come in this order or the other
     const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // of how many rows, offsets do not ask
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
     codes_ = 0;
     // [/codes]
   }
 
+  const Maps& maps_;
   const Operands& operands_;
+  Output& output_;
   float alpha_, prob_, norm_ = 0;
   Tile tile_;
   int row_, n_;
+  int in_codes_ = 0;      // parts so far
   uint32_t codes_ = 0;    // of the scales of up to four parts
   uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
   uint32_t largest_ = 0;  // magnitude of the row's values

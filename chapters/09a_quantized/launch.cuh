@@ -14,7 +14,9 @@ template <class C>
 void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
                const Operands& operands, const int* ends, int groups, int n, int k, bool dynamic,
                cudaStream_t stream) {
-  const Maps maps = make_maps<C>(a, sfa, weights, operands.rows, groups, n, k, stream);
+  Maps maps = make_maps<C>(a, sfa, weights, operands.rows, groups, n, k, stream);
+  maps.d = output_map(operands.d_format, operands.d, operands.rows, n);
+  if (operands.d_col) maps.d_col = output_map(operands.d_format, operands.d_col, operands.rows, n);
   auto* kernel = grouped_gemm<C>;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));
@@ -40,8 +42,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   constexpr int IN_BYTE = Config<T, Scale, V, 1, 1>::IN_BYTE;
   const int d_bits = gg::format_info(operands.d_format).bits;
   GG_REQUIRE(n * d_bits % 128 == 0 && k % (16 * IN_BYTE) == 0,
-             "N=%d, K=%d: TMA wants multiples of %d for K, D's stores of %d for N", n, k, 16 * IN_BYTE,
-             128 / d_bits);
+             "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * IN_BYTE, 128 / d_bits);
   GG_REQUIRE(!operands.sfd_row || (operands.d_col && d_bits == 8), "scales of D want D and D_col in FP8");
   const int blocks = tile.cluster, rows = tile.m / BLOCK_ROWS;  // rows: in those of a block
   GG_REQUIRE((blocks == 1 || blocks == 2) && (rows == 1 || rows == blocks) && tile.m % BLOCK_ROWS == 0 &&

@@ -29,27 +29,32 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)
-      : operands_(operands),
+  // `first_col`: of C, of the gates that come first.
+  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, const Tile& tile, int row,
+                      int n, int first_col)
+      : maps_(maps),
+        operands_(operands),
+        output_(output),
         alpha_(operands.alpha[tile.group]),
         prob_(operands.prob[row]),
         group_(tile.group),
         row_(row),
         n_(n) {
-    fetch_bias(tile.col0);
+    fetch_bias(first_col);
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   behind them.
+  //   behind them. `next_col`: of the next part, or one that there is not.
   // [apply]
-  __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col) {
+  __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
+                        int next_col) {
     float gate[PART], up[PART];
     scale(gate, gate_sums, gate_bias_);
     scale(up, up_sums, up_bias_);
-    fetch_bias(col + 2 * PART);  // for the next part; behind the last one nobody uses it
-    const int64_t at = int64_t(row_) * n_ + col;
-    store_part(operands_.c_format, operands_.c, at, gate);
-    store_part(operands_.c_format, operands_.c, at + PART, up);
+    fetch_bias(next_col);
+    const int row0 = row_ - int(threadIdx.x) % 32;  // of the warp
+    output_.store(operands_.c_format, &maps_.c, gate, row0, col);
+    output_.store(operands_.c_format, &maps_.c, up, row0, col + PART);
     float x[PART];
     // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
     // branch behind each element, and no two of them would be computed at a time.
@@ -61,7 +66,7 @@ class Epilogue {
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
     find_largest(x);
-    store_part(operands_.d_format, operands_.d, at / 2, x);
+    output_.store(operands_.d_format, &maps_.d, x, row0, col / 2);
   }
   // [/apply]
 
@@ -89,7 +94,7 @@ class Epilogue {
   // Who: a whole warp. Does: starts to load the bias of the gates and ups from column `col` of C on, one of
   //   each in each lane. It has a part's time to arrive.
   __device__ void fetch_bias(int col) {
-    const int64_t at = int64_t(group_) * n_ + min(col, n_ - 2 * PART) + int(threadIdx.x) % 32;
+    const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;
     gate_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
     up_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at + PART);
@@ -99,7 +104,9 @@ class Epilogue {
     largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(v));
   }
 
+  const Maps& maps_;
   const Operands& operands_;
+  Output& output_;
   float alpha_, prob_;
   int group_, row_, n_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them

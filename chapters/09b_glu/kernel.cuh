@@ -30,11 +30,14 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  __shared__ uint64_t bars[2 * STAGES + 2 * ACCUMULATORS];
+  __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
-  memory.a_tile_addr = gg::ptx::shared_addr(shared);
+  // [output]
+  memory.output = shared;
+  memory.a_tile_addr = gg::ptx::shared_addr(shared) + STORE_WARPS * OUTPUT_BYTES;
+  // [/output]
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
@@ -49,8 +52,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     }
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.taken_addr + stage * 8, CTA_GROUP * STORE_WARPS);
     }
+    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
     gg::ptx::fence_mbarrier_init();
   }
@@ -62,7 +65,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]
   memory.sums = sums_slot;
-  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);
+  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, gg::ptx::TMEM_COLUMNS - SCALE_COLUMNS);
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4 * C::ATOMS);
   // [/columns]
   const Tiles<C> tiles(mailbox, ends, groups);
@@ -73,7 +76,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   } else if (warp == MULTIPLIER) {
     if (blockIdx.x == 0) multiply_tiles<C>(memory, tiles, k);  // for both blocks
   } else {
-    store_tiles<C>(operands, memory, tiles, n);
+    store_tiles<C>(maps, operands, memory, tiles, n);
   }
   __syncwarp();  // one lane multiplied, or loaded
   gg::ptx::cluster_arrive();

@@ -24,7 +24,9 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              "N=%d, K=%d: TMA wants multiples of 32 for K, gates and their ups of %d for N", n, k, 2 * PART);
   GG_REQUIRE(tile.m == BM && tile.n == BN && tile.cluster == CTA_GROUP, "--tile %dx%d: tiles are 256x256",
              tile.m, tile.n);
-  const Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
+  Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
+  maps.c = output_map(operands.c_format, operands.c, rows, n);
+  maps.d = output_map(operands.d_format, operands.d, rows, n / 2);
   auto* kernel = grouped_gemm<C>;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));

@@ -22,11 +22,17 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   const int k_tiles = (k + C::BK - 1) / C::BK;
   Ring<C::STAGES> ring;
   Ring<ACCUMULATORS> accumulator;
+  Ring<1> taken;
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
-    // The sums that were here have been read. The fence behind the next wait serves this one too.
-    gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
-    const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * BN);
+    // [taken]
+    // All of the tile before the last has been read, and of the last one the columns that both have. The
+    // fence behind the next wait serves this one too.
+    gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
+    taken.next();
+    const gg::ptx::TmemAddr sums =
+        gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
+    // [/taken]
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // landed in both blocks

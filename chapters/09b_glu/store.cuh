@@ -17,33 +17,44 @@
 namespace chapter {
 
 template <class C>
-__device__ void store_tiles(const Operands& operands, const Memory& memory, Tiles<C> tiles, int n) {
+__device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
+                            int n) {
   const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
   const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
   Ring<ACCUMULATORS> accumulator;
+  Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    Epilogue epilogue(operands, tile, tile.row0 + r, n);
     const int cols = min(BN, n - tile.col0);
+    // [order]
+    // From the shared columns on: accumulator 0 has them at its end, accumulator 1 at its beginning.
+    const bool down = accumulator.stage == 0;
+    const int first = down ? cols - 2 * PART : 0, step = down ? -(2 * PART) : 2 * PART;
+    // [/order]
+    Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n, tile.col0 + first);
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
-    for (int c0 = 0; c0 < cols; c0 += 2 * PART) {
-      uint32_t gate[PART], up[PART];  // of the row
-      // [taken]
-      const auto from = gg::ptx::tmem_at(memory.sums, warp * 32, accumulator.stage * BN + c0);
-      gg::ptx::tcgen05_ld_32x32b_x32(gate, from);
-      gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(from, 0, PART));
+    bool taken = false;
+    for (int c0 = first; c0 >= 0 && c0 < cols; c0 += step) {
+      uint32_t gate[PART], up[PART];                                      // of the row
+      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + c0;  // of tensor memory
+      const auto sums = gg::ptx::tmem_at(memory.sums, warp * 32, column);
+      gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
+      gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
-      if (c0 + 2 * PART >= cols) {  // this warp has read its rows: products need not wait for what follows
+      // [taken]
+      const int next = c0 + step;
+      const bool shares = down ? next + 2 * PART > BN - SHARED_COLUMNS : next < min(SHARED_COLUMNS, cols);
+      if (!taken && !shares) {  // what is still to be read is of this accumulator alone
+        taken = true;
         gg::ptx::tcgen05_fence_before();
-        if (gg::ptx::elect()) {
-          gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
-        }
+        if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       }
       // [/taken]
-      epilogue.apply(gate, up, tile.col0 + c0);
+      epilogue.apply(gate, up, tile.col0 + c0, tile.col0 + c0 + step);
     }
     epilogue.finish();
   }
+  output.finish();
 }
 
 }  // namespace chapter

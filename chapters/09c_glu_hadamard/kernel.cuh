@@ -32,13 +32,16 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  __shared__ uint64_t bars[2 * STAGES + 2 * ACCUMULATORS + 2 * TRANSFORMS];
+  __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * TRANSFORMS];
   __shared__ __align__(16)
       uint4 w_tile[2][W_ROWS];  // this block's rows of W: 16 bytes of each, then the others
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
-  memory.a_tile_addr = gg::ptx::shared_addr(shared);
+  // [output]
+  memory.output = shared;
+  memory.a_tile_addr = gg::ptx::shared_addr(shared) + STORE_WARPS * OUTPUT_BYTES;
+  // [/output]
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
@@ -46,7 +49,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.ready_addr = memory.empty_addr + STAGES * 8;
   memory.taken_addr = memory.ready_addr + ACCUMULATORS * 8;
-  memory.x_ready_addr = memory.taken_addr + ACCUMULATORS * 8;
+  memory.x_ready_addr = memory.taken_addr + 8;
   memory.y_ready_addr = memory.x_ready_addr + TRANSFORMS * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -55,13 +58,13 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     }
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.taken_addr + stage * 8, CTA_GROUP * STORE_WARPS);
     }
+    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
     for (int stage = 0; stage < TRANSFORMS; ++stage) {
       gg::ptx::mbarrier_init(memory.x_ready_addr + stage * 8, CTA_GROUP * STORE_WARPS);
       gg::ptx::mbarrier_init(memory.y_ready_addr + stage * 8, 1);
     }
-    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
+    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);  // who store and load; who multiplies and transforms
     gg::ptx::fence_mbarrier_init();
   }
   memory.w = load_w(w_tile, operands.w);
@@ -73,9 +76,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   gg::ptx::cluster_wait();  // the barriers, W and tensor memory of both blocks are there
   // [columns]
   memory.sums = sums_slot;
-  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);
+  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, gg::ptx::TMEM_COLUMNS - SCALE_COLUMNS);
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4 * C::ATOMS);
-  memory.xy = gg::ptx::tmem_at(memory.sfb, 0, 4 * C::ATOMS * (BN / ATOM_ROWS));
   // [/columns]
   const Tiles<C> tiles(mailbox, ends, groups);
   if (warp == SCHEDULER) {
@@ -83,9 +85,11 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   } else if (warp == LOADER) {
     load_tiles<C>(maps, memory, tiles, n, k);
   } else if (warp == MULTIPLIER) {
-    if (blockIdx.x == 0) multiply_tiles<C>(memory, tiles, n, k, operands.w);  // for both blocks
+    if (blockIdx.x == 0) multiply_tiles<C>(memory, tiles, k);  // for both blocks
+  } else if (warp == TRANSFORMER) {
+    if (blockIdx.x == 0) transform_tiles<C>(memory, tiles, n, operands.w);  // for both blocks
   } else {
-    store_tiles<C>(operands, memory, tiles, n);
+    store_tiles<C>(maps, operands, memory, tiles, n);
   }
   __syncwarp();  // one lane multiplied, or loaded
   gg::ptx::cluster_arrive();

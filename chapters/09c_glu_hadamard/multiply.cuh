@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One thread of a pair of blocks multiplies for both: all slices of a tile, then its outputs by W.
-// It waits for `full`, `taken` and `x_ready`. Commits signal `empty`, `ready` and `y_ready` of both blocks.
+// One thread of a pair of blocks multiplies for both.
+// It waits for `full` and `taken`. Commits signal `empty` and `ready` of both blocks.
 
 #pragma once
 
@@ -11,24 +11,28 @@
 #include "config.cuh"
 #include "ring.cuh"
 #include "schedule.cuh"
-#include "transform.cuh"
 
 namespace chapter {
 
 template <class C>
-__device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int n, int k, bool with_w) {
+__device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>();
   constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;  // ranks at whose barriers a commit arrives
   const bool elected = gg::ptx::elect();
   const int k_tiles = (k + C::BK - 1) / C::BK;
   Ring<C::STAGES> ring;
   Ring<ACCUMULATORS> accumulator;
-  Ring<TRANSFORMS> transform;
+  Ring<1> taken;
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
-    // The sums that were here have been read. The fence behind the next wait serves this one too.
-    gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
-    const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * BN);
+    // [taken]
+    // All of the tile before the last has been read, and of the last one the columns that both have. The
+    // fence behind the next wait serves this one too.
+    gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
+    taken.next();
+    const gg::ptx::TmemAddr sums =
+        gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
+    // [/taken]
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // landed in both blocks
@@ -65,9 +69,6 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int n, int 
     gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, PAIR);
     // [/commit]
     accumulator.next();
-    for (int col = tile.col0; with_w && col < min(tile.col0 + BN, n); col += 2 * PART) {
-      transform_part(memory, transform);
-    }
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps have put
-// it, and leave Y beside it. Parts take turns in TRANSFORMS places, each with two barriers.
+// it, and leave Y beside it: both where the part's sums were.
+// The transforming warp waits for `x_ready`. Commits signal `y_ready` of both blocks.
 
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "common/ptx/warp.cuh"
 #include "config.cuh"
 #include "ring.cuh"
+#include "schedule.cuh"
 
 namespace chapter {
 
@@ -21,10 +23,11 @@ class TransformedParts {
  public:
   __device__ explicit TransformedParts(const Memory& memory) : memory_(memory) {}
 
-  // Who: a whole warp, each lane with its row. Before: all parts but the last have been received.
+  // Who: a whole warp, each lane with its row. `sums`: where those of the part were, in this warp's lanes.
+  // Before: all parts but the last have been received.
   // [send]
-  __device__ void send(const uint32_t (&x)[PART / 2]) {
-    gg::ptx::tcgen05_st_32x32b_x16(columns_of(sent_), x);
+  __device__ void send(gg::ptx::TmemAddr sums, const uint32_t (&x)[PART / 2]) {
+    gg::ptx::tcgen05_st_32x32b_x16(sums, x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
     if (gg::ptx::elect()) {
@@ -35,13 +38,13 @@ class TransformedParts {
   }
   // [/send]
 
-  // Who: a whole warp, as often as it has sent.
+  // Who: a whole warp, as often as it has sent, with the same `sums`.
   // [receive]
-  __device__ void receive(float (&y)[PART]) {
+  __device__ void receive(gg::ptx::TmemAddr sums, float (&y)[PART]) {
     uint32_t bits[PART];
     gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + received_.stage * 8, received_.phase);
     gg::ptx::tcgen05_fence_after();
-    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(columns_of(received_), 0, X_COLUMNS));
+    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(sums, 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
 #pragma unroll
     for (int i = 0; i < PART; ++i) y[i] = __uint_as_float(bits[i]);
@@ -50,32 +53,37 @@ class TransformedParts {
   // [/receive]
 
  private:
-  // X of this warp's rows; Y is X_COLUMNS behind it.
-  __device__ gg::ptx::TmemAddr columns_of(const Ring<TRANSFORMS>& ring) const {
-    const int warp = int(threadIdx.x) / 32;
-    return gg::ptx::tmem_at(memory_.xy, warp * 32, ring.stage * (X_COLUMNS + PART));
-  }
-
   const Memory& memory_;
   Ring<TRANSFORMS> sent_, received_;
 };
 
-// Who: the thread that starts all products of the pair. Does: starts those of one part when its X is there.
-// [transform]
-__device__ inline void transform_part(const Memory& memory, Ring<TRANSFORMS>& ring) {
+// One thread of a pair starts the products of all parts, in the order in which they are stored.
+template <class C>
+__device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
-  gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + ring.stage * 8, ring.phase);
-  gg::ptx::tcgen05_fence_after();
-  const auto x = gg::ptx::tmem_at(memory.xy, 0, ring.stage * (X_COLUMNS + PART));
-  const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
-  for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
-    gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2), memory.w,
-                                        IDESC, false);
+  constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;
+  const bool elected = gg::ptx::elect();
+  Ring<TRANSFORMS> ring;
+  Ring<ACCUMULATORS> accumulator;
+  for (Tile tile; tiles.next(tile); accumulator.next()) {
+    const int cols = min(BN, n - tile.col0);
+    const bool down = accumulator.stage == 0;
+    const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
+    for (int c0 = first; elected && with_w && c0 >= 0 && c0 < cols; c0 += step, ring.next()) {
+      // [transform]
+      gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + ring.stage * 8, ring.phase);
+      gg::ptx::tcgen05_fence_after();
+      const auto x = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS) + c0);
+      const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
+      for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
+        gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
+                                            memory.w, IDESC, false);
+      }
+      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + ring.stage * 8, PAIR);
+      // [/transform]
+    }
   }
-  gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + ring.stage * 8, (1 << CTA_GROUP) - 1);
-  ring.next();
 }
-// [/transform]
 
 // Who: all threads of a block. Does: copies its rows of W to shared memory, the first 16 bytes of each row,
 //   then the others. Before the products: a cluster barrier.

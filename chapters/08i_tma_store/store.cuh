@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// Four warps read sums from tensor memory, a part of 32 columns at a time, for the epilogue.
+// They wait for their block's `ready` and signal rank 0's `taken`.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "epilogue.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
+                            int n) {
+  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
+  Ring<ACCUMULATORS> accumulator;
+  Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
+  for (Tile tile; tiles.next(tile); accumulator.next()) {
+    Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n);
+    // Up to the end of an atom of D's scales: those behind column N are code 0.
+    const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
+    gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    for (int c0 = 0; c0 < cols; c0 += PART) {
+      uint32_t part[PART];  // of the row
+      // [taken]
+      const int column = accumulator.stage * BN + c0;  // of tensor memory
+      gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(memory.sums, warp * 32, column));
+      gg::ptx::tcgen05_wait_ld(part);
+      if (c0 + PART >= cols) {  // this warp has read its rows: products need not wait for what follows
+        gg::ptx::tcgen05_fence_before();
+        if (gg::ptx::elect()) {
+          gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
+        }
+      }
+      // [/taken]
+      epilogue.apply(part, tile.col0 + c0);
+    }
+    epilogue.finish();
+  }
+  output.finish();
+}
+
+}  // namespace chapter
