@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What becomes of sums in registers: they are scaled, a bias is added, the largest is found, D is quantised.
+// Sums in registers are scaled, a bias is added, the largest is found, D is quantised.
 
 #pragma once
 

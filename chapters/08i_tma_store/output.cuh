@@ -16,7 +16,7 @@ namespace chapter {
 
 using gg::Format;
 
-// Of a storing warp, for all its tiles. All values that leave by it have as many bytes.
+// A storing warp has one for all its tiles. All values that leave by it have as many bytes.
 class Output {
  public:
   // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What becomes of sums in registers: they are scaled, a bias is added, C is stored; gates and ups become the
+// Sums in registers are scaled, a bias is added, C is stored; gates and ups become the
 // outputs, the largest is found, D is stored.
 
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What becomes of sums in registers: they are scaled, a bias is added, C is stored; gates and ups become
+// Sums in registers are scaled, a bias is added, C is stored; gates and ups become
 // X, and transformed Y; the largest is found, D is stored.
 
 #pragma once
@@ -91,7 +91,7 @@ class Epilogue {
   }
 
  private:
-  // What was sent last, if anything was.
+  // Receives and stores the part that was sent last, if one was.
   __device__ void receive() {
     if (sent_col_ < 0) return;
     float y[PART];
