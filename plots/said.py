@@ -65,15 +65,20 @@ SECTIONS = ("Measured", "Counted", "What limits it now")
 
 
 def sentences(text):
-    """The lines of the sections with results, with their numbers, without tables, quotes, links and marked numbers."""
+    """The lines of the sections with results, with their numbers, without tables, quotes, links and marked numbers.
+
+    A paragraph that opens with **Predicted is no result: it is arithmetic from before the measurement, and stays as
+    it was whatever the data say.
+    """
     text = MARKED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```|<!--.*?-->|`[^`]*`|\]\([^)]*\)",
                   lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-    section = ""
+    section, predicted = "", False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
             section = line[3:].strip()
-        elif section in SECTIONS and not line.startswith("|"):
+        predicted = line.startswith("**Predicted") or predicted and bool(line.strip())
+        if section in SECTIONS and not line.startswith(("## ", "|")) and not predicted:
             yield number, line
 
 

@@ -4,6 +4,7 @@
 
 #include "tests/emu/memory_acts.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/emu/isa/map_format.h"
@@ -270,7 +271,7 @@ string kernel(const Act& like, const string& body, bool fill) {
   return text + "ret;\n}\n";
 }
 
-Outcome run(const string& ptx, int rank, uint64_t seed, bool skew) {
+Outcome run(const string& ptx, const Conditions& conditions) {
   using namespace gg::emu;
   constexpr size_t kBytes = 16384;
   std::unique_ptr<Module> module;
@@ -285,10 +286,10 @@ Outcome run(const string& ptx, int rank, uint64_t seed, bool skew) {
   TensorMap map;
   map.type = MapType::u32;
   map.address = in;
-  map.rank = rank;
+  map.rank = conditions.rank;
   map.dims[0] = 16;
   map.box[0] = 16;
-  for (int d = 1; d < rank; ++d) {
+  for (int d = 1; d < conditions.rank; ++d) {
     map.dims[d] = d < 3 ? 8 : 1;
     map.strides[d] = d == 1 ? 64 : 64 * 8;
     map.box[d] = 1;
@@ -297,12 +298,14 @@ Outcome run(const string& ptx, int rank, uint64_t seed, bool skew) {
   Launch launch;
   launch.code = code.get();
   launch.block[0] = 256;
+  launch.grid[0] = launch.cluster[0] = conditions.blocks;
   launch.params.resize(192);
   std::memcpy(launch.params.data(), &out, 8);
   std::memcpy(launch.params.data() + 8, &in, 8);
   encode_tensor_map(map, launch.params.data() + 64);
+  if (conditions.freed) memory.release(in);
   RunOptions options;
-  options.order = {seed, skew};
+  options.order = {conditions.seed, conditions.skew};
   options.workers = 1;
   try {
     run_launch(launch, memory, options, nullptr);
@@ -311,5 +314,30 @@ Outcome run(const string& ptx, int rank, uint64_t seed, bool skew) {
   }
   return {};
 }
+
+int line_of(const string& ptx, const string& mark) {
+  const size_t at = ptx.find(mark);
+  return at == string::npos ? 0 : 1 + int(std::count(ptx.begin(), ptx.begin() + long(at), '\n'));
+}
+std::vector<int> lines_in(const string& report) {
+  std::vector<int> lines;
+  const string word = "PTX line ";
+  for (size_t at = report.find(word); at != string::npos; at = report.find(word, at + 1))
+    lines.push_back(std::stoi(report.substr(at + word.size())));
+  return lines;
+}
+string differs(const string& ptx, const Conditions& conditions, const string& kind, bool other) {
+  const Outcome outcome = run(ptx, conditions);
+  const std::vector<int> lines = lines_in(outcome.report);
+  const bool here = kind.empty() || (!lines.empty() && lines[0] == line_of(ptx, kHere));
+  const bool names = !other || std::count(lines.begin(), lines.end(), line_of(ptx, kOther)) > 0;
+  if (outcome.kind == kind && here && names) return "";
+  return "expected '" + kind + "', found '" + outcome.kind + (here ? "'" : "' at another line") +
+         (names ? "" : ", without the other's line") + "\n" + outcome.report;
+}
+
+string marked(const Act& act, const char* mark) { return act.before + act.instruction + mark + "\n"; }
+string begun(const Act& act, const char* mark) { return marked(act, mark) + act.issued; }
+string done(const Act& act, const char* mark) { return begun(act, mark) + act.wait; }
 
 }  // namespace memory_test

@@ -47,10 +47,34 @@ std::string wait_at_mbarrier();
 // Lanes other than those of the act jump over it.
 std::string only(Who who, const std::string& body);
 
-// Runs it with 256 threads. The report of the fault; "" if there is none.
+// A launch of one cluster, whose blocks have 256 threads.
+struct Conditions {
+  int rank = 2;  // of the tensor map
+  uint64_t seed = 0;
+  bool skew = false;
+  int blocks = 1;
+  bool freed = false;  // `in`, before the launch
+};
+// The report of the fault; "" if there is none.
 struct Outcome {
   std::string kind, report;
 };
-Outcome run(const std::string& ptx, int rank, uint64_t seed, bool skew = false);
+Outcome run(const std::string& ptx, const Conditions& conditions);
+
+// Marks a line of the PTX that a report must name.
+constexpr const char* kHere = "  // HERE";
+constexpr const char* kOther = "  // OTHER";
+int line_of(const std::string& ptx, const std::string& mark);  // 0: it is not there
+// The lines a report names: its own, then those of the others.
+std::vector<int> lines_in(const std::string& report);
+// "", or what is wrong: the run must end with this kind of fault at the line marked HERE, "": with none;
+// with `other` its report also names the line marked OTHER.
+std::string differs(const std::string& ptx, const Conditions& conditions, const std::string& kind,
+                    bool other = false);
+
+// The act's instruction, marked, with what goes before it; until it is under way; until it is over.
+std::string marked(const Act& act, const char* mark);
+std::string begun(const Act& act, const char* mark);
+std::string done(const Act& act, const char* mark);
 
 }  // namespace memory_test

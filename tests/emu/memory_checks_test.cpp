@@ -14,27 +14,6 @@ namespace {
 using namespace memory_test;
 using std::string;
 
-constexpr const char* kHere = "  // HERE";
-constexpr const char* kOther = "  // OTHER";
-
-// The act's PTX, its instruction marked.
-string marked(const Act& act, const char* mark) { return act.before + act.instruction + mark + "\n"; }
-string begun(const Act& act, const char* mark) { return marked(act, mark) + act.issued; }
-string done(const Act& act, const char* mark) { return begun(act, mark) + act.wait; }
-
-int line_of(const string& ptx, const string& mark) {
-  const size_t at = ptx.find(mark);
-  return at == string::npos ? 0 : 1 + int(std::count(ptx.begin(), ptx.begin() + long(at), '\n'));
-}
-// The lines a report names: its own, then those of the others.
-std::vector<int> lines_in(const string& report) {
-  std::vector<int> lines;
-  const string word = "PTX line ";
-  for (size_t at = report.find(word); at != string::npos; at = report.find(word, at + 1))
-    lines.push_back(std::stoi(report.substr(at + word.size())));
-  return lines;
-}
-
 class MemoryChecks : public testing::Test {
  protected:
   // `kind`: of the fault at the line marked HERE, "": none. `other`: it also names the line marked OTHER.
@@ -42,19 +21,12 @@ class MemoryChecks : public testing::Test {
     const std::vector<std::pair<uint64_t, bool>> orders =
         kind.empty() ? std::vector<std::pair<uint64_t, bool>>{{0, false}, {1, false}}
                      : std::vector<std::pair<uint64_t, bool>>{{0, false}};
+    const string ptx = kernel(like, body, fill);
     for (const auto& [seed, skew] : orders) {
-      const string ptx = kernel(like, body, fill);
-      const Outcome outcome = run(ptx, like.rank, seed, skew);
       ++cases;
-      const std::vector<int> lines = lines_in(outcome.report);
-      const bool here = kind.empty() || (!lines.empty() && lines[0] == line_of(ptx, kHere));
-      const bool names = !other || std::count(lines.begin(), lines.end(), line_of(ptx, kOther)) > 0;
-      if (outcome.kind == kind && here && names) continue;
-      if (++failures > kShown) continue;
-      ADD_FAILURE() << what << ": expected '" << kind << "', found '" << outcome.kind
-                    << (here ? "'" : "' at another line") << (names ? "" : ", without the other's line")
-                    << "\n"
-                    << outcome.report << (outcome.kind == "syntax" ? ptx : body);
+      const string wrong = differs(ptx, {.rank = like.rank, .seed = seed, .skew = skew}, kind, other);
+      if (wrong.empty() || ++failures > kShown) continue;
+      ADD_FAILURE() << what << ": " << wrong << body;
     }
   }
   void TearDown() override {

@@ -17,9 +17,9 @@ using namespace memory_test;
 using std::string;
 using Words = std::set<string>;
 
-// ldu is of global memory, and the mbarrier has tests of its own, as has tensor memory: tmem_checks_test.cpp.
-// No access of shared memory by address, or one whose misuse has kinds of its own: mbarrier
-// (mbarrier_test.cu, faults_test.cpp). Prefetches read nothing.
+// No access of shared memory by address, or one with a table of its own: mbarrier (mbarrier_forms_test.cpp),
+// tensor memory (tmem_pairs_test.cpp), ldu, which is of global memory (memory_spaces_test.cpp). Prefetches
+// read nothing.
 const Words kElsewhere = {
     "abs",        "activemask", "add",       "addc",         "and",        "applypriority",
     "bar",        "barrier",    "bfe",       "bfi",          "bfind",      "bra",

@@ -73,7 +73,7 @@ Next inval(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const Place place = place_of_barrier(w, in, *l, address[*l]);
     const BarrierAt at{place.block, place.offset};
-    find_mbarrier(w, in, *l, at);
+    use_mbarrier(w, in, *l, at);
     forget(mbarriers_of(*at.block), at);
     mbarriers_of(*at.block).invalidated[at.offset] = {&w, &in, *l, "invalidated it"};
   }

@@ -116,10 +116,16 @@ void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
   for (const Row& row : b.rows) {
     if (row.bytes == 0) continue;
     if (!whole && !memory.host(row.address, uint64_t(row.bytes))) {
-      raise_final(FaultKind::bounds, w, in, lane,
-                  "the box at " + coordinates_text(b) + " has " + std::to_string(row.bytes) + " bytes at " +
-                      hex(row.address) + " that are inside the tensor and outside every buffer; the map: " +
-                      describe_tensor_map(b.map),
+      const std::string bytes = "the box at " + coordinates_text(b) + " has " + std::to_string(row.bytes) +
+                                " bytes at " + hex(row.address) + " that are inside the tensor and ";
+      const std::string map = "; the map: " + describe_tensor_map(b.map);
+      if (memory.freed(row.address)) {
+        raise_final(
+            FaultKind::use_after_free, w, in, lane,
+            bytes + "in a buffer that was freed before this launch" + map,
+            "cudaFree came before the kernel that still uses the tensor map, or the map is an old one");
+      }
+      raise_final(FaultKind::bounds, w, in, lane, bytes + "outside every buffer" + map,
                   "the tensor map gives an address, dimensions or strides that the buffer does not have");
     }
     count_run(in, row.address, uint64_t(row.bytes));

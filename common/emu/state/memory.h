@@ -75,6 +75,11 @@ class GlobalMemory {
                                                                                          : nullptr;
   }
   uint8_t* unchecked(uint64_t address) const { return backing_ + (address - base_); }
+  // Whether the address was in an allocation that is released.
+  bool freed(uint64_t address) const {
+    const Allocation* a = below(address);
+    return a && a->freed && address - a->begin < a->bytes;
+  }
   bool reserved(uint64_t address) const { return address >= base_ && address < base_ + reserve_; }
   uint64_t reserve_bytes() const { return reserve_; }  // the most that allocations can be, with their gaps
 

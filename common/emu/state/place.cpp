@@ -58,7 +58,7 @@ constexpr const char* kTooFar =
                                 : "a pointer to host memory, or a number that is no pointer");
   }
   const uint64_t into = below ? address - below->begin : 0;
-  if (below && below->freed && into < below->bytes) {
+  if (memory.freed(address)) {
     raise_final(FaultKind::use_after_free, w, in, lane,
                 bytes + " at byte " + std::to_string(into) + " of " + buffer_text(w, *below) +
                     ", which was freed before this launch",
