@@ -96,11 +96,15 @@ GG_HD inline float reciprocal_for(Format d) { return d == Format::e5m2 ? E5M2_RE
 // f32 to UE8M0, code c standing for 2^(c - 127): the least power of two that is no less. Zero and what lies
 // below 2^-127 become code 0, infinity and what lies above 2^127 code 254, NaN 255. `x` is not negative.
 GG_HD inline uint32_t ue8m0_above(float x) {
+#ifdef __CUDA_ARCH_FEAT_SM100_ALL
+  return ptx::cvt_rp_ue8m0x2(x, 0);
+#else
   const uint32_t bits = magnitude(x);
   if (bits > INFINITY_BITS) return 255;
   if (bits <= 0x00400000) return 0;                 // 2^-127, a subnormal
   const uint32_t code = (bits + 0x007FFFFF) >> 23;  // the exponent, one more where a fraction is set
   return code < 254 ? code : 254;
+#endif
 }
 
 // The code of a block's scale: raw = fl(fl(block * reciprocal) * norm), rounded up. `block`: the bits of the
@@ -112,8 +116,8 @@ GG_HD inline uint32_t scale_code(uint32_t block, float reciprocal, float norm) {
 // rcp(S) as rcp.approx.ftz has it, exact for a power of two: its exponent with the other sign. Subnormals are
 // zero on both sides, so that code 0 gives infinity and code 254 zero.
 GG_HD inline float reciprocal_of_code(uint32_t code) {
-  if (code == 255) return float_of(0x7FFFFFFF);
-  return float_of(code == 0 ? INFINITY_BITS : (254 - code) << 23);
+  const uint32_t bits = code == 0 ? INFINITY_BITS : (254 - code) << 23;
+  return float_of(code == 255 ? 0x7FFFFFFF : bits);
 }
 
 // q = min(fl(norm * rcp(S)), the largest f32), which each v of the block is multiplied with. NaN stays.

@@ -29,7 +29,7 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "machine_code"))
 import cycles  # noqa: E402
-from costs import read_costs, slice_k  # noqa: E402
+from costs import STORING_WARPS, read_costs, slice_k  # noqa: E402
 from results import COST_COLUMNS, BadData, read_counts  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[1]
@@ -45,8 +45,11 @@ CHAPTERS = {  # formats, tiles, and words of other options
     "08d_two_cta": [("nvfp4", "256x256"), ("mxfp4", "256x256"), ("mxfp8", "256x256")],
     "08i_tma_store": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
     "08j_two_accumulators": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
+    "08k_storing_warps": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
+    "08l_b_along_n": [("mxfp8", "256x256"), ("mxfp8", "256x256", "--b-layout kn")],
+    "08m_single_blocks": [("mxfp8", "256x256"), ("mxfp8", "128x256"), ("mxfp8", "128x256", "--cluster 2x1")],
     "09a_quantized": [("nvfp4", "256x256"), ("mxfp8", "256x256"), ("mxfp8", "256x256", SCALED),
-                      ("mxfp8", "256x256", SCALED + " --bias"), ("mxfp8", "128x256", SCALED)],
+                      ("mxfp8", "256x256", SCALED + " --bias")],
     "09b_glu": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--bias"), ("nvfp4", "256x256", "--act geglu"),
                 ("mxfp4", "256x256")],
     "09c_glu_hadamard": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--transform butterfly"), ("mxfp4", "256x256"),
@@ -66,20 +69,14 @@ def command_of(program, fmt, tile, choice, m, n, k):
 
 
 def epilogue_cycles(build, program, fmt, tile, choice):
-    """Cycles that a storing warp takes for its rows of a tile, alone on its scheduler, by the model of its machine code.
-    The loop over tiles that loads from tensor memory is the outermost that does."""
+    """Cycles from the first to the last load of a tile's sums, by the model of the machine code of the loop over tiles."""
     tile_m, tile_n = map(int, tile.split("x"))
     command = command_of(program, fmt, tile, choice, TILES * tile_m, tile_n, 4 * slice_k(fmt))
-    best = None
-    for kernel in cycles.kernels(build, command, multiprocessors=2, sharing=4).values():
-        for loop in kernel.top.values():
-            kernel.cost(loop)
-        for loop in kernel.loops():
-            if loop.weight and "LDTM" in cycles.signs(kernel, loop) and (not best or len(loop.body) > len(best.body)):
-                best = loop
-    if not best:
+    kernels = cycles.kernels(build, command, multiprocessors=2, sharing=4).values()
+    longest = cycles.epilogue(kernels, TILES * tile_m // 32, STORING_WARPS.get(program.name, 4) // 4)
+    if not longest:
         raise Failed(f"{' '.join(command)}: no loop of its machine code loads from tensor memory")
-    return round(best.weight * best.cost.cycles / (TILES * tile_m // 32))  # a warp has 32 rows
+    return longest
 
 
 def count(program, fmt, tile, choice, n, k):

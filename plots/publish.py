@@ -10,7 +10,8 @@ switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the li
 between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, as --sustained times peers between
 <!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between
 <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, the
-Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, and single numbers of sentences where said.py
+Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
+cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py
 finds their marks; the rest of a README is left as it is. Under a table whose kernel has changed since
 it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
 """
@@ -29,7 +30,7 @@ import plot  # noqa: E402
 import said  # noqa: E402
 import tables  # noqa: E402
 from changes import History  # noqa: E402
-from results import COLUMNS, COUNT_COLUMNS, BadData, read_chapters, read_counts, read_csv, read_said  # noqa: E402
+from results import COLUMNS, COUNT_COLUMNS, BadData, read_chapters, read_counts, read_csv  # noqa: E402
 
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
 
@@ -100,7 +101,7 @@ def fill(readme, text, mark):
 
 def fill_sentences(repo, data):
     """The numbers that sentences of the READMEs mark (said.py)."""
-    numbers = said.Said(data, read_said(repo / "plots" / "data" / "said.csv"))
+    numbers = said.Said(data, said.counted(repo / "plots" / "data"))
     for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
         if readme.exists():
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))

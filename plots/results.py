@@ -18,6 +18,7 @@ COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of plots/ncu_counts.py
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of plots/cost_counts.py
+CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of plots/cudnn/compare.py
 SAID_COLUMNS = "chapter,run,counter,value".split(",")  # of plots/recount.py
 # plots/data/<gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
@@ -75,7 +76,8 @@ def read_csv(path, columns=COLUMNS):
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, REFERENCE_COLUMNS):
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, REFERENCE_COLUMNS,
+                                         CUDNN_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:

@@ -2,7 +2,8 @@
 """Numbers in the READMEs' sentences, filled from committed data, and those that nothing fills.
 
 A marked number is <!-- n: 07d.smoke.instructions - 07d.empty.instructions -->15,936<!-- /n -->: a sum, difference,
-product or ratio of counts (chapter, run of said.csv or set of the emulator's counts, counter) and of times (chapter,
+product or ratio of counts (chapter, run of said.csv or set of the emulator's counts, counter), of what a tile of
+256x256 takes in costs.csv (chapter, tile_<format>, counter), and of times (chapter,
 set and place of the problem in it, cold or warm, column, as 07c.peers2.cold.us_median). `as .1f` behind it says how it
 is written, otherwise it is whole, with commas.
 """
@@ -10,6 +11,8 @@ is written, otherwise it is whole, with commas.
 import re
 
 import sets
+from costs import read_costs
+from results import read_said
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
 NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
@@ -17,6 +20,13 @@ NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
 
 class BadMark(Exception):
     """A mark that says nothing that can be computed; the message is one sentence."""
+
+
+def counted(folder):
+    """Counters by chapter and run, of said.csv and costs.csv in a folder."""
+    tiles = {(chapter, f"tile_{fmt}"): parts["tile"] for (chapter, fmt, tile, choice), parts
+             in read_costs(folder / "costs.csv").items() if tile == "256x256" and not choice}
+    return read_said(folder / "said.csv") | tiles
 
 
 class Said:

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import costs
 import unfused
+from beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
 from changes import aged, lines_changed, short
-from results import (ALL_IDEAS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
+from results import (ALL_IDEAS, CUDNN_COLUMNS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
                      read_csv, read_said, run_of, smoke_counts, told)
 
 NONE = "–"
@@ -38,6 +39,7 @@ def every(repo, data, history):
     yield repo / "README.md", "table", signed(*ladder_table(data))
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
+    cudnn = repo / "plots" / "data" / "cudnn.csv"
     counted_runs = read_said(repo / "plots" / "data" / "said.csv")
     if counted:
         sentences = aged([SimpleNamespace(**row) for row in counted], history)
@@ -52,6 +54,8 @@ def every(repo, data, history):
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         if chapter.id in unfused.STEPS and counted_runs:
             yield chapter.readme, "unfused", unfused.unfused_table(chapter.id, counted_runs)
+        if chapter.id in BESIDE_CUDNN and cudnn.exists():
+            yield chapter.readme, "cudnn", beside_cudnn_table(chapter.id, read_csv(cudnn, CUDNN_COLUMNS))
         if chapter.id == "09c_glu_hadamard" and counted_runs:
             yield chapter.readme, "transforms", unfused.transforms_table(counted_runs)
 

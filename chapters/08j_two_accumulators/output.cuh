@@ -27,7 +27,6 @@ class Output {
   //   tensor's last one are left out.
   // [store]
   __device__ void store(Format format, const CUtensorMap* map, const float (&v)[PART], int row0, int col) {
-    __syncwarp();  // the box that was in this place has been read
     unsigned char* box = shared_ + box_off_;
     if (format == Format::f32) write<Format::f32>(box, v);
     if (format == Format::bf16) write<Format::bf16>(box, v);
@@ -46,6 +45,7 @@ class Output {
         gg::ptx::bulk_wait_group_read<1>();
       }
     }
+    __syncwarp();  // the box that was where the next one goes has been read
   }
   // [/store]
 

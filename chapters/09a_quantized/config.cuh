@@ -12,9 +12,9 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5, SCHEDULER = 6;
-constexpr int THREADS = 32 * 7;
+constexpr int STORE_WARPS = 8;  // warps 0 to 7: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = 8, MULTIPLIER = 9, SCHEDULER = 10;
+constexpr int THREADS = 32 * 11;
 
 constexpr int BLOCK_ROWS = 128;                   // rows of a block: one for each lane of tensor memory
 constexpr int BN = 256;                           // columns of a tile

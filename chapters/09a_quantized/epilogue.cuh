@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/epilogue.cuh"
+#include "common/ptx/floating.cuh"
 #include "common/ptx/warp.cuh"
 #include "output.cuh"
 #include "schedule.cuh"
@@ -92,16 +93,31 @@ class Epilogue {
     if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
+  // Who: a whole warp, each lane with a part of its row. Returns: in lane c the bits of the largest magnitude
+  //   of column c, those of a NaN if there is one.
+  // [trade]
+  __device__ static uint32_t largest_of_columns(const float (&v)[PART]) {
+    float kept[PART];
+#pragma unroll
+    for (int c = 0; c < PART; ++c) kept[c] = v[c];
+#pragma unroll
+    for (int half = PART / 2; half > 0; half /= 2) {
+      const bool upper = int(threadIdx.x) & half;  // keeps the upper half of its columns, and gives the lower
+#pragma unroll
+      for (int c = 0; c < half; ++c) {
+        const float own = upper ? kept[c + half] : kept[c], given = upper ? kept[c] : kept[c + half];
+        kept[c] = gg::ptx::max_nan(fabsf(own), fabsf(__shfl_xor_sync(~0u, given, half)));
+      }
+    }
+    return gg::epilogue::magnitude(kept[0]);
+  }
+  // [/trade]
+
   // Who: a whole warp. Its 32 rows are a block of each column of the part: lane c has the scale of column c.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
-    uint32_t largest = 0;
-#pragma unroll
-    for (int c = 0; c < PART; ++c) {
-      const uint32_t of_column = __reduce_max_sync(~0u, gg::epilogue::magnitude(v[c]));
-      if (lane == c) largest = of_column;
-    }
+    const uint32_t largest = largest_of_columns(v);
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
     const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
     const float factor = gg::epilogue::factor_of_code(code, norm_);

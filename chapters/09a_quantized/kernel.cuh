@@ -2,7 +2,7 @@
 //
 // Chapter 09a: D quantised by rows, for the next product, and by columns, for the backward pass.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K] or [K,N]:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 // New here: D_col, D once more with scales for each 32 rows of a column.

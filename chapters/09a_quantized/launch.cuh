@@ -12,11 +12,11 @@ namespace chapter {
 
 template <class C>
 void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
-               const Operands& operands, const int* ends, int groups, int n, int k, bool dynamic,
-               cudaStream_t stream) {
-  Maps maps = make_maps<C>(a, sfa, weights, operands.rows, groups, n, k, stream);
-  maps.d = output_map(operands.d_format, operands.d, operands.rows, n);
-  if (operands.d_col) maps.d_col = output_map(operands.d_format, operands.d_col, operands.rows, n);
+               const Operands& operands, const int* ends, int64_t rows, int groups, int n, int k,
+               bool dynamic, cudaStream_t stream) {
+  Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
+  maps.d = output_map(operands.d_format, operands.d, rows, n);
+  if (operands.d_col) maps.d_col = output_map(operands.d_format, operands.d_col, rows, n);
   auto* kernel = grouped_gemm<C>;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));
@@ -35,24 +35,24 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
 // rounded up. Rows of A and of D are multiples of 16 bytes.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
-            const int* ends, int groups, int n, int k, gg::ClusterTile tile, bool dynamic,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTile tile, bool dynamic,
             cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  if (operands.rows == 0) return;  // there is no tensor to map
+  if (rows == 0) return;  // there is no tensor to map
   constexpr int IN_BYTE = Config<T, Scale, V, 1, 1>::IN_BYTE;
   const int d_bits = gg::format_info(operands.d_format).bits;
   GG_REQUIRE(n * d_bits % 128 == 0 && k % (16 * IN_BYTE) == 0,
              "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * IN_BYTE, 128 / d_bits);
   GG_REQUIRE(!operands.sfd_row || (operands.d_col && d_bits == 8), "scales of D want D and D_col in FP8");
-  const int blocks = tile.cluster, rows = tile.m / BLOCK_ROWS;  // rows: in those of a block
-  GG_REQUIRE((blocks == 1 || blocks == 2) && (rows == 1 || rows == blocks) && tile.m % BLOCK_ROWS == 0 &&
+  const int blocks = tile.cluster, high = tile.m / BLOCK_ROWS;  // high: in rows of a block
+  GG_REQUIRE((blocks == 1 || blocks == 2) && (high == 1 || high == blocks) && tile.m % BLOCK_ROWS == 0 &&
                  tile.n == BN,
              "--tile %dx%d --cluster %dx1: 256x256 with 2x1, 128x256 with 1x1 or 2x1", tile.m, tile.n,
              blocks);
-  auto* launch = rows == 2     ? launch_as<Config<T, Scale, V, 2, 2>>
+  auto* launch = high == 2     ? launch_as<Config<T, Scale, V, 2, 2>>
                  : blocks == 2 ? launch_as<Config<T, Scale, V, 2, 1>>
                                : launch_as<Config<T, Scale, V, 1, 1>>;
-  launch(a, sfa, weights, operands, ends, groups, n, k, dynamic, stream);
+  launch(a, sfa, weights, operands, ends, rows, groups, n, k, dynamic, stream);
 }
 
 }  // namespace chapter

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       .pads_groups = true,
       .multiple_reason = "groups are padded to the tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08j_two_accumulators",
+      .previous = "08m_single_blocks",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}, {128, 256, 1}, {128, 256, 2}},
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},
@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
                                          .b_ptrs = p.b_ptrs<T>(),
                                          .sfb_ptrs = p.sfb_ptrs(),
                                          .kn = p.b_layout() == gg::BLayout::kn};
-    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.groups(), p.n(), p.k(),
-                          p.tile(), p.dynamic_schedule(), stream);
+    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
+                          p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
                  BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);

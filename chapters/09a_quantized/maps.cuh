@@ -74,12 +74,14 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};
+  // [boxes]
   static_assert(BOX == BLOCK_ROWS && BOX == ROW_BYTES);  // so a box of [K,N] is one slice deep
   const int k_bytes = k / C::IN_BYTE;
   maps.a = map(a, 1, rows, k_bytes);
-  maps.sfa = scale_map(sfa, atom_rows(rows), 1);
   const auto* const b = discrete ? a : weights.b;
   maps.weights.b = weights.kn ? map(b, together, k, n) : map(b, together, n, k_bytes);
+  // [/boxes]
+  maps.sfa = scale_map(sfa, atom_rows(rows), 1);
   maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n), BN / ATOM_ROWS);
   maps.discrete = discrete;
   maps.kn = weights.kn;

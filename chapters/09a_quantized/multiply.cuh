@@ -23,9 +23,11 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
   const int b_step = kn ? 32 * BOX : 32;  // bytes from the columns of B's one step along K to the next
   // [/mn_major]
+  // [ranks]
   // Ranks at whose barriers a commit arrives: where slices are loaded, and where the sums are.
   constexpr uint16_t ALL = (1 << C::BLOCKS) - 1;
   const uint16_t together = uint16_t(C::CTA_GROUP == 2 ? ALL : 1 << C::leader());
+  // [/ranks]
   const bool elected = gg::ptx::elect();
   const int k_tiles = (k + C::BK - 1) / C::BK;
   Ring<C::STAGES> ring;

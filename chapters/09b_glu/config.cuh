@@ -13,9 +13,9 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5, SCHEDULER = 6;
-constexpr int THREADS = 32 * 7;
+constexpr int STORE_WARPS = 8;  // warps 0 to 7: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = 8, MULTIPLIER = 9, SCHEDULER = 10;
+constexpr int THREADS = 32 * 11;
 
 constexpr int CTA_GROUP = 2;     // blocks that multiply together: a pair. Rank 0 starts the products.
 constexpr int BLOCK_ROWS = 128;  // rows of a block: one for each lane of tensor memory
@@ -27,7 +27,7 @@ constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-constexpr int OUTPUT_BYTES = 8192;               // of shared memory, for C and D of a storing warp
+constexpr int OUTPUT_BYTES = 4096;               // of shared memory, for C and D of a storing warp
 constexpr int SHARED_BYTES = 226 * 1024;         // of 227 KB: barriers and the like have the last
 
 // T: of A and B; scales are of V elements of K each.

@@ -13,9 +13,9 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5, SCHEDULER = 6, TRANSFORMER = 7;
-constexpr int THREADS = 32 * 8;
+constexpr int STORE_WARPS = 8;  // warps 0 to 7: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = 8, MULTIPLIER = 9, SCHEDULER = 10, TRANSFORMER = 11;
+constexpr int THREADS = 32 * 12;
 
 constexpr int CTA_GROUP = 2;     // blocks that multiply together: a pair. Rank 0 starts the products.
 constexpr int BLOCK_ROWS = 128;  // rows of a block: one for each lane of tensor memory
@@ -28,9 +28,9 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; of a block's part
-constexpr int TRANSFORMS = 2;             // parts on their way through the tensor cores
+constexpr int PARTS = BN / 2 / PART;      // of a tile, each with barriers of its own for its transform
 constexpr int X_COLUMNS = PART / 2;       // of tensor memory, for X of a part; Y is behind it
-constexpr int OUTPUT_BYTES = 8192;        // of shared memory, for C and D of a storing warp
+constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B; scales are of V elements of K each.
@@ -72,8 +72,8 @@ struct Memory {
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
   uint32_t taken_addr;     // a barrier: the columns that the next tile shares have been read. One of each
-  uint32_t x_ready_addr;   // [TRANSFORMS] barriers: X is there in both blocks. One of each storing warp.
-  uint32_t y_ready_addr;   // [TRANSFORMS] barriers: Y is complete. One arrival, by a commit.
+  uint32_t x_ready_addr;   // [PARTS] barriers: X is there in both blocks. One of each warp that has the part.
+  uint32_t y_ready_addr;   // [PARTS] barriers: Y is complete. One arrival, by a commit.
   gg::ptx::Tcgen05Desc w;  // this block's rows of W
                            // storing warp.
   // Columns of tensor memory.

@@ -47,16 +47,16 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   behind them. `next_col`: of the next part, or one that there is not. `sums`: where these were.
+  //   behind them. `next_col`: of the next part, or one that there is not. `sums`: where these were; `read`
+  //   is called as soon as nothing of the part is there any more, X and Y included.
   // [apply]
+  template <class Read>
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
-                        int next_col, gg::ptx::TmemAddr sums) {
+                        int next_col, gg::ptx::TmemAddr sums, Read read) {
     float gate[PART], up[PART];
     scale(gate, gate_sums, gate_bias_);
     scale(up, up_sums, up_bias_);
     fetch_bias(next_col);
-    output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
-    output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
     float x[PART];
     // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
     // branch behind each element, and no two of them would be computed at a time.
@@ -70,41 +70,31 @@ class Epilogue {
     uint32_t words[PART / 2];  // X in bf16
 #pragma unroll
     for (int i = 0; i < PART / 2; ++i) words[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
+    const int part = col % BN / (2 * PART);  // of the tile
+    if (operands_.w) transformed_.send(part, sums, words);
+    // While the tensor cores transform, C is stored.
+    output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
+    output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
+    float y[PART];
     if (operands_.w) {
-      transformed_.send(sums, words);
-      receive();  // the part before, while the tensor cores transform this one
-      sent_col_ = col;
-      sent_sums_ = sums;
+      transformed_.receive(part, sums, y);
     } else {
-      for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(words + i / 2, x + i);
-      store(x, col);
+      for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(words + i / 2, y + i);
     }
+    read();
+    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(y));
+    output_.store(operands_.d_format, &maps_.d, y, row0(), col / 2);
   }
   // [/apply]
 
   // Who: a whole warp, behind the row's last part.
   __device__ void finish() {
-    receive();
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + group_, int(largest));
   }
 
  private:
-  // Receives and stores the part that was sent last, if one was.
-  __device__ void receive() {
-    if (sent_col_ < 0) return;
-    float y[PART];
-    transformed_.receive(sent_sums_, y);
-    store(y, sent_col_);
-  }
-
-  // Y of the part whose gates begin in column `col` of C.
-  __device__ void store(const float (&y)[PART], int col) {
-    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(y));
-    output_.store(operands_.d_format, &maps_.d, y, row0(), col / 2);
-  }
-
   __device__ int row0() const { return row_ - int(threadIdx.x) % 32; }  // of the warp
 
   // v = alpha * sum, or alpha * sum + bias, whose code each lane has for one column.
@@ -135,8 +125,6 @@ class Epilogue {
   TransformedParts& transformed_;
   float alpha_, prob_;
   int group_, row_, n_;
-  int sent_col_ = -1;  // column of C of the part that was sent and not received; -1: none
-  gg::ptx::TmemAddr sent_sums_ = {};
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Four warps read sums from tensor memory, 32 gates and their 32 ups at a time, for the epilogue.
-// They wait for their block's `ready` and signal rank 0's `taken`.
+// Eight warps read sums from tensor memory, 32 gates and their 32 ups at a time, for the epilogue: warps w
+// and w + 4 have the same rows, and half of the columns each. They wait for their block's `ready` and signal
+// rank 0's `taken`.
 
 #pragma once
 
+#include "columns.cuh"
 #include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/tcgen05.cuh"
@@ -21,45 +23,39 @@ template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
-  const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
+  const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   TransformedParts transformed(memory);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     const int cols = min(BN, n - tile.col0);
-    // [order]
-    // From the shared columns on: accumulator 0 has them at its end, accumulator 1 at its beginning.
-    const bool down = accumulator.stage == 0;
-    const int first = down ? cols - 2 * PART : 0, step = down ? -(2 * PART) : 2 * PART;
-    // [/order]
-    Epilogue epilogue(maps, operands, output, transformed, tile, tile.row0 + r, n, tile.col0 + first);
+    const Columns columns(half, cols, accumulator.stage);
+    Epilogue epilogue(maps, operands, output, transformed, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
+                      tile.col0 + columns.at(0));
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    // [taken]
     const auto release = [&] {
       gg::ptx::tcgen05_fence_before();
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       __syncwarp();
     };
     bool taken = false;
-    for (int c0 = first; c0 >= 0 && c0 < cols; c0 += step) {
-      uint32_t gate[PART], up[PART];                                      // of the row
-      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + c0;  // of tensor memory
-      const auto sums = gg::ptx::tmem_at(memory.sums, warp * 32, column);
+    // [/taken]
+    for (int i = 0; columns.has(i); ++i) {
+      uint32_t gate[PART], up[PART];                                                 // of the row
+      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
+      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
-      epilogue.apply(gate, up, tile.col0 + c0, tile.col0 + c0 + step, sums);
-      // [taken]
-      // Y of the part before has been received. This part and those to come may have no shared columns.
-      const bool shares = down ? c0 + 2 * PART > BN - SHARED_COLUMNS : c0 < SHARED_COLUMNS;
-      if (!taken && !shares) {
+      epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1), sums, [&] {
+        if (!taken) release();  // the shared columns were among the first 64
         taken = true;
-        release();
-      }
-      // [/taken]
+      });
     }
-    epilogue.finish();
     if (!taken) release();
+    epilogue.finish();
   }
   output.finish();
 }

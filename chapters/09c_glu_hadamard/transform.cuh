@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "columns.cuh"
 #include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
@@ -18,60 +19,60 @@
 
 namespace chapter {
 
-// For a storing warp. It sends X of a part, and receives Y of the part before meanwhile.
+// For a storing warp. It sends X of a part, and receives Y. `part`: of the tile,
+// 0 to PARTS - 1 by its columns.
 class TransformedParts {
  public:
   __device__ explicit TransformedParts(const Memory& memory) : memory_(memory) {}
 
   // Who: a whole warp, each lane with its row. `sums`: where those of the part were, in this warp's lanes.
-  // Before: all parts but the last have been received.
   // [send]
-  __device__ void send(gg::ptx::TmemAddr sums, const uint32_t (&x)[PART / 2]) {
+  __device__ void send(int part, gg::ptx::TmemAddr sums, const uint32_t (&x)[PART / 2]) {
     gg::ptx::tcgen05_st_32x32b_x16(sums, x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
     if (gg::ptx::elect()) {
-      gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory_.x_ready_addr + sent_.stage * 8, 0));
+      gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory_.x_ready_addr + part * 8, 0));
     }
     __syncwarp();
-    sent_.next();
   }
   // [/send]
 
-  // Who: a whole warp, as often as it has sent, with the same `sums`.
+  // Who: a whole warp, behind `send` of the same part.
   // [receive]
-  __device__ void receive(gg::ptx::TmemAddr sums, float (&y)[PART]) {
+  __device__ void receive(int part, gg::ptx::TmemAddr sums, float (&y)[PART]) {
     uint32_t bits[PART];
-    gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + received_.stage * 8, received_.phase);
+    gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + part * 8, phases_ >> part & 1);
+    phases_ ^= 1u << part;
     gg::ptx::tcgen05_fence_after();
     gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(sums, 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
 #pragma unroll
     for (int i = 0; i < PART; ++i) y[i] = __uint_as_float(bits[i]);
-    received_.next();
   }
   // [/receive]
 
  private:
   const Memory& memory_;
-  Ring<TRANSFORMS> sent_, received_;
+  uint32_t phases_ = 0;  // bit p: of part p's `y_ready`
 };
 
-// One thread of a pair starts the products of all parts, in the order in which they are stored.
+// One thread of a pair starts the products of all parts: the first of each half of the tile, then the others.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
   constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;
   const bool elected = gg::ptx::elect();
-  Ring<TRANSFORMS> ring;
+  uint32_t phases = 0;  // bit p: of part p's `x_ready`
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    const int cols = min(BN, n - tile.col0);
-    const bool down = accumulator.stage == 0;
-    const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
-    for (int c0 = first; elected && with_w && c0 >= 0 && c0 < cols; c0 += step, ring.next()) {
+    for (int i = 0; elected && with_w && i < PARTS; ++i) {
+      const Columns columns(i % 2, min(BN, n - tile.col0), accumulator.stage);
+      if (!columns.has(i / 2)) continue;
+      const int c0 = columns.at(i / 2), part = c0 / (2 * PART);
       // [transform]
-      gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + ring.stage * 8, ring.phase);
+      gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + part * 8, phases >> part & 1);
+      phases ^= 1u << part;
       gg::ptx::tcgen05_fence_after();
       const auto x = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS) + c0);
       const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
@@ -79,7 +80,7 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
                                             memory.w, IDESC, false);
       }
-      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + ring.stage * 8, PAIR);
+      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + part * 8, PAIR);
       // [/transform]
     }
   }

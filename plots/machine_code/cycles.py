@@ -44,6 +44,11 @@ def count_lines(build, command, folder, multiprocessors):
     done = subprocess.run(words + command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S)
     if done.returncode:
         raise Failed(f"{' '.join(words + command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return read_lines(table)
+
+
+def read_lines(table):
+    """What --line-counts wrote: kernel -> line of PTX -> times that warps executed it, and sectors that it touched."""
     counts = collections.defaultdict(dict)
     with open(table, newline="") as file:
         for row in csv.DictReader(file):
@@ -60,6 +65,20 @@ def kernels(build, command, multiprocessors=0, sharing=1):
             if "sm_90a" in cubin.name or "sm_100a" in cubin.name:
                 functions.update(disassemble(find("nvdisasm", build), str(cubin)))
     return {name: Kernel(functions[name], lines, sharing) for name, lines in counts.items() if name in functions}
+
+
+def epilogue(kernels, warps, a_scheduler=1):
+    """Cycles in which the rows of a tile are stored. warps: that have 32 rows of a tile each, times the tiles. a_scheduler:
+    warps on a scheduler that share rows, each with a part of their columns; then one computes while another waits, as
+    long as both find issue slots and pipes. Loops of different warps count as if these did the same."""
+    longest, least = 0, 0
+    for kernel in kernels:
+        for loop in kernel.top.values():
+            kernel.cost(loop)
+            if loop.weight and "LDTM" in signs(kernel, loop):
+                longest = max(longest, loop.weight * loop.cost.cycles / warps / a_scheduler)
+                least += loop.weight * loop.cost.least / warps
+    return round(max(longest, least))
 
 
 def where(kernel, loop):

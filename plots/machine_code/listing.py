@@ -48,6 +48,7 @@ class Block:
     number: int
     instructions: list
     follows: list = field(default_factory=list)  # numbers of the blocks behind it: the next one in memory first
+    reached: bool = False  # by warps whose lanes come together
 
 
 @dataclass
@@ -116,7 +117,8 @@ def always_leaves(last):
 
 
 def blocks_of(function):
-    """Basic blocks in the order of memory, with the blocks that may follow each."""
+    """Basic blocks in the order of memory, with the blocks that may follow each. A BRA.DIV goes to code for lanes that do
+    not come together where an instruction wants them all; here they always do."""
     code = function.instructions
     starts = {0} | set(function.labels.values()) | {i + 1 for i, one in enumerate(code) if one.ends_block}
     starts = sorted(s for s in starts if s < len(code))
@@ -127,9 +129,18 @@ def blocks_of(function):
         block, last = Block(i, code[start:end]), code[end - 1]
         if end in number and not always_leaves(last):
             block.follows.append(number[end])
-        if last.target and function.labels.get(last.target) in number and last.name != "CALL":
+        jumps = last.target and last.op != "BRA.DIV" and last.name != "CALL"
+        if jumps and function.labels.get(last.target) in number:
             block.follows.append(number[function.labels[last.target]])
         blocks.append(block)
+    ask = [0]
+    while ask:
+        block = blocks[ask.pop()]
+        if not block.reached:
+            block.reached = True
+            ask += block.follows
+    for block in blocks:
+        block.follows = block.follows if block.reached else []
     return blocks
 
 

@@ -11,7 +11,7 @@ instruction cache.
 import collections
 from dataclasses import dataclass, field
 
-from listing import blocks_of, loops_of
+from listing import blocks_of, dominators, loops_of
 
 LATENCY = {  # cycles; what waits for longer is told by the scoreboard
     "MUFU": 20, "LDTM": 60, "STTM": 30, "SHFL": 25, "REDUX": 30, "CREDUX": 30, "LDS": 30, "LDC": 40, "LDCU": 30,
@@ -39,13 +39,19 @@ class Cost:
     cycles: float = 0
     instructions: float = 0
     why: collections.Counter = field(default_factory=collections.Counter)
+    busy: collections.Counter = field(default_factory=collections.Counter)  # pipe -> cycles that it is held
+
+    @property
+    def least(self):
+        """Cycles that no other warp of the scheduler can use: its issue slots, or those of the busiest pipe."""
+        return max([self.instructions, *self.busy.values()])
 
 
 @dataclass
 class Loop:
     header: int
     body: set
-    weight: float  # times that warps began an iteration
+    weight: float = 0  # times that warps began an iteration
     inner: dict = field(default_factory=dict)  # header -> Loop
     trips: float = 1  # in one iteration of the loop around it
     cost: Cost = None
@@ -57,18 +63,20 @@ class Machine:
     def __init__(self, sectors, sharing=1, latency=LATENCY):
         """`sectors`: of each line of PTX that stores, for one warp; `sharing`: warps that store at the same time."""
         self.sectors, self.sharing, self.latency, self.now = sectors, sharing, latency, 0
-        self.boards, self.busy, self.why = [0] * 6, {}, collections.Counter()
+        self.boards, self.until, self.why = [0] * 6, {}, collections.Counter()
+        self.busy = collections.Counter()
 
     def issue(self, instruction):
         ready = max([self.now] + [self.boards[b] for b in range(6) if instruction.waits >> b & 1])
         pipe, cycles = PIPES.get(instruction.name, ("", 0))
         if instruction.name == "STG":
             cycles = max(cycles, self.sectors.get(instruction.ptx_line, 0) * SECTOR_CYCLES * self.sharing)
-        begin = max(ready, self.busy.get(pipe, 0))
+        begin = max(ready, self.until.get(pipe, 0))
         self.why["scoreboard"] += ready - self.now
         self.why["pipe"] += begin - ready
         if pipe:
-            self.busy[pipe] = begin + cycles
+            self.until[pipe] = begin + cycles
+            self.busy[pipe] += cycles
         took = self.latency.get(instruction.name, OTHER_LATENCY)
         for board, cycles in (instruction.sets, took), (instruction.frees, min(took, OPERANDS_READ)):
             if board < 6:
@@ -78,9 +86,11 @@ class Machine:
         self.why["stall"] += stall - 1
         self.now = begin + stall
 
-    def skip(self, cycles, why):
-        self.now += cycles
-        self.why.update(why)
+    def skip(self, cost, times):
+        """Goes so many times round a loop."""
+        self.now += cost.cycles * times
+        for total, each in (self.why, cost.why), (self.busy, cost.busy):
+            total.update({key: value * times for key, value in each.items()})
 
 
 class Kernel:
@@ -90,9 +100,11 @@ class Kernel:
         self.sharing = sharing
         self.sectors = {line: sectors / times for line, (times, sectors) in line_counts.items() if sectors}
         self.blocks = blocks_of(function)
-        self.weights = [weight(block, line_counts) for block in self.blocks]
-        self.top = nest({header: Loop(header, body, self.weights[header])
-                         for header, body in loops_of(self.blocks).items()})
+        self.weights = [weight(block, line_counts) if block.reached else 0 for block in self.blocks]
+        self.top = nest({header: Loop(header, body) for header, body in loops_of(self.blocks).items()})
+        over = dominators(self.blocks)
+        for loop in self.loops():
+            loop.weight = self.iterations(loop, over, line_counts)
 
     def loops(self):
         """All loops, the outer ones first."""
@@ -102,6 +114,14 @@ class Kernel:
             yield loop
             ask = list(loop.inner.values()) + ask
 
+    def iterations(self, loop, over, line_counts):
+        """Of a loop: what most instructions say that every iteration has, and that no inner loop has."""
+        own = loop.body.difference(*(inner.body for inner in loop.inner.values()))
+        ends = [number for number in loop.body if loop.header in self.blocks[number].follows]
+        always = [one for number in own if all(number in over[end] for end in ends)
+                  for one in self.blocks[number].instructions]
+        return most_counts(always, line_counts)
+
     def cost(self, loop, latency=LATENCY):
         """Of one iteration on the most usual way, inner loops as often as they are gone round."""
         for inner in loop.inner.values():
@@ -109,19 +129,18 @@ class Kernel:
             inner.cost = self.cost(inner, latency)
         way, machine, begins = self.way(loop), Machine(self.sectors, self.sharing, latency), []
         for _ in range(ROUNDS):
-            begins.append((machine.now, machine.why.copy()))
+            begins.append((machine.now, machine.why.copy(), machine.busy.copy()))
             instructions = 0
             for step in way:
                 if isinstance(step, Loop):
-                    machine.skip(step.cost.cycles * step.trips,
-                                 {key: value * step.trips for key, value in step.cost.why.items()})
+                    machine.skip(step.cost, step.trips)
                     instructions += step.cost.instructions * step.trips
                 else:
                     machine.issue(step)
                     instructions += 1
-        cycles, why = begins[-1]
-        spent = collections.Counter({key: value - why[key] for key, value in machine.why.items()})
-        loop.cost = Cost(machine.now - cycles, instructions, spent)
+        cycles, why, busy = begins[-1]
+        loop.cost = Cost(machine.now - cycles, instructions, difference(machine.why, why),
+                         difference(machine.busy, busy))
         return loop.cost
 
     def between_clocks(self, latency=LATENCY):
@@ -141,7 +160,7 @@ class Kernel:
                 for one in way:
                     machine.issue(one)
                 last = max(way[-1].stall, 1)  # behind the reading
-                return Cost(machine.now - last, len(way), machine.why)
+                return Cost(machine.now - last, len(way), machine.why, machine.busy)
             follows = [f for f in at.follows if f not in seen]
             if not follows:
                 return None
@@ -175,8 +194,6 @@ class Kernel:
         """How often a warp goes from a block, or from a loop, to each of these. ptxas notes short blocks at the line of whatever
         stood before them, so the longer ones tell: those that only one of the ways has. A way without any is where the others
         meet, and gets what is left."""
-        if self.blocks[at].instructions[-1].op == "BRA.DIV":  # for lanes that do not come together: all of them do
-            follows = [at + 1]
         reached = {number: self.reached(number, loop) for number in follows}
         told = {}
         for number in follows:
@@ -198,10 +215,20 @@ class Kernel:
         return found
 
 
+def difference(after, before):
+    return collections.Counter({key: value - before[key] for key, value in after.items()})
+
+
 def weight(block, line_counts):
-    """How often warps began a block: what most of its instructions' lines were executed."""
-    found = collections.Counter(line_counts.get(one.ptx_line, (0, 0))[0] for one in block.instructions)
-    return max(found, key=lambda count: (found[count], count))
+    """How often warps began a block."""
+    return most_counts(block.instructions, line_counts)
+
+
+def most_counts(instructions, line_counts):
+    """The number of times that these instructions were executed, by the lines that they are noted at: the smallest of those
+    that many lines have. Lanes that have not come together execute a line more than once on the emulator."""
+    found = collections.Counter(line_counts.get(one.ptx_line, (0, 0))[0] for one in instructions)
+    return min((count for count in found if found[count] >= len(instructions) / 5), default=0)
 
 
 def nest(loops):

@@ -24,14 +24,17 @@ def find(name, build):
     return found
 
 
+def pip_environment():
+    """The user's pip says where packages are, and not where they go."""
+    return os.environ | {"PIP_USER": "0", "PIP_PREFIX": "", "PIP_ROOT": ""}
+
+
 def fetch(build):
     """Both tools into the build tree."""
     target = build / "machine-code-tools"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-deps", "--target", str(target), "--upgrade", *WHEELS.values()]
-    # The user's pip says where packages are, and not where they go.
-    environment = os.environ | {"PIP_USER": "0", "PIP_PREFIX": "", "PIP_ROOT": ""}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=pip_environment())
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise NoTool(f"{' and '.join(WHEELS.values())} could not be fetched from PyPI: {last}")

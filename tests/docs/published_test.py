@@ -15,7 +15,7 @@ import plot  # noqa: E402
 import said  # noqa: E402
 import tables  # noqa: E402
 from changes import History  # noqa: E402
-from results import read_chapters, read_said  # noqa: E402
+from results import read_chapters  # noqa: E402
 
 LISTED = Path(__file__).with_name("unfilled_numbers.txt")
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
@@ -50,7 +50,7 @@ class PublishedTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.data = plot.Data([ROOT / "plots" / "data"], "", read_chapters(ROOT))
-        cls.said = said.Said(cls.data, read_said(ROOT / "plots" / "data" / "said.csv"))
+        cls.said = said.Said(cls.data, said.counted(ROOT / "plots" / "data"))
         cls.readmes = [ROOT / "README.md", *(chapter.readme for chapter in cls.data.chapters)]
 
     def test_tables(self):

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// Eight warps read sums from tensor memory, two parts of 32 columns at a time, for the epilogue: warps w and
+// w + 4 have the same rows, and half of the columns each.
+// They wait for their block's `ready` and signal rank 0's `taken`.
+
+#pragma once
+
+#include "columns.cuh"
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "epilogue.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
+                            int n) {
+  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
+  Ring<ACCUMULATORS> accumulator;
+  Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
+  for (Tile tile; tiles.next(tile); accumulator.next()) {
+    // Up to the end of an atom of D's scales: those behind column N are code 0.
+    const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    const Columns columns(half, cols, accumulator.stage);
+    Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
+                      tile.col0 + columns.at(0));
+    gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
+    gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    // [taken]
+    const auto release = [&] {
+      gg::ptx::tcgen05_fence_before();
+      if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
+      __syncwarp();
+    };
+    bool taken = false;
+    // [/taken]
+    for (int i = 0; columns.has(i); ++i) {
+      uint32_t parts[2][PART];                                                       // of the row
+      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
+      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
+      gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
+      gg::ptx::tcgen05_ld_32x32b_x32(parts[1], gg::ptx::tmem_at(sums, 0, PART));
+      gg::ptx::tcgen05_wait_ld(parts[0], parts[1]);
+      if (!taken) release();  // the shared columns were among the first 64
+      taken = true;
+      const int col = tile.col0 + columns.at(i);
+      epilogue.apply(parts[0], col, col + PART);
+      epilogue.apply(parts[1], col + PART, tile.col0 + columns.at(i + 1));
+    }
+    if (!taken) release();
+    epilogue.finish();
+  }
+  output.finish();
+}
+
+}  // namespace chapter

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// Which columns of a tile a storing warp reads, 64 at a time, and in which order.
+
+#pragma once
+
+#include "config.cuh"
+
+namespace chapter {
+
+// [columns]
+class Columns {
+ public:
+  // half: of the tile, 0 or 1; cols: of the whole tile, as many as are stored.
+  __device__ Columns(int half, int cols, int accumulator)
+      : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
+
+  // The first of the 64 columns that are read after i others. What the next tile shares comes first:
+  // accumulator 0 has it at its end, accumulator 1 at its beginning.
+  __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
+  __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
+
+ private:
+  int begin_, end_;
+  bool down_;
+};
+// [/columns]
+
+}  // namespace chapter

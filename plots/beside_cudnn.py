@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The table of a chapter beside NVIDIA's kernels, made of plots/data/cudnn.csv, which cudnn/compare.py writes."""
+
+from costs import MULTIPLY_ADDS
+
+CHAPTERS = {  # configurations shown, and what their operands are
+    "09a_quantized": [("fp8 -> bf16", "fp8"), ("fp8 -> bf16, bias", "fp8"), ("nvfp4 -> bf16", "fp4"),
+                      ("fp8 -> fp8 with scales", "fp8")],
+    "09c_glu_hadamard": [("nvfp4 swiglu, Hadamard", "fp4"), ("nvfp4 swiglu, Hadamard, bias", "fp4"),
+                         ("nvfp4 geglu, Hadamard", "fp4")]}
+TILES = 8  # of 256x256 in the problem that was counted
+KS = 2048, 7168
+# The part of an epilogue after which the next tile's products may begin: ours of 09a lets go as soon as 64 columns are in
+# registers, that of 09c when the first part of two is transformed; theirs behind the first 32 columns of 256.
+LETS_GO = {"09a_quantized": {"ours": 0, "theirs": 1 / 8}, "09c_glu_hadamard": {"ours": 1 / 3, "theirs": 1 / 8}}
+
+
+def tile_cycles(chapter, side, operands, epilogue, k):
+    """Of a multiprocessor, for its half of a 256x256 tile: products wait for the first part of the epilogue before."""
+    products = 128 * 256 * k / MULTIPLY_ADDS[operands]
+    return max(products + LETS_GO[chapter][side] * epilogue, epilogue)
+
+
+def beside_cudnn_table(chapter, rows):
+    found = {}
+    for row in rows:
+        found.setdefault((row["configuration"], row["side"]), {})[row["name"]] = int(row["value"])
+
+    def both(name, counter, tiles=1):
+        return " / ".join(f"{found[name, side][counter] / tiles:,.0f}" for side in ("ours", "theirs"))
+
+    head = ["ours / theirs, a tile", "machine instructions", "sectors stored", "bytes loaded", "cycles of the epilogue",
+            *(f"a tile at K = {k}" for k in KS)]
+    text = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    for name, operands in CHAPTERS[chapter]:
+        times = [{side: tile_cycles(chapter, side, operands, found[name, side]["epilogue_cycles"], k)
+                  for side in ("ours", "theirs")} for k in KS]
+        cells = [name, both(name, "machine_instructions", TILES), both(name, "global_store_sectors", TILES),
+                 both(name, "global_load_bytes", TILES), both(name, "epilogue_cycles"),
+                 *(f"{each['ours'] / each['theirs']:.2f}" for each in times)]
+        text.append("| " + " | ".join(cells) + " |")
+    return "\n".join(text)
