@@ -62,14 +62,14 @@ GG_HD inline float bias_of(Format format, uint32_t code) {
 
 // ---- maxima ----
 
-// Magnitudes are compared as their bits, which as integers have the order of the numbers, infinity above them
-// and NaN above that. So one integer maximum keeps a NaN, which max.f32 would drop.
+// A magnitude as its bits. As integers they have the order of the numbers, infinity above them and NaN above
+// that: an integer maximum keeps a NaN, which max.f32 would drop. So does max.NaN.f32.
 GG_HD inline uint32_t magnitude(float v) { return bits_of(v) & 0x7FFFFFFF; }
 GG_HD inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 #ifdef __CUDACC__
-// The bits of the largest magnitude among them, those of a NaN if there is one. Two chains of maxima: each
-// waits for the one before it.
+// The bits of the largest magnitude among them, those of a NaN if there is one. Two chains, since each
+// maximum waits for the one before it in its chain.
 template <int COUNT>
 __device__ inline uint32_t largest_magnitude(const float (&v)[COUNT]) {
   float even = 0, odd = 0;
@@ -82,10 +82,10 @@ __device__ inline uint32_t largest_magnitude(const float (&v)[COUNT]) {
 }
 #endif
 
-// amax is the largest magnitude of a group's v, NaN left out. `largest`: so far; `block`: of another block,
-// which is left out as a whole where it holds a NaN.
-GG_HD inline uint32_t amax_with(uint32_t largest, uint32_t block) {
-  return block > INFINITY_BITS ? largest : larger(largest, block);
+// amax is the largest magnitude of a group's v. `part`: the largest of 32 neighbours of a row, which are left
+// out all together where one of them is NaN.
+GG_HD inline uint32_t amax_with(uint32_t so_far, uint32_t part) {
+  return part > INFINITY_BITS ? so_far : larger(so_far, part);
 }
 
 // ---- scales ----

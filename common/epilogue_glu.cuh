@@ -6,7 +6,7 @@
 //
 // In the GEMM's N columns, gates and ups stand in turn, 32 of each: gate i and up 32 + i of 64 columns make
 // output column i of 32. Formulas are those of the operator "grouped GEMM + GLU + Hadamard", section 5.2 of
-// its specification; step numbers are the specification's, and chapter 09c's.
+// its specification, whose step numbers are used.
 
 #pragma once
 

@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-NOT_COUNTED = {"README.md", "WORKLOG.md", "main.cu"}
+NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "main.cu"}
 HARNESS = "common/harness.cuh"  # it measures kernels and is part of none, so its headers age no measurement
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
@@ -18,7 +18,7 @@ COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^
 
 def lines_changed(before, chapter):
     """Lines added and removed from one chapter's folder to another's, or from none to it; whitespace is ignored.
-    All of a folder counts but README.md, a worklog and main.cu."""
+    All of a folder counts but README.md, results.md, a worklog and main.cu."""
     def files(folder):
         return {} if folder is None else {path.relative_to(folder): path for path in Path(folder).rglob("*")
                                           if path.is_file() and path.name not in NOT_COUNTED

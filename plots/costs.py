@@ -72,7 +72,7 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=Fal
     per_slice, per_tile = ({name: value / blocks for name, value in counted[each].items()} for each in ("slice", "tile"))
     tma_bytes, d_bytes = per_slice["global_load_bytes"], per_tile["global_store_bytes"]
     tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
-    shared = (per_slice["shared_load_bytes"] + writes * tma_bytes) / SHARED_BYTES_PER_CYCLE
+    shared = (1 + writes) * per_slice["shared_load_bytes"] / SHARED_BYTES_PER_CYCLE  # TMA writes what is read once
     store, code = d_bytes / MEMORY_BYTES_PER_CYCLE, counted["tile"]["epilogue_cycles"]  # of a warp: all store at once
     with_bias = 128 * tile_n if "--bias" in choice.split() else 0  # multiply-adds in f32, which are instructions
     transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]  # tensor cores', with X in bf16

@@ -12,7 +12,8 @@ between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, as -
 <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, the
 Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
 cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py
-finds their marks; the rest of a README is left as it is. Under a table whose kernel has changed since
+finds their marks; the rest of a README is left as it is. A chapter's results.md has the tables of which its README shows
+a part. Under a table whose kernel has changed since
 it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
 """
 
@@ -123,6 +124,8 @@ def main():
         history = History(args.repo)
         for readme, mark, text in tables.every(args.repo, data, history):
             fill(readme, text, mark)
+        for page, text in tables.pages(args.repo, data):
+            write(page, text)
         fill_sentences(args.repo, data)
         if history.lacking:
             print(f"publish: git lacks {', '.join(sorted(history.lacking))}: whether kernels have changed since is not "

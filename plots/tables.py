@@ -16,6 +16,7 @@ NONE = "–"
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+ROWS = 6  # of counters in a README; results.md has all
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
@@ -58,6 +59,14 @@ def every(repo, data, history):
             yield chapter.readme, "cudnn", beside_cudnn_table(chapter.id, read_csv(cudnn, CUDNN_COLUMNS))
         if chapter.id == "09c_glu_hadamard" and counted_runs:
             yield chapter.readme, "transforms", unfused.transforms_table(counted_runs)
+
+
+def pages(repo, data):
+    """The results.md of each chapter, as path and text."""
+    predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
+    for chapter in data.chapters:
+        if chapter.readme.exists():
+            yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted)
 
 
 def digits(number, count=3):
@@ -226,11 +235,12 @@ def span_of(ratios):
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def counts_table(data, chapter):
-    """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set."""
+def counted_lines(data, chapter):
+    """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set: the set, the head,
+    and a line for each counter with how much it has changed."""
     name, counted = smoke_counts(data.counts, chapter.id)
     if not counted:
-        return "Nothing is counted yet."
+        return name, [], []
     before = data.counts.get((chapter.previous, name, "0:fair"))
     who, found = [chapter.id], [counted]
     if before:
@@ -239,16 +249,62 @@ def counts_table(data, chapter):
     def used(counter):  # that there are no bank conflicts says something where there is shared memory
         return any(some.get(counter.replace("bank_conflicts", "wavefronts")) for some in found)
 
-    lines = [[f"`{counter}`", *(f"{some.get(counter, 0):,}" for some in found)]
-             for counter in filter(used, COUNTERS)]
+    def line(label, values, texts):
+        low, high = sorted((values[0], values[-1]))
+        return label, 0 if low == high else 1 - low / high, [label, *texts]
+
+    lines = []
+    for counter in filter(used, COUNTERS):
+        values = [some.get(counter, 0) for some in found]
+        lines.append(line(f"`{counter}`", values, [f"{one:,}" for one in values]))
     wasted = [1 - some["useful_multiply_adds"] / some["multiply_adds"] for some in found]
-    lines.append(["wasted multiply-adds", *(f"{100 * part:.0f} %" for part in wasted)])
-    return table(["counter", *who], 1, lines) + f"\n\nSet `{name}` on the emulator, order 0:fair. " \
-        f"[All counters](../../plots/data/emulator/{chapter.id}.csv)."
+    lines.append(line("wasted multiply-adds", wasted, [f"{100 * part:.0f} %" for part in wasted]))
+    return name, ["counter", *who], lines
+
+
+def counts_table(data, chapter):
+    """The lines of a README: those that its text names, then those that have changed most."""
+    name, head, lines = counted_lines(data, chapter)
+    if not lines:
+        return "Nothing is counted yet."
+    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```", "", chapter.readme.read_text(encoding="utf-8")) \
+        if chapter.readme.exists() else ""
+    text = text.partition("## Counted")[2].partition("## Exercises")[0]
+    named = sorted((each for each in lines if each[0] in text), key=lambda each: text.index(each[0]))
+    changed = sorted((each for each in lines if each[1]), key=lambda each: -each[1])
+    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *lines]))[:ROWS]
+    return table(head, 1, [cells for label, _, cells in lines if label in kept]) + \
+        f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
+
+
+def results_page(data, chapter, predicted):
+    """A chapter's results.md: the tables of which its README shows a part."""
+    name, head, lines = counted_lines(data, chapter)
+    text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
+            "Written by `cmake --build build --target publish` from `plots/data`. The [README](README.md) says what they mean.",
+            "", "## Counted", ""]
+    text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator/{chapter.id}.csv).", "",
+             table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
+    costs_text = costs_tables(data, chapter, predicted)
+    if costs_text:
+        text += ["", "## Predicted", "", *costs_text]
+    return "\n".join(text) + "\n"
 
 
 def costs_table(data, chapter, predicted):
-    """What slices and tiles should cost on a B200, and what one measured there, if one did."""
+    """What slices and tiles should cost on a B200, for a README."""
+    found = costs_tables(data, chapter, predicted)
+    if not found:
+        return "Nothing is counted yet."
+    slices, _, tiles, *_ = found
+    return "\n".join([slices, "", tiles, "", "Predicted for one multiprocessor of a B200, not measured: "
+                      "[what the columns are](results.md#predicted). Machine code was between 60 % too small and 20 % too "
+                      "large on an H100."])
+
+
+def costs_tables(data, chapter, predicted):
+    """What slices and tiles should cost on a B200, and what one measured there, if one did: the first table, a line
+    between, the second, and what their columns are; nothing where nothing was counted."""
     slices, tiles, rates, depths = [], [], {}, {}
     for (who, fmt, tile, choice), counted in predicted.items():
         if who != chapter.id:
@@ -260,9 +316,10 @@ def costs_table(data, chapter, predicted):
                     and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]  # a choice adds words to the name
         name, kind = ", ".join([f"`{fmt}`", tile, *([f"`{choice}`"] if choice else [])]), costs.ELEMENTS[fmt][0]
         rates[kind], depths[fmt] = costs.MULTIPLY_ADDS[kind], least.slices
-        one = [f"`{fmt}`, {tile}", *(f"{number:,.0f}" for number in (
+        sharing = [f"`{choice}`"] if choice.startswith("--cluster") else []  # no other choice changes a slice
+        one = [", ".join([f"`{fmt}`", tile, *sharing]), *(f"{number:,.0f}" for number in (
             least.tma_bytes, least.tensor, least.shared, most.shared, least.memory, least.l2)), least.bound]
-        slices += [one] if one not in slices else []  # what a slice takes goes with no choice
+        slices += [one] if one not in slices else []
         tiles.append([name, *(f"{number:,.0f}" for number in (least.slices * least.tma_bytes, least.main, least.d_bytes,
                                                               least.store, least.instructions, least.code,
                                                               least.transform)),
@@ -270,7 +327,7 @@ def costs_table(data, chapter, predicted):
                       f"{least.us:.0f}", f"{most.us:.0f}",
                       value(measured[-1], "us_median") if measured else NONE])
     if not slices:
-        return "Nothing is counted yet."
+        return []
     first = ["cycles of a slice", "bytes by TMA", "tensor core", "shared memory, read", "and written", "memory",
              "L2, bytes a cycle", "bound by"]
     second = ["cycles of a tile, µs of `prefill`", "bytes by TMA", "main loop", "bytes stored", "to memory",
@@ -282,7 +339,7 @@ def costs_table(data, chapter, predicted):
     deep = ", ".join(f"{count}" + (f" in `{fmt}`" if len(set(depths.values())) > 1 else "")
                      for fmt, count in depths.items() if len(set(depths.values())) > 1 or fmt == next(iter(depths)))
     many = " and ".join(f"{rate:,} multiply-adds of {kind}" for kind, rate in rates.items())
-    return "\n".join([
+    return [
         table(first, 1, slices), "", table(second, 1, tiles), "",
         "Predicted for one multiprocessor of a B200 from [counts](../../plots/data/costs.csv) of the emulator, "
         "instructions in PTX, and [published rates](../../plots/costs.py)",
@@ -291,11 +348,12 @@ def costs_table(data, chapter, predicted):
         f"Cycles, where the head does not say otherwise. Slices of a main loop: {deep}. `read`: the tensor core reads A "
         "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
         "`bound by` leaves it out. `machine code`: a storing warp's cycles for its part of a tile, "
-        "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 20 % too large on an H100. An epilogue takes the longest of its "
+        "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 20 % too large on "
+        "an H100. An epilogue takes the longest of its "
         "columns, `slack` is what the main loop has beyond it. With one accumulator nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
                            f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, of 74 where a "
-        "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."])
+        "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."]
 
 
 def problems_of(rows):

@@ -52,6 +52,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
   GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
              multiprocessors);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
+  // x: the rank in the pair, y: which pair. All roles rely on it.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
   kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, d, ends, groups, n, k);
   GG_CHECK(cudaGetLastError());

@@ -56,9 +56,10 @@ class Tiles {
   __device__ bool next(Tile& tile) {
     if (index_ >= count_) return false;
     const int lane = int(threadIdx.x) % 32;
-    unsigned after;  // which of 32 groups end after this tile: each lane looks at one. The last group does.
+    unsigned
+        after;  // which of 32 groups end after this tile: each lane looks at one. The last group always does.
     while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
-      batch_ += 32;
+      batch_ += 32;  // never back: the numbers that a walk gets only grow
     }
     const int group = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[group];
     const int begin = group > 0 ? ends_[group - 1] : 0, tiles_m = (ends_[group] - begin) / BM;

@@ -34,13 +34,14 @@ class Epilogue {
     fetch_bias(tile.col0);
   }
 
-  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
+  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on. Before: the
+  //   parts to the left, each once, for the bias has been fetched that comes next.
   __device__ void apply(const uint32_t (&sums)[PART], int col) {
     const int cols = min(PART, n_ - col);
     float v[PART];
     // [value]
     if (operands_.bias) {
-      const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_);  // of this lane's column
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
       fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
@@ -50,7 +51,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N there is nothing
+    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -73,14 +74,14 @@ class Epilogue {
   //   has a part's time to arrive.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
-    if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
   const Operands& operands_;
   float alpha_, prob_;
   int group_, row_, n_;
-  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;  // magnitude of the row's values
+  uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
+  uint32_t largest_ = 0;    // magnitude of the row's values
 };
 
 }  // namespace chapter

@@ -37,13 +37,14 @@ class Epilogue {
     fetch_bias(tile.col0);
   }
 
-  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
+  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on. Before: the
+  //   parts to the left, each once, for the bias has been fetched that comes next.
   __device__ void apply(const uint32_t (&sums)[PART], int col) {
-    const int cols = min(PART, n_ - col);  // 0 or less: only its scale is missing, which is code 0
+    const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
     float v[PART];
     // [value]
     if (operands_.bias) {
-      const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_);  // of this lane's column
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
       fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
@@ -53,7 +54,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N there is nothing
+    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -77,7 +78,7 @@ class Epilogue {
   //   has a part's time to arrive.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
-    if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
   // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last.
@@ -93,7 +94,7 @@ class Epilogue {
     const int block = col / PART, in_word = block % 4;
     codes_ |= code << 8 * in_word;
     if (in_word < 3) return;
-    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // of how many rows, offsets do not ask
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // rows: offset() does not ask
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
     codes_ = 0;
     // [/codes]
@@ -102,9 +103,9 @@ class Epilogue {
   const Operands& operands_;
   float alpha_, prob_, norm_ = 0;
   int group_, row_, n_;
-  uint32_t codes_ = 0;    // of the scales of up to four parts
-  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;  // magnitude of the row's values
+  uint32_t codes_ = 0;      // of the scales of up to four parts
+  uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
+  uint32_t largest_ = 0;    // magnitude of the row's values
 };
 
 }  // namespace chapter

@@ -36,6 +36,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
              multiprocessors);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
+  // x: the rank in the pair, y: which pair. All roles rely on it.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
   kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k, dynamic);
   GG_CHECK(cudaGetLastError());

@@ -10,10 +10,12 @@ namespace chapter {
 
 using gg::Format;
 
-constexpr int PART = 32;  // columns of a tile that a thread has in registers at a time: a part of its row
+// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
+// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+constexpr int PART = 32;
 
 // Who: any thread. Does: stores the first `cols` values of a part, 16 bytes at a time, from element `first`
-//   of D on.
+//   of D on. Both are multiples of 16 bytes, as `launch` wants of N.
 template <Format D>
 __device__ inline void store_part(void* d, int64_t first, const float (&v)[PART], int cols) {
   constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, WORDS = PART / IN_WORD;

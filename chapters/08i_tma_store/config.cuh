@@ -22,8 +22,10 @@ constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a t
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
 constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of V k
 constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: products wait for the epilogue
-constexpr int PART = 32;  // columns of a tile that a thread has in registers at a time: a part of its row
-constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for D of a storing warp
+// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
+// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+constexpr int PART = 32;
+constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B; scales are of V elements of K each.

@@ -42,13 +42,13 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part, or one that there is not.
+  //   `next_col`: of the next part; behind the last one any number, also a negative one.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
-    const int cols = min(PART, n_ - col);  // 0 or less: only its scale is missing, which is code 0
+    const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
     float v[PART];
     // [value]
     if (operands_.bias) {
-      const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_);  // of this lane's column
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
       fetch_bias(next_col);
 #pragma unroll
       for (int c = 0; c < PART; ++c)
@@ -58,7 +58,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N there is nothing
+    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -82,7 +82,7 @@ class Epilogue {
   //   has a part's time to arrive.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col + int(threadIdx.x) % 32, n_ - 1));
-    if (operands_.bias) bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
   // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last
@@ -98,8 +98,8 @@ class Epilogue {
     // [codes]
     const int block = col / PART, in_word = block % 4;
     codes_ |= code << 8 * in_word;
-    if (++in_codes_ % 4) return;  // the four come in this order or the other
-    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // of how many rows, offsets do not ask
+    if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // rows: offset() does not ask
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
     codes_ = 0;
     // [/codes]
@@ -110,10 +110,10 @@ class Epilogue {
   Output& output_;
   float alpha_, prob_, norm_ = 0;
   int group_, row_, n_;
-  int in_codes_ = 0;      // parts so far
-  uint32_t codes_ = 0;    // of the scales of up to four parts
-  uint32_t bias_ = 0;     // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;  // magnitude of the row's values
+  int in_codes_ = 0;        // parts so far
+  uint32_t codes_ = 0;      // of the scales of up to four parts
+  uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
+  uint32_t largest_ = 0;    // magnitude of the row's values
 };
 
 }  // namespace chapter

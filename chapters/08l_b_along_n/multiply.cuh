@@ -20,7 +20,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
   const bool kn = C::IN_BYTE == 1 && b_kn;  // FP4 lies along K
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
-  const int b_step = kn ? 32 * BOX : 32;  // bytes from the columns of B's one step along K to the next
+  const int b_step = kn ? 32 * ROW_BYTES : 32;  // to the next step along K: 32 lines, or 32 bytes of each
   // [/mn_major]
   constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;  // ranks at whose barriers a commit arrives
   const bool elected = gg::ptx::elect();

@@ -34,12 +34,12 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // [taken]
-    const auto release = [&] {
+    const auto arrive_taken = [&] {
       gg::ptx::tcgen05_fence_before();
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       __syncwarp();
     };
-    bool taken = false;
+    bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t parts[2][PART];                                                       // of the row
@@ -48,13 +48,13 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[1], gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(parts[0], parts[1]);
-      if (!taken) release();  // the shared columns were among the first 64
-      taken = true;
+      if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
+      arrived = true;
       const int col = tile.col0 + columns.at(i);
       epilogue.apply(parts[0], col, col + PART);
       epilogue.apply(parts[1], col + PART, tile.col0 + columns.at(i + 1));
     }
-    if (!taken) release();
+    if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     epilogue.finish();
   }
   output.finish();

@@ -8,15 +8,17 @@
 
 namespace chapter {
 
+static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of D, four codes each
+
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, as many as are stored.
+  // half: of the tile, 0 or 1; cols: of the whole tile, rounded up to 64 and with scales of D to 128.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 
-  // The first of the 64 columns that are read after i others. What the next tile shares comes first:
-  // accumulator 0 has it at its end, accumulator 1 at its beginning.
+  // Where read i begins, which is of 64 columns. What the next tile shares comes first: accumulator 0 has it
+  // at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
 

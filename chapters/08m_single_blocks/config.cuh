@@ -25,19 +25,22 @@ constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 
 // scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
-constexpr int PART = 32;  // columns of a tile that a thread has in registers at a time: a part of its row
-constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for D of a storing warp
+// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
+// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+constexpr int PART = 32;
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// T: of A and B; scales are of V elements of K each. BLOCKS of a cluster compute a tile, CTA_GROUP of them
-// multiply together: 2 of 2, 1 of 1, or 1 of 2, each its rows; then one half of B comes to both blocks with
-// one load of each.
+// T: of A and B; scales are of V elements of K each. BLOCKS of a cluster, of which CTA_GROUP multiply
+// together: 2 and 2, a pair; 1 and 1, a block alone; 2 and 1, blocks that multiply by themselves, but each
+// loads half of B for both.
 template <class T_, class Scale_, int V_, int BLOCKS_, int CTA_GROUP_>
 struct Config {
   using T = T_;
   using Scale = Scale_;
   static constexpr int V = V_, BLOCKS = BLOCKS_, CTA_GROUP = CTA_GROUP_;
-  static constexpr int BM = BLOCKS * BLOCK_ROWS;                       // rows of a tile
+  static constexpr int BM = BLOCKS * BLOCK_ROWS;  // rows that a cluster takes at a time: a tile, or two
   static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements of A and B
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
@@ -73,8 +76,9 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: the slice has been multiplied. One of each leader, by a commit.
   uint32_t ready_addr;  // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  uint32_t taken_addr;  // a barrier: the columns that the next tile shares have been read. One of each
-                        // storing warp.
+  // A barrier: of this tile the columns that the next one shares have been read, and of the tile before all.
+  // One arrival of each storing warp.
+  uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]

@@ -25,6 +25,7 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= C::BLOCKS, "--cluster %dx1 wants 2 multiprocessors", C::BLOCKS);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, C::BM, BN);
+  // x: the rank in the cluster, y: which cluster. All roles rely on it.
   const dim3 grid(C::BLOCKS, unsigned(multiprocessors / C::BLOCKS));
   kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k, dynamic);
   GG_CHECK(cudaGetLastError());
@@ -44,14 +45,14 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   GG_REQUIRE(n * d_bits % 128 == 0 && k % (16 * IN_BYTE) == 0,
              "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * IN_BYTE, 128 / d_bits);
   GG_REQUIRE(!operands.sfd_row || (operands.d_col && d_bits == 8), "scales of D want D and D_col in FP8");
-  const int blocks = tile.cluster, high = tile.m / BLOCK_ROWS;  // high: in rows of a block
-  GG_REQUIRE((blocks == 1 || blocks == 2) && (high == 1 || high == blocks) && tile.m % BLOCK_ROWS == 0 &&
-                 tile.n == BN,
+  const int blocks = tile.cluster, cta_group = tile.m / BLOCK_ROWS;
+  GG_REQUIRE((blocks == 1 || blocks == 2) && (cta_group == 1 || cta_group == blocks) &&
+                 tile.m % BLOCK_ROWS == 0 && tile.n == BN,
              "--tile %dx%d --cluster %dx1: 256x256 with 2x1, 128x256 with 1x1 or 2x1", tile.m, tile.n,
              blocks);
-  auto* launch = high == 2     ? launch_as<Config<T, Scale, V, 2, 2>>
-                 : blocks == 2 ? launch_as<Config<T, Scale, V, 2, 1>>
-                               : launch_as<Config<T, Scale, V, 1, 1>>;
+  auto* launch = cta_group == 2 ? launch_as<Config<T, Scale, V, 2, 2>>
+                 : blocks == 2  ? launch_as<Config<T, Scale, V, 2, 1>>
+                                : launch_as<Config<T, Scale, V, 1, 1>>;
   launch(a, sfa, weights, operands, ends, rows, groups, n, k, dynamic, stream);
 }
 

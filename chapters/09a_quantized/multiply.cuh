@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One thread multiplies for all blocks of its group, a pair or one alone.
-// It waits for `full` and `taken`. Commits signal `empty` of the cluster and `ready` of the group.
+// One thread multiplies for the CTA_GROUP blocks that multiply together.
+// It waits for `full` and `taken`. Commits signal `empty` of all blocks of the cluster and `ready` of these.
 
 #pragma once
 
@@ -21,7 +21,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
   constexpr int ROWS = C::CTA_GROUP * BLOCK_ROWS;  // that are multiplied together
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, ROWS, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
-  const int b_step = kn ? 32 * BOX : 32;  // bytes from the columns of B's one step along K to the next
+  const int b_step = kn ? 32 * ROW_BYTES : 32;  // to the next step along K: 32 lines, or 32 bytes of each
   // [/mn_major]
   // [ranks]
   // Ranks at whose barriers a commit arrives: where slices are loaded, and where the sums are.
@@ -77,7 +77,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       }
       // [/multiply]
       // [commit]
-      // Each arrives, in all those blocks, when the products so far are done.
+      // Each arrives when the products so far are done: at `empty` behind each slice, at `ready` behind the
+      // tile.
       gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.empty_addr + stage * 8, ALL);
     }
     gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, together);

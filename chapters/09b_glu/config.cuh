@@ -27,8 +27,9 @@ constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-constexpr int OUTPUT_BYTES = 4096;               // of shared memory, for C and D of a storing warp
-constexpr int SHARED_BYTES = 226 * 1024;         // of 227 KB: barriers and the like have the last
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
+constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B; scales are of V elements of K each.
 template <class T_, class Scale_, int V_>
@@ -68,8 +69,9 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  uint32_t taken_addr;     // a barrier: the columns that the next tile shares have been read. One of each
-                           // storing warp.
+  // A barrier: of this tile the columns that the next one shares have been read, and of the tile before all.
+  // One arrival of each storing warp.
+  uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]

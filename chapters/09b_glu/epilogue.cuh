@@ -44,7 +44,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   behind them. `next_col`: of the next part, or one that there is not.
+  //   behind them. `next_col`: of the next part; behind the last one any number, also a negative one.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {

@@ -33,12 +33,12 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // [taken]
-    const auto release = [&] {
+    const auto arrive_taken = [&] {
       gg::ptx::tcgen05_fence_before();
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       __syncwarp();
     };
-    bool taken = false;
+    bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate[PART], up[PART];                                                 // of the row
@@ -48,12 +48,12 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
-      if (!taken) release();  // the shared columns were among the first 64
-      taken = true;
+      if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
+      arrived = true;
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
       // [/gates]
     }
-    if (!taken) release();
+    if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     epilogue.finish();
   }
   output.finish();

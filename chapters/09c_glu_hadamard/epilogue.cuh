@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums in registers are scaled, a bias is added, C is stored; gates and ups become
-// X, and transformed Y; the largest is found, D is stored.
+// Sums in registers are scaled, a bias is added; gates and ups become X, which is sent. C is stored
+// meanwhile. Y comes back, its largest is found, and it is stored as D.
 
 #pragma once
 
@@ -32,12 +32,12 @@ struct Operands {      // of the epilogue, and where its results go
 class Epilogue {
  public:
   // `first_col`: of C, of the gates that come first.
-  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output,
-                      TransformedParts& transformed, const Tile& tile, int row, int n, int first_col)
+  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Transform& transform,
+                      const Tile& tile, int row, int n, int first_col)
       : maps_(maps),
         operands_(operands),
         output_(output),
-        transformed_(transformed),
+        transform_(transform),
         alpha_(operands.alpha[tile.group]),
         prob_(operands.prob[row]),
         group_(tile.group),
@@ -47,12 +47,13 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   behind them. `next_col`: of the next part, or one that there is not. `sums`: where these were; `read`
-  //   is called as soon as nothing of the part is there any more, X and Y included.
+  //   behind them. `next_col`: of the next part; behind the last one any number, also a negative one.
+  //   `place`: where these sums were. `release` is called when the tensor cores may write there again: behind
+  //   Y. The butterfly needs nothing there, and calls it as late.
   // [apply]
-  template <class Read>
+  template <class Release>
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
-                        int next_col, gg::ptx::TmemAddr sums, Read read) {
+                        int next_col, gg::ptx::TmemAddr place, Release release) {
     float gate[PART], up[PART];
     scale(gate, gate_sums, gate_bias_);
     scale(up, up_sums, up_bias_);
@@ -71,17 +72,17 @@ class Epilogue {
 #pragma unroll
     for (int i = 0; i < PART / 2; ++i) words[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
     const int part = col % BN / (2 * PART);  // of the tile
-    if (operands_.w) transformed_.send(part, sums, words);
+    if (operands_.w) transform_.send_x(part, place, words);
     // While the tensor cores transform, C is stored.
     output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
     output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
     float y[PART];
     if (operands_.w) {
-      transformed_.receive(part, sums, y);
+      transform_.receive_y(part, place, y);
     } else {
       for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(words + i / 2, y + i);
     }
-    read();
+    release();
     largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(y));
     output_.store(operands_.d_format, &maps_.d, y, row0(), col / 2);
   }
@@ -122,7 +123,7 @@ class Epilogue {
   const Maps& maps_;
   const Operands& operands_;
   Output& output_;
-  TransformedParts& transformed_;
+  Transform& transform_;
   float alpha_, prob_;
   int group_, row_, n_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them

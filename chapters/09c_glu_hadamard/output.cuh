@@ -16,7 +16,8 @@ namespace chapter {
 
 using gg::Format;
 
-// A storing warp has one for all its tiles. All values that leave by it have as many bytes.
+// A storing warp has one for all its tiles. Of several formats that leave by it, values have equally many
+// bytes.
 class Output {
  public:
   // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024.
@@ -39,9 +40,9 @@ class Output {
     if (gg::ptx::elect()) {
       gg::ptx::tma_store_2d(map, col, row0, gg::ptx::shared_addr(box));
       gg::ptx::bulk_commit_group();
-      if (2 * box_bytes_ > OUTPUT_BYTES) {  // there is room for the next one
+      if (2 * box_bytes_ > OUTPUT_BYTES) {  // only one box fits: wait until this one has been read
         gg::ptx::bulk_wait_group_read<0>();
-      } else {
+      } else {  // where the next one goes is free when all copies but this one have been read
         gg::ptx::bulk_wait_group_read<1>();
       }
     }

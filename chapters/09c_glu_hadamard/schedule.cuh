@@ -57,7 +57,7 @@ struct Mailbox {
   static constexpr int AHEAD = 2;  // tiles that are known before they are begun
   uint64_t full[AHEAD];            // barriers: a number has come
   uint64_t empty[AHEAD];           // barriers: all warps of the pair have read it; rank 0's is used
-  int number[AHEAD];               // of a tile; what is no tile's is the last
+  int number[AHEAD];               // of a tile; one that is not below the count of tiles ends the work
 
   __device__ void init(int readers) {  // by one thread; `readers`: warps
     for (int i = 0; i < AHEAD; ++i) {
@@ -122,9 +122,10 @@ class Tiles {
     if (number >= count_) return false;
     // [/next]
     const int lane = int(threadIdx.x) % 32;
-    unsigned after;  // which of 32 groups end after this tile: each lane looks at one. The last group does.
+    unsigned
+        after;  // which of 32 groups end after this tile: each lane looks at one. The last group always does.
     while (!(after = __ballot_sync(~0u, number < schedule.first[min(batch_ + lane + 1, groups_)]))) {
-      batch_ += 32;
+      batch_ += 32;  // never back: the numbers that a walk gets only grow
     }
     const int group = batch_ + __ffs(after) - 1, in_group = number - schedule.first[group];
     const int begin = group > 0 ? ends_[group - 1] : 0, tiles_m = (ends_[group] - begin) / BM;

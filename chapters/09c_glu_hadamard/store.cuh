@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Eight warps read sums from tensor memory, 32 gates and their 32 ups at a time, for the epilogue: warps w
-// and w + 4 have the same rows, and half of the columns each. They wait for their block's `ready` and signal
-// rank 0's `taken`.
+// and w + 4 have the same rows, and half of the columns each. They wait for their block's `ready` and
+// `y_ready`, and signal rank 0's `x_ready` and `taken`.
 
 #pragma once
 
@@ -26,21 +26,21 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
-  TransformedParts transformed(memory);
+  Transform transform(memory);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
-    Epilogue epilogue(maps, operands, output, transformed, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
+    Epilogue epilogue(maps, operands, output, transform, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // [taken]
-    const auto release = [&] {
+    const auto arrive_taken = [&] {
       gg::ptx::tcgen05_fence_before();
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       __syncwarp();
     };
-    bool taken = false;
+    bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate[PART], up[PART];                                                 // of the row
@@ -50,11 +50,11 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1), sums, [&] {
-        if (!taken) release();  // the shared columns were among the first 64
-        taken = true;
+        if (!arrived) arrive_taken();  // X and Y lay in the shared columns, if this warp has any
+        arrived = true;
       });
     }
-    if (!taken) release();
+    if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     epilogue.finish();
   }
   output.finish();

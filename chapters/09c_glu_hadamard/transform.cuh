@@ -19,16 +19,16 @@
 
 namespace chapter {
 
-// For a storing warp. It sends X of a part, and receives Y. `part`: of the tile,
-// 0 to PARTS - 1 by its columns.
-class TransformedParts {
+// A storing warp has one for all its tiles, since it keeps the barriers' phases. It sends X of a part, and
+// receives Y. `part`: of the tile, 0 to PARTS - 1 by its columns.
+class Transform {
  public:
-  __device__ explicit TransformedParts(const Memory& memory) : memory_(memory) {}
+  __device__ explicit Transform(const Memory& memory) : memory_(memory) {}
 
-  // Who: a whole warp, each lane with its row. `sums`: where those of the part were, in this warp's lanes.
-  // [send]
-  __device__ void send(int part, gg::ptx::TmemAddr sums, const uint32_t (&x)[PART / 2]) {
-    gg::ptx::tcgen05_st_32x32b_x16(sums, x);
+  // Who: a whole warp, each lane with its row. `place`: where sums of the part were, in this warp's lanes.
+  // [send_x]
+  __device__ void send_x(int part, gg::ptx::TmemAddr place, const uint32_t (&x)[PART / 2]) {
+    gg::ptx::tcgen05_st_32x32b_x16(place, x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
     if (gg::ptx::elect()) {
@@ -36,21 +36,21 @@ class TransformedParts {
     }
     __syncwarp();
   }
-  // [/send]
+  // [/send_x]
 
-  // Who: a whole warp, behind `send` of the same part.
-  // [receive]
-  __device__ void receive(int part, gg::ptx::TmemAddr sums, float (&y)[PART]) {
+  // Who: a whole warp, behind `send_x` of the same part.
+  // [receive_y]
+  __device__ void receive_y(int part, gg::ptx::TmemAddr place, float (&y)[PART]) {
     uint32_t bits[PART];
     gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + part * 8, phases_ >> part & 1);
     phases_ ^= 1u << part;
     gg::ptx::tcgen05_fence_after();
-    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(sums, 0, X_COLUMNS));
+    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(place, 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
 #pragma unroll
     for (int i = 0; i < PART; ++i) y[i] = __uint_as_float(bits[i]);
   }
-  // [/receive]
+  // [/receive_y]
 
  private:
   const Memory& memory_;
@@ -58,6 +58,8 @@ class TransformedParts {
 };
 
 // One thread of a pair starts the products of all parts: the first of each half of the tile, then the others.
+// Without W it walks through the tiles all the same: the mailbox counts this warp among its readers
+// (kernel.cuh).
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();

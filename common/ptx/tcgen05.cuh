@@ -36,8 +36,9 @@ __device__ inline TmemAddr tmem_at(TmemAddr base, int lane, int column) {
 // Does: waits until so many columns are free, takes them and writes the address of the first to shared memory
 //   at slot_addr, a multiple of 4.
 //   CTA_GROUP 2: one warp of each block of the pair executes it; each block gets so many columns of its own.
-// After: __syncthreads between tcgen05_fence_before and tcgen05_fence_after, then others may read the slot.
-//   CTA_GROUP 2: a cluster barrier, since products write into both blocks.
+// After: __syncthreads, then others may read the slot. CTA_GROUP 2: a cluster barrier, since products write
+// into
+//   both blocks.
 template <int COLUMNS, int CTA_GROUP = 1>
 __device__ inline void tcgen05_alloc(uint32_t slot_addr) {
   static_assert(COLUMNS == 32 || COLUMNS == 64 || COLUMNS == 128 || COLUMNS == 256 || COLUMNS == 512);

@@ -78,6 +78,23 @@ class Arguments:
         self.bytes[name] = -(-elements * dtype.width // 8)
         return fake
 
+    def matrix(self, name, dtype, rows, width):
+        """[rows, width], each of them a number or (key, number, divisor)."""
+        across = ("stride" + width[0], *width[1:]) if isinstance(width, tuple) else width
+        number = width[1] if isinstance(width, tuple) else width
+        return self.tensor(name, dtype, (rows, width, 1), (across, 1, ("stride" + name, rows[1] * number, 256)))
+
+    def scales(self, name, dtype, block, high, wide, count=1, along_open=True, high_open=True):
+        """Of `count` matrices [high, wide], in atoms of 32 x 4 x 4 bytes; open: a size along the rows, of their count, is an
+        argument."""
+        tall, long = -(-high // 128), -(-wide // (4 * block))
+
+        def one_of(key, number, step, is_open):
+            return (key + name, number, step) if is_open else number
+        return self.tensor(name, dtype, (32, 4, one_of("tall", tall, 1, high_open), 4, one_of("long", long, 1, along_open), count),
+                           (16, 4, one_of("stride_tall", 512 * long, 512, along_open), 1, 512,
+                            one_of("stride_all", 512 * long * tall, 512, high_open)))
+
     def pointer(self, name, dtype, alignment):
         from cutlass.cute.runtime import nullptr
         from cutlass.cute.typing import AddressSpace
@@ -114,20 +131,6 @@ def kernel_of(one, m, n, k, groups):
     def columns(key, number, step, is_open=True):
         return (key, number, step) if is_open else number
 
-    def matrix(name, dtype, width):  # of m rows
-        across = ("stride" + width[0], *width[1:]) if isinstance(width, tuple) else width
-        number = width[1] if isinstance(width, tuple) else width
-        return args.tensor(name, dtype, (rows, width, 1), (across, 1, ("stride" + name, m * number, 256)))
-
-    def scales(name, high, wide, count, along_open, high_open=True):  # atoms of 32 x 4 x 4 bytes
-        tall, long = -(-high // 128), -(-wide // (4 * block))
-
-        def one_of(key, number, step, is_open):
-            return (key + name, number, step) if is_open else number
-        return args.tensor(name, scale, (32, 4, one_of("tall", tall, 1, high_open), 4, one_of("long", long, 1, along_open), count),
-                           (16, 4, one_of("stride_tall", 512 * long, 512, along_open), 1, 512,
-                            one_of("stride_all", 512 * long * tall, 512, high_open)))
-
     def weights():
         if one.discrete:
             return args.pointer("b_ptrs", cutlass.Int64, 8)
@@ -139,7 +142,7 @@ def kernel_of(one, m, n, k, groups):
     def weights_scales():
         if one.discrete:
             return args.pointer("sfb_ptrs", cutlass.Int64, 8)
-        return scales("sfb", n, k, ("l", groups, 1) if open_all else groups, open_all, open_all)
+        return args.scales("sfb", scale, block, n, k, ("l", groups, 1) if open_all else groups, open_all, open_all)
 
     def sizes():
         given["n"] = args.scalar(cutlass.Int32(n if one.discrete else 0))
@@ -169,15 +172,15 @@ def kernel_of(one, m, n, k, groups):
                   weight_mode=modes.DISCRETE if one.discrete else modes.DENSE, use_dynamic_sched=one.dynamic_schedule,
                   enable_bias=one.bias)
     make = getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
-    given["a"] = matrix("a", element, columns("k", k, k_step, open_all or bool(one.act)))
+    given["a"] = args.matrix("a", element, rows, columns("k", k, k_step, open_all or bool(one.act)))
     given["b"] = weights()
     if one.act:  # the order of the arguments is that of the launcher's parameters
         kernel = make(act_func=one.act, **common)
-        given["sfa"] = scales("sfa", m, k, 1, False)
+        given["sfa"] = args.scales("sfa", scale, block, m, k, 1, False)
         given["sfb"] = weights_scales()
         sizes()
-        given["c"] = matrix("c", cutlass.BFloat16, columns("nc", n, 8))
-        given["d"] = matrix("d", d_type, columns("nd", n // 2, d_step))
+        given["c"] = args.matrix("c", cutlass.BFloat16, rows, columns("nc", n, 8))
+        given["d"] = args.matrix("d", d_type, rows, columns("nd", n // 2, d_step))
         given["amax_tensor"] = amax()
         given["padded_offsets"], given["alpha"] = vector("offsets", groups, cutlass.Int32), vector("alpha", groups)
         given["prob"] = prob()
@@ -188,10 +191,10 @@ def kernel_of(one, m, n, k, groups):
         given["sfb"] = weights_scales()
         sizes()
         for key, symbol in ("d", "nd"), ("d_col", "ndc"):
-            given[key] = matrix(key, d_type, columns(symbol, n, d_step, open_all))
-        given["sfa"] = scales("sfa", m, k, 1, open_all)
-        given["sfd_row_tensor"] = scales("sfd_row", m, n, 1, True) if one.scaled else None
-        given["sfd_col_tensor"] = scales("sfd_col", n, m, 1, True) if one.scaled else None
+            given[key] = args.matrix(key, d_type, rows, columns(symbol, n, d_step, open_all))
+        given["sfa"] = args.scales("sfa", scale, block, m, k, 1, open_all)
+        given["sfd_row_tensor"] = args.scales("sfd_row", scale, block, m, n) if one.scaled else None
+        given["sfd_col_tensor"] = args.scales("sfd_col", scale, block, n, m) if one.scaled else None
         given["amax_tensor"] = None if one.scaled else amax()
         given["norm_const_tensor"] = vector("norm_const", 1) if one.scaled else None
         given["padded_offsets"], given["alpha"] = vector("offsets", groups, cutlass.Int32), vector("alpha", groups)

@@ -92,6 +92,26 @@ class Model(unittest.TestCase):
             machine.issue(one)
         self.assertEqual(machine.now, 32 * 4 * model.SECTOR_CYCLES + 1)
 
+    def test_the_lines_that_every_round_has_tell_how_many_there_are(self):
+        # The header stands at a line of what came before, executed twice; half of the body ran again for late lanes.
+        code = functions(".L_x_0:\n", row(0x00, 1, "MOV R0, RZ"), row(0x10, 2, "@P0 BRA `(.L_x_1)"),
+                         row(0x20, 3, "FADD R3, R3, R1"), row(0x30, 3, "FADD R3, R3, R1"), ".L_x_1:\n",
+                         row(0x40, 4, "FADD R3, R3, R1"), row(0x50, 4, "FADD R3, R3, R1"), row(0x60, 5, "FADD R3, R3, R1"),
+                         row(0x70, 5, "@P1 BRA `(.L_x_0)"), row(0x80, 6, "EXIT"))
+        kernel = model.Kernel(code, {1: (2, 0), 2: (20, 0), 3: (3, 0), 4: (40, 0), 5: (20, 0), 6: (2, 0)})
+        self.assertEqual(kernel.top[0].weight, 20)
+
+    def test_code_for_lanes_that_never_part_is_left_out(self):
+        code = functions(row(0x00, 1, "MOV R0, RZ"), row(0x10, 1, "BRA.DIV UR4, `(.L_x_1)"), ".L_x_0:\n",
+                         row(0x20, 2, "SHFL.IDX PT, R1, R2, 0x1, 0x1f"), row(0x30, 3, "EXIT"), ".L_x_1:\n",
+                         row(0x40, 2, "WARPSYNC.COLLECTIVE R0, `(.L_x_0)"), row(0x50, 2, "BRA `(.L_x_0)"))
+        kernel = model.Kernel(code, {1: (8, 0), 2: (8, 0), 3: (8, 0)})
+        self.assertEqual(kernel.weights, [8, 8, 0])
+
+    def test_two_warps_of_a_scheduler_share_its_slots(self):
+        cost = model.Cost(100, 40, busy={"alu": 30, "mufu": 64})
+        self.assertEqual((cost.least, model.Cost(100, 70, busy={"mufu": 64}).least), (64, 70))
+
     def test_a_loop_that_asks_a_barrier_counts_once(self):
         code = functions(".L_x_0:\n", row(0, 1, "MOV R1, R1"), ".L_x_1:\n", row(16, 2, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2"),
                          row(32, 3, "@!P0 BRA `(.L_x_1)"), row(48, 4, "@P1 BRA `(.L_x_0)"), row(64, 5, "EXIT"))

@@ -188,8 +188,8 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in there.iterdir()), ["01_naive.csv", "02_tiled.csv"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "`shared_bank_conflicts`")[1:], ["3", "5"])
-        self.assertEqual(self.cells("chapters/02_tiled/README.md", "wasted")[1:], ["75 %", "75 %"])
-        self.assertNotIn("instructions_mma", (self.repo / "chapters/02_tiled/README.md").read_text())
+        self.assertEqual(self.cells("chapters/02_tiled/results.md", "wasted")[1:], ["75 %", "75 %"])
+        self.assertNotIn("instructions_mma", (self.repo / "chapters/02_tiled/results.md").read_text())
         save(tour / "01.counts.csv", counted("01_naive", 4), COUNT_COLUMNS)
         self.run_tool(publish, "--run", tour)
         found = {key: some["shared_bank_conflicts"] for key, some in read_counts(there).items()}
