@@ -5,7 +5,7 @@
   cmake --build build --target publish        # the only thing that changes plots/ and the tables
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
-<!-- /counts -->, what ncu_counts.py found in the emulator's README between <!-- ncu --> and <!-- /ncu -->, what
+<!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, what
 switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the sets peers and moe
 between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, as --sustained times peers between
 <!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between

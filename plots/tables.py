@@ -44,7 +44,7 @@ def every(repo, data, history):
     counted_runs = read_said(repo / "plots" / "data" / "said.csv")
     if counted:
         sentences = aged([SimpleNamespace(**row) for row in counted], history)
-        yield repo / "common" / "emu" / "README.md", "ncu", "\n".join([ncu_table(counted), *sentences])
+        yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
@@ -298,8 +298,8 @@ def costs_table(data, chapter, predicted):
         return "Nothing is counted yet."
     slices, _, tiles, *_ = found
     return "\n".join([slices, "", tiles, "", "Predicted for one multiprocessor of a B200, not measured: "
-                      "[what the columns are](results.md#predicted). Machine code was between 60 % too small and 20 % too "
-                      "large on an H100."])
+                      "[what the columns are](results.md#predicted). Machine code was between 60 % too small and 21 % too "
+                      "large on an H200."])
 
 
 def costs_tables(data, chapter, predicted):
@@ -348,8 +348,8 @@ def costs_tables(data, chapter, predicted):
         f"Cycles, where the head does not say otherwise. Slices of a main loop: {deep}. `read`: the tensor core reads A "
         "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
         "`bound by` leaves it out. `machine code`: a storing warp's cycles for its part of a tile, "
-        "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 20 % too large on "
-        "an H100. An epilogue takes the longest of its "
+        "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 21 % too large on "
+        "an H200. An epilogue takes the longest of its "
         "columns, `slack` is what the main loop has beyond it. With one accumulator nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
                            f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, of 74 where a "

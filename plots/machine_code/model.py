@@ -228,7 +228,8 @@ def most_counts(instructions, line_counts):
     """The number of times that these instructions were executed, by the lines that they are noted at: the smallest of those
     that many lines have. Lanes that have not come together execute a line more than once on the emulator."""
     found = collections.Counter(line_counts.get(one.ptx_line, (0, 0))[0] for one in instructions)
-    return min((count for count in found if found[count] >= len(instructions) / 5), default=0)
+    many = [count for count in found if found[count] >= len(instructions) / 3]
+    return min(many or found, default=0)
 
 
 def nest(loops):

@@ -921,12 +921,12 @@ TEST(Faults, EveryKindIsPlanted) {
   }
 }
 
-TEST(Faults, TheReadmeExplainsEveryKind) {
-  std::ifstream file(std::filesystem::path(GG_SOURCE_DIR) / "common/emu/README.md");
+TEST(Faults, APageExplainsEveryKind) {
+  std::ifstream file(std::filesystem::path(GG_SOURCE_DIR) / "common/emu/FAULTS.md");
   std::ostringstream text;
   text << file.rdbuf();
   for (int kind = 0; kind < gg::emu::kFaultKinds; ++kind) {
-    EXPECT_NE(text.str().find("\n### " + std::string(gg::emu::fault_name(FaultKind(kind))) + "\n"),
+    EXPECT_NE(text.str().find("\n## " + std::string(gg::emu::fault_name(FaultKind(kind))) + "\n"),
               std::string::npos)
         << gg::emu::fault_name(FaultKind(kind));
   }

@@ -247,7 +247,7 @@ std::string report(const char* title, FaultKind kind, const Warp& w, const Instr
     text += field("other", "and " + std::to_string(others.size() - kMostOthers) + " more");
   text += field("likely", wrapped(cause));
   text += field("order", std::to_string(grid.order.seed) + (grid.order.skew ? ":skew" : ":fair"));
-  text += field("read", std::string("common/emu/README.md#") + fault_name(kind));
+  text += field("read", std::string("common/emu/FAULTS.md#") + fault_name(kind));
   return text;
 }
 
@@ -383,7 +383,7 @@ void raise_final(FinalKind kind, const Warp& warp, const Instr& instr, int lane,
 void raise_launch(const Launch& launch, const std::string& what, const std::string& cause) {
   throw Fault(FaultKind::launch, std::string("fault launch in ") + short_name(launch.code->function->name) +
                                      "\n" + field("what", wrapped(what)) + field("likely", wrapped(cause)) +
-                                     field("read", "common/emu/README.md#launch"));
+                                     field("read", "common/emu/FAULTS.md#launch"));
 }
 
 }  // namespace gg::emu
