@@ -63,7 +63,7 @@ GG_HD inline float bias_of(Format format, uint32_t code) {
 // ---- maxima ----
 
 // A magnitude as its bits. As integers they have the order of the numbers, infinity above them and NaN above
-// that: an integer maximum keeps a NaN, which max.f32 would drop. So does max.NaN.f32.
+// that: an integer maximum keeps a NaN, and so does max.NaN.f32; max.f32 would drop it.
 GG_HD inline uint32_t magnitude(float v) { return bits_of(v) & 0x7FFFFFFF; }
 GG_HD inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 

@@ -10,15 +10,14 @@ CHAPTERS = {  # configurations shown, and what their operands are
                          ("nvfp4 geglu, Hadamard", "fp4")]}
 TILES = 8  # of 256x256 in the problem that was counted
 KS = 2048, 7168
-# The part of an epilogue after which the next tile's products may begin: ours of 09a lets go as soon as 64 columns are in
-# registers, that of 09c when the first part of two is transformed; theirs behind the first 32 columns of 256.
-LETS_GO = {"09a_quantized": {"ours": 0, "theirs": 1 / 8}, "09c_glu_hadamard": {"ours": 1 / 3, "theirs": 1 / 8}}
+FIRST = {"ours": 0, "theirs": 1 / 8}  # of an epilogue, until the next tile's products may begin: ours let go as soon as 64
+# columns of 256 are in registers, theirs behind the first 32
 
 
-def tile_cycles(chapter, side, operands, epilogue, k):
+def tile_cycles(side, operands, epilogue, k):
     """Of a multiprocessor, for its half of a 256x256 tile: products wait for the first part of the epilogue before."""
     products = 128 * 256 * k / MULTIPLY_ADDS[operands]
-    return max(products + LETS_GO[chapter][side] * epilogue, epilogue)
+    return max(products + FIRST[side] * epilogue, epilogue)
 
 
 def beside_cudnn_table(chapter, rows):
@@ -33,7 +32,7 @@ def beside_cudnn_table(chapter, rows):
             *(f"a tile at K = {k}" for k in KS)]
     text = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for name, operands in CHAPTERS[chapter]:
-        times = [{side: tile_cycles(chapter, side, operands, found[name, side]["epilogue_cycles"], k)
+        times = [{side: tile_cycles(side, operands, found[name, side]["epilogue_cycles"], k)
                   for side in ("ours", "theirs")} for k in KS]
         cells = [name, both(name, "machine_instructions", TILES), both(name, "global_store_sectors", TILES),
                  both(name, "global_load_bytes", TILES), both(name, "epilogue_cycles"),

@@ -41,7 +41,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on. Before: the
-  //   parts to the left, each once, for the bias has been fetched that comes next.
+  //   parts to the left, in order, once each: next_bias_ is that of exactly this part.
   __device__ void apply(const uint32_t (&sums)[PART], int col) {
     const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
     float v[PART];
@@ -57,7 +57,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
+    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }

@@ -58,7 +58,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
+    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }

@@ -72,7 +72,7 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  // A barrier: of this tile the columns that the next one shares have been read, and of the tile before all.
+  // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
   // One arrival of each storing warp.
   uint32_t taken_addr;
   // Columns of tensor memory.

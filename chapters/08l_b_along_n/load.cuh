@@ -51,7 +51,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       // [/box]
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
-      // The scales of all columns: each block's rows of D have them all.
+      // The scales of all columns: each block's rows of D have them all. Behind N they may be another
+      // group's.
       gg::ptx::tma_load_3d_pair(memory.sfb_tile_addr + stage * C::SFB_BYTES, &weights.sfb, 0, atom0, sfb_row,
                                 full_addr);
       // [/load]

@@ -31,8 +31,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
     // [taken]
-    // All of the tile before the last has been read, and of the last one the columns that both have. The
-    // fence behind the next wait serves this one too.
+    // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
+    // one. The fence behind the next wait serves this one too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
     const gg::ptx::TmemAddr sums =
@@ -49,6 +49,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
                         : gg::ptx::tcgen05_desc_k_major_128b(b_addr);
       // [/descriptor]
       // [scales]
+      // There is one place for all slices: copies come behind earlier products of this thread (08b, Order).
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       for (int atom = 0; atom < C::ATOMS; ++atom) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which columns of a tile a storing warp reads, 64 at a time, and in which order.
+// A storing warp reads its columns of a tile 64 at a time, those first that the next tile shares.
 
 #pragma once
 
@@ -13,7 +13,8 @@ static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, rounded up to 64 and with scales of D to 128.
+  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and where D has scales of 128.
+  // Roles that wait for each other must agree about it.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 

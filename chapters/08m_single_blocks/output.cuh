@@ -16,8 +16,8 @@ namespace chapter {
 
 using gg::Format;
 
-// A storing warp has one for all its tiles. Of several formats that leave by it, values have equally many
-// bytes.
+// A storing warp has one for all its tiles. Every format that `store` is given must be as wide as the
+// constructor's, which sizes the boxes.
 class Output {
  public:
   // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024.

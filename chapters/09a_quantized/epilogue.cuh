@@ -64,7 +64,7 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // behind column N: a bias, or NaN of others' scales, would count as v does
+    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -127,11 +127,13 @@ class Epilogue {
     // [/columns]
     if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
     // [place]
-    const bool own = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
-    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)}, of_group = {n_, tile_.rows / 32},
-                          earlier = {n_, tile_.begin / 32};  // groups: their atoms are full
-    const int64_t offset = own ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.begin) / 32)
-                               : all.offset(col + lane, row_ / 32);
+    const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
+    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)},
+                          of_group = {n_, tile_.group_rows / 32},
+                          earlier = {n_, tile_.group_begin / 32};  // groups of 256 rows each: full atoms
+    const int64_t offset =
+        per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / 32)
+                  : all.offset(col + lane, row_ / 32);
     operands_.sfd_col[offset] = uint8_t(code);
     // [/place]
   }

@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
 
 struct Tile {
   int group;
-  int begin, rows;  // its group's first row, as A and D count, and how many it has
-  int row0;         // the tile's first row
+  int group_begin, group_rows;  // the group's first row, as A and D count, and how many it has
+  int row0;                     // the tile's first row
   int col0;
 };
 
@@ -91,7 +91,7 @@ __device__ void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
-    __syncwarp();  // a slow lane could find the place two phases on
+    __syncwarp();  // else it might open twice before a slow lane has looked, which would wait on
     // [claim]
     number = next;
     next += int(gridDim.y);
@@ -133,8 +133,8 @@ class Tiles {
     const int group = batch_ + __ffs(after) - 1, in_group = number - schedule.first[group];
     const int begin = group > 0 ? ends_[group - 1] : 0, rows = ends_[group] - begin, tiles_m = rows / C::BM;
     tile = {.group = group,
-            .begin = begin,
-            .rows = rows,
+            .group_begin = begin,
+            .group_rows = rows,
             .row0 = begin + in_group % tiles_m * C::BM,
             .col0 = in_group / tiles_m * BN};
     return true;

@@ -88,7 +88,7 @@ __device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic)
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
-    __syncwarp();  // a slow lane could find the place two phases on
+    __syncwarp();  // else it might open twice before a slow lane has looked, which would wait on
     // [claim]
     number = next;
     next += int(gridDim.y);

@@ -28,8 +28,8 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; of a block's part
-constexpr int PARTS = BN / 2 / PART;  // of a tile, each with barriers of its own for its transform
-constexpr int X_COLUMNS = PART / 2;   // of tensor memory, for X of a part; Y is behind it
+constexpr int HALVES = 2;            // of a tile: each has two parts, one after the other transformed
+constexpr int X_COLUMNS = PART / 2;  // of tensor memory, for X of a part; Y is behind it
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
@@ -72,11 +72,11 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  // A barrier: of this tile the columns that the next one shares are needed no more, not for X and Y either,
-  // and of the tile before none are. One arrival of each storing warp.
+  // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
+  // One arrival of each storing warp.
   uint32_t taken_addr;
-  uint32_t x_ready_addr;   // [PARTS] barriers: X is there in both blocks. One of each warp that has the part.
-  uint32_t y_ready_addr;   // [PARTS] barriers: Y is complete. One arrival, by a commit.
+  uint32_t x_ready_addr;  // [HALVES] barriers: X is there in both blocks. One of each warp that has the half.
+  uint32_t y_ready_addr;  // [HALVES] barriers: Y is complete. One arrival, by a commit.
   gg::ptx::Tcgen05Desc w;  // this block's rows of W
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further

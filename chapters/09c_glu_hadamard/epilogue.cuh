@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums in registers are scaled, a bias is added; gates and ups become X, which is sent. C is stored
-// meanwhile. Y comes back, its largest is found, and it is stored as D.
+// Sums in registers are scaled, a bias is added; gates and ups become X, and C is stored. X is sent and comes
+// back as Y; its largest is found, and it is stored as D.
 
 #pragma once
 
@@ -31,13 +31,16 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  // `first_col`: of C, of the gates that come first.
+  // `first_col`: of C, of the gates that come first. `place`: columns for X and Y in this warp's lanes; they
+  // may
+  //   hold sums of the part that comes last.
   __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Transform& transform,
-                      const Tile& tile, int row, int n, int first_col)
+                      gg::ptx::TmemAddr place, const Tile& tile, int row, int n, int first_col)
       : maps_(maps),
         operands_(operands),
         output_(output),
         transform_(transform),
+        place_(place),
         alpha_(operands.alpha[tile.group]),
         prob_(operands.prob[row]),
         group_(tile.group),
@@ -48,16 +51,15 @@ class Epilogue {
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
   //   behind them. `next_col`: of the next part; behind the last one any number, also a negative one.
-  //   `place`: where these sums were. `release` is called when the tensor cores may write there again: behind
-  //   Y. The butterfly needs nothing there, and calls it as late.
   // [apply]
-  template <class Release>
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
-                        int next_col, gg::ptx::TmemAddr place, Release release) {
+                        int next_col) {
     float gate[PART], up[PART];
     scale(gate, gate_sums, gate_bias_);
     scale(up, up_sums, up_bias_);
     fetch_bias(next_col);
+    output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
+    output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
     float x[PART];
     // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
     // branch behind each element, and no two of them would be computed at a time.
@@ -68,34 +70,50 @@ class Epilogue {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
-    uint32_t words[PART / 2];  // X in bf16
+    older_ = newer_;
+    newer_.col = col;
 #pragma unroll
-    for (int i = 0; i < PART / 2; ++i) words[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
-    const int part = col % BN / (2 * PART);  // of the tile
-    if (operands_.w) transform_.send_x(part, place, words);
-    // While the tensor cores transform, C is stored.
-    output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
-    output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
-    float y[PART];
-    if (operands_.w) {
-      transform_.receive_y(part, place, y);
-    } else {
-      for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(words + i / 2, y + i);
+    for (int i = 0; i < PART / 2; ++i) newer_.x[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
+    if (!operands_.w) {
+      for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(newer_.x + i / 2, x + i);
+      store(x, col);
     }
-    release();
-    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(y));
-    output_.store(operands_.d_format, &maps_.d, y, row0(), col / 2);
   }
   // [/apply]
 
-  // Who: a whole warp, behind the row's last part.
+  // Who: a whole warp, behind the row's last part. Sums are needed no more, so X and Y may lie there.
+  // [finish]
   __device__ void finish() {
+    if (operands_.w) {
+      transform(older_);
+      transform(newer_);
+    }
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + group_, int(largest));
   }
+  // [/finish]
 
  private:
+  struct Part {
+    uint32_t x[PART / 2];  // X, two bf16 in a word
+    int col = -1;          // of C, where its gates begin; -1: there is no such part
+  };
+
+  __device__ void transform(const Part& part) {
+    if (part.col < 0) return;
+    float y[PART];
+    transform_.send_x(place_, part.x);
+    transform_.receive_y(place_, y);
+    store(y, part.col);
+  }
+
+  // Y of the part whose gates begin in column `col` of C.
+  __device__ void store(const float (&y)[PART], int col) {
+    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(y));
+    output_.store(operands_.d_format, &maps_.d, y, row0(), col / 2);
+  }
+
   __device__ int row0() const { return row_ - int(threadIdx.x) % 32; }  // of the warp
 
   // v = alpha * sum, or alpha * sum + bias, whose code each lane has for one column.
@@ -124,8 +142,10 @@ class Epilogue {
   const Operands& operands_;
   Output& output_;
   Transform& transform_;
+  gg::ptx::TmemAddr place_;
   float alpha_, prob_;
   int group_, row_, n_;
+  Part older_, newer_;                    // a warp has two parts of a tile at most
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
 };

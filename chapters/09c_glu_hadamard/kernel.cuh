@@ -32,7 +32,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * PARTS];
+  __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * HALVES];
   __shared__ __align__(16)
       uint4 w_tile[2][W_ROWS];  // this block's rows of W: 16 bytes of each, then the others
   __shared__ Mailbox mailbox;
@@ -50,7 +50,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.ready_addr = memory.empty_addr + STAGES * 8;
   memory.taken_addr = memory.ready_addr + ACCUMULATORS * 8;
   memory.x_ready_addr = memory.taken_addr + 8;
-  memory.y_ready_addr = memory.x_ready_addr + PARTS * 8;
+  memory.y_ready_addr = memory.x_ready_addr + HALVES * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
@@ -60,9 +60,9 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
     gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
-    for (int part = 0; part < PARTS; ++part) {
-      gg::ptx::mbarrier_init(memory.x_ready_addr + part * 8, CTA_GROUP * STORE_WARPS / 2);
-      gg::ptx::mbarrier_init(memory.y_ready_addr + part * 8, 1);
+    for (int half = 0; half < HALVES; ++half) {
+      gg::ptx::mbarrier_init(memory.x_ready_addr + half * 8, CTA_GROUP * STORE_WARPS / HALVES);
+      gg::ptx::mbarrier_init(memory.y_ready_addr + half * 8, 1);
     }
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);  // who store and load; who multiplies and transforms
     gg::ptx::fence_mbarrier_init();

@@ -26,11 +26,13 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
-  Transform transform(memory);
+  Transform transform(memory, half);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
-    Epilogue epilogue(maps, operands, output, transform, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
+    const int accumulator_col = accumulator.stage * (BN - SHARED_COLUMNS);  // of tensor memory
+    const auto place = gg::ptx::tmem_at(memory.sums, row / 32 * 32, accumulator_col + columns.unshared());
+    Epilogue epilogue(maps, operands, output, transform, place, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
@@ -43,16 +45,14 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
-      uint32_t gate[PART], up[PART];                                                 // of the row
-      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
-      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
+      uint32_t gate[PART], up[PART];  // of the row
+      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, accumulator_col + columns.at(i));
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
-      epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1), sums, [&] {
-        if (!arrived) arrive_taken();  // X and Y lay in the shared columns, if this warp has any
-        arrived = true;
-      });
+      if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
+      arrived = true;
+      epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     epilogue.finish();

@@ -19,31 +19,32 @@
 
 namespace chapter {
 
-// A storing warp has one for all its tiles, since it keeps the barriers' phases. It sends X of a part, and
-// receives Y. `part`: of the tile, 0 to PARTS - 1 by its columns.
+// A storing warp has one for all its tiles, since it keeps a phase. It sends X of a part, and then receives
+// Y.
 class Transform {
  public:
-  __device__ explicit Transform(const Memory& memory) : memory_(memory) {}
+  // `half`: of the tile, this warp's.
+  __device__ Transform(const Memory& memory, int half)
+      : x_ready_addr_(gg::ptx::mapa(memory.x_ready_addr + half * 8, 0)),
+        y_ready_addr_(memory.y_ready_addr + half * 8) {}
 
-  // Who: a whole warp, each lane with its row. `place`: where sums of the part were, in this warp's lanes.
+  // Who: a whole warp, each lane with its row. `place`: columns of this warp's lanes that nobody else uses.
   // [send_x]
-  __device__ void send_x(int part, gg::ptx::TmemAddr place, const uint32_t (&x)[PART / 2]) {
+  __device__ void send_x(gg::ptx::TmemAddr place, const uint32_t (&x)[PART / 2]) {
     gg::ptx::tcgen05_st_32x32b_x16(place, x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
-    if (gg::ptx::elect()) {
-      gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory_.x_ready_addr + part * 8, 0));
-    }
+    if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(x_ready_addr_);
     __syncwarp();
   }
   // [/send_x]
 
-  // Who: a whole warp, behind `send_x` of the same part.
+  // Who: a whole warp, behind `send_x`.
   // [receive_y]
-  __device__ void receive_y(int part, gg::ptx::TmemAddr place, float (&y)[PART]) {
+  __device__ void receive_y(gg::ptx::TmemAddr place, float (&y)[PART]) {
     uint32_t bits[PART];
-    gg::ptx::mbarrier_wait_parity(memory_.y_ready_addr + part * 8, phases_ >> part & 1);
-    phases_ ^= 1u << part;
+    gg::ptx::mbarrier_wait_parity(y_ready_addr_, y_.phase);
+    y_.next();
     gg::ptx::tcgen05_fence_after();
     gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(place, 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
@@ -53,36 +54,36 @@ class Transform {
   // [/receive_y]
 
  private:
-  const Memory& memory_;
-  uint32_t phases_ = 0;  // bit p: of part p's `y_ready`
+  gg::ptx::ClusterAddr x_ready_addr_;  // rank 0's
+  uint32_t y_ready_addr_;
+  Ring<1> y_;
 };
 
-// One thread of a pair starts the products of all parts: the first of each half of the tile, then the others.
-// Without W it walks through the tiles all the same: the mailbox counts this warp among its readers
-// (kernel.cuh).
+// One thread of a pair starts the products of all parts, in turns for the halves of the tile. Without W it
+// walks through the tiles all the same: the mailbox counts this warp among its readers (kernel.cuh).
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
   constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;
   const bool elected = gg::ptx::elect();
-  uint32_t phases = 0;  // bit p: of part p's `x_ready`
+  Ring<1> x_ready[HALVES];
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    for (int i = 0; elected && with_w && i < PARTS; ++i) {
-      const Columns columns(i % 2, min(BN, n - tile.col0), accumulator.stage);
-      if (!columns.has(i / 2)) continue;
-      const int c0 = columns.at(i / 2), part = c0 / (2 * PART);
+    for (int i = 0; elected && with_w && i < BN / (2 * PART); ++i) {
+      const int half = i % HALVES;
+      const Columns columns(half, min(BN, n - tile.col0), accumulator.stage);
+      if (!columns.has(i / HALVES)) continue;
       // [transform]
-      gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + part * 8, phases >> part & 1);
-      phases ^= 1u << part;
+      gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + half * 8, x_ready[half].phase);
+      x_ready[half].next();
       gg::ptx::tcgen05_fence_after();
-      const auto x = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS) + c0);
-      const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
+      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.unshared();
+      const auto x = gg::ptx::tmem_at(memory.sums, 0, column), y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
       for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
                                             memory.w, IDESC, false);
       }
-      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + part * 8, PAIR);
+      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR);
       // [/transform]
     }
   }

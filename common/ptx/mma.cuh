@@ -60,7 +60,7 @@ __device__ inline void mma_m16n8k8_tf32(float (&acc)[4], const uint32_t (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// One of the two 16-bit numbers in a register as a float, exactly; and tf32 holds either type exactly.
+// A 16-bit number of the two in a register as a float, exactly; tf32 holds either type exactly.
 template <class T>
 __device__ inline uint32_t tf32_of(uint32_t pair, int upper) {
   const auto bits = static_cast<unsigned short>(upper ? pair >> 16 : pair);

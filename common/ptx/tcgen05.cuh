@@ -190,7 +190,7 @@ __device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
 __device__ inline Tcgen05Desc tcgen05_desc_mn_major_128b(uint32_t tile_addr, uint32_t leading_bytes) {
   return {tcgen05_desc_k_major_128b(tile_addr).bits | uint64_t(leading_bytes >> 4) << 16};  // bits 16-29
 }
-// The same tile, `bytes` further along K, in a tile along K within its rows of 128 bytes.
+// The same tile with its first byte so many bytes further on. Along K that is within rows of 128 bytes.
 __device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
   const uint32_t address = uint32_t(desc.bits) + uint32_t(bytes >> 4);
   return {desc.bits >> 32 << 32 | address};
@@ -272,7 +272,7 @@ constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
 // Added to that: B's lines lie along N (PTX ISA, "Instruction descriptor", "Transpose B Matrix"). 8-bit
 // elements.
 constexpr uint32_t TCGEN05_B_MN_MAJOR = 1u << 16;
-// Which of the four bytes of a column a product takes its scales from: for A, and for B.
+// The byte of four in a column that a product takes its scales from: one for A, one for B.
 __device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
   return uint32_t(a) << 29 |  // bits 29-30
          uint32_t(b) << 4;    // bits 4-5

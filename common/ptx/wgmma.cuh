@@ -16,7 +16,7 @@
 
 namespace gg::ptx {
 
-// Which elements of a tile are neighbours in memory: along k, or along M (of A) or N (of B).
+// The dimension along which neighbours in memory lie: k, or M of A and N of B.
 enum class Major { k, mn };
 
 // How 16-byte units are mixed within spans of so many bytes: the same names and patterns as of tensor maps.
@@ -67,7 +67,7 @@ struct WgmmaFragmentA {
   uint32_t reg[4];
 };
 
-// What the spelling of the instruction depends on, as text for asm ("C" operands).
+// The parts of the instruction that depend on types, as text for asm ("C" operands).
 template <class T>
 struct WgmmaType;
 template <>

@@ -184,7 +184,7 @@ class Kernel:
             else:
                 steps.extend(self.blocks[at].instructions)
                 follows = self.blocks[at].follows
-            follows = [f for f in follows if f in loop.body and f not in seen]
+            follows = [f for f in follows if f in loop.body and (f not in seen or f == loop.header)]
             if not follows:
                 break
             at = max(follows, key=self.likely(at, follows, loop).__getitem__)  # of equals the next one in memory
