@@ -272,7 +272,8 @@ def counts_table(data, chapter):
     text = text.partition("## Counted")[2].partition("## Exercises")[0]
     named = sorted((each for each in lines if each[0] in text), key=lambda each: text.index(each[0]))
     changed = sorted((each for each in lines if each[1]), key=lambda each: -each[1])
-    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *lines]))[:ROWS]
+    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed,
+                                                          *(lines if len(head) == 2 else [])]))[:ROWS]
     return table(head, 1, [cells for label, _, cells in lines if label in kept]) + \
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 

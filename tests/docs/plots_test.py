@@ -948,7 +948,7 @@ class NcuCountsTest(unittest.TestCase):
         self.compare()
         table = self.folder / "ncu.csv"
         table.write_text(table.read_text().replace("0123456789abcdef", "0123456789abcdef-dirty"))
-        readme = self.folder / "common" / "emu" / "README.md"
+        readme = self.folder / "common" / "emu" / "COUNTS.md"
         readme.parent.mkdir(parents=True)
         readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
         (self.folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
