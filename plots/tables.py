@@ -272,8 +272,8 @@ def counts_table(data, chapter):
     text = text.partition("## Counted")[2].partition("## Exercises")[0]
     named = sorted((each for each in lines if each[0] in text), key=lambda each: text.index(each[0]))
     changed = sorted((each for each in lines if each[1]), key=lambda each: -each[1])
-    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed,
-                                                          *(lines if len(head) == 2 else [])]))[:ROWS]
+    first = lines if len(head) == 2 else lines[:1]  # all, where there is no predecessor
+    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *first]))[:ROWS]
     return table(head, 1, [cells for label, _, cells in lines if label in kept]) + \
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 
@@ -286,10 +286,8 @@ def results_page(data, chapter, predicted):
             "", "## Counted", ""]
     text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator/{chapter.id}.csv).", "",
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
-    costs_text = costs_tables(data, chapter, predicted)
-    if costs_text:
-        text += ["", "## Predicted", "", *costs_text]
-    return "\n".join(text) + "\n"
+    found = costs_tables(data, chapter, predicted)
+    return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
 
 def costs_table(data, chapter, predicted):
