@@ -72,7 +72,8 @@ struct Mailbox {
     // [read]
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
-    // "Read" must not reach rank 0 before this load has been made: another number would be read here.
+    // The arrival must not overtake this load: another number would be read. `has_come` is true whatever was
+    // loaded, and cannot be answered before.
     if (gg::ptx::elect() && gg::ptx::has_come(read)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }

@@ -40,7 +40,7 @@ struct Config {
   using T = T_;
   using Scale = Scale_;
   static constexpr int V = V_;
-  static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements of A and B
+  static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements in a byte of A, B
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
