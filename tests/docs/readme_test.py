@@ -282,6 +282,16 @@ class Lessons(EveryCase):
         text = read(ROOT / "README.md")
         self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
 
+    def test_the_tree_is_that_of_the_chapters(self):
+        previous = {}
+        for chapter in chapters():
+            found = re.search(r'\.previous = "(\w+?)_', read(chapter / "main.cu"))
+            previous[chapter.name.split("_")[0]] = found and found[1]
+        arrows = [(before, after) for line in re.findall(r"(?m)^\d\d[a-z]? -> .*$", read(ROOT / "README.md"))
+                  for before, after in zip(ids := re.findall(r"\b\d\d[a-z]?\b", line.split("  ")[0]), ids[1:])]
+        self.expect({after: before for before, after in arrows} == {a: b for a, b in previous.items() if b}, "README.md",
+                    "draws another tree than the chapters'")
+
     def test_root_readme_prints_what_tour_prints(self):  # on the emulator, of what was counted last
         lines = read(ROOT / "README.md").split("\n")
         for table in sorted((ROOT / "plots" / "data" / "emulator").glob("*.csv")):
