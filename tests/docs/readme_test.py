@@ -287,8 +287,10 @@ class Lessons(EveryCase):
         for chapter in chapters():
             found = re.search(r'\.previous = "(\w+?)_', read(chapter / "main.cu"))
             previous[chapter.name.split("_")[0]] = found and found[1]
-        arrows = [(before, after) for line in re.findall(r"(?m)^\d\d[a-z]? -> .*$", read(ROOT / "README.md"))
-                  for before, after in zip(ids := re.findall(r"\b\d\d[a-z]?\b", line.split("  ")[0]), ids[1:])]
+        arrows = []
+        for line in re.findall(r"(?m)^\d\d[a-z]? -> .*$", read(ROOT / "README.md")):
+            ids = line.split("  ")[0].split(" -> ")
+            arrows += zip(ids, ids[1:])
         self.expect({after: before for before, after in arrows} == {a: b for a, b in previous.items() if b}, "README.md",
                     "draws another tree than the chapters'")
 
