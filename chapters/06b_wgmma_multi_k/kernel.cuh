@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(THREADS, 8)
   // [/compute]
 
   // [store]
-  // Of every 8 columns a thread has two neighbours in a row and two in the row 8 below. In f32 two are 8
+  // A thread has two neighbours of every 8 columns, in a row and in the row 8 below. In f32 two are 8
   // bytes. In 16 bits four are: lanes trade in pairs, the even one gets four of the upper row, the odd one of
   // the lower.
   D* d_first = d + int64_t(row0 + warp * 16 + lane / 4) * n + col0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the host does: it checks limits, makes tensor maps and launches.
+// The host checks limits, makes tensor maps and launches.
 
 #pragma once
 

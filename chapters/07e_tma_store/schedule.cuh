@@ -49,7 +49,7 @@ class Schedule {
       : offsets_(offsets), groups_(groups), tiles_n_((n + BN - 1) / BN) {
     look();
   }
-  // Of group -1: there is no such tile. The tiles asked for only grow.
+  // Returns a tile of group -1 where there is none. `index` only grows.
   __device__ Tile find(int index) {
     for (;;) {
       const unsigned after = __ballot_sync(~0u, index < end_ * tiles_n_);  // groups that end after it

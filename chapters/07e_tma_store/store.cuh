@@ -55,12 +55,12 @@ class Store {
     }
   }
 
-  // One of the four things that are left to do for such a tile, if any is, while the tensor cores have the
-  // next one. All at once would take longer than a slice's products.
+  // Does one of the four things that a stored tile still wants, if any is left, while the tensor cores have
+  // the next tile. All at once would take longer than a slice's products.
   __device__ void step() {
     if (left_ > 0) advance<4, 1>();
   }
-  // What the steps have left of that, at least one having been made. Then `put` may come again.
+  // Does what the steps have left, of which at least one was made. Then `put` may come again.
   __device__ void settle() {
     while (left_ > 0) advance<3, 1>();
   }

@@ -29,7 +29,7 @@ struct LastRound {
   }
   // [/plan]
 
-  // Of a slice of a tile of so many rows: its products; until it is there, 45 bytes a cycle from the L2.
+  // Cycles of a slice of a tile of so many rows: of its products, and to load 45 bytes a cycle from the L2.
   __device__ static constexpr int to_multiply(int rows) { return rows * C::BN / 32; }
   __device__ static constexpr int to_load(int rows) { return (rows / C::CLUSTER + C::BN) * ROW_BYTES / 45; }
   __device__ static float cycles_of(int rows, int slices) {  // of a whole tile

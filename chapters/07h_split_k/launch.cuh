@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the host does: it chooses a configuration, makes tensor maps and launches.
+// The host chooses a configuration, makes tensor maps and launches.
 
 #pragma once
 

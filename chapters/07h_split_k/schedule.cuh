@@ -77,7 +77,7 @@ class Schedule {
       : offsets_(offsets), groups_(groups), tiles_n_((n + COLUMNS - 1) / COLUMNS) {
     look();
   }
-  // Of group -1: there is no such tile. The tiles asked for only grow. A piece of a tile may have no rows.
+  // Returns a tile of group -1 where there is none; a piece of a tile may have no rows. `index` only grows.
   __device__ Tile find(int index) {
     const bool whole = index < whole_tiles_;
     const int piece = whole ? 0 : (index - whole_tiles_) % pieces_;

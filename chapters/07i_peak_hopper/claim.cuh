@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Who is done first has the next tile, not who is next in turn.
+// The worker that is done first takes the next tile, by a counter.
 
 #pragma once
 

@@ -33,7 +33,7 @@ struct LastRound {
     // Two guesses: it is chance who gets how many shorter tiles; and workers that do not end together wait
     // for half a piece.
     cycles += rows_each > 0 ? cycles_of(C::BM, slices) / 8 * float(my_more) : piece / 2;
-    // A row of tiles more: only if tiles lose at most a quarter of their rows, and no first tile is among them.
+    // A row of tiles more only if tiles lose at most a quarter of their rows, and none is a first tile.
     const int tiles_m = round_up(rows_each, C::BM) / C::BM;
     const bool may = MAY_HAVE_MORE && rows_each / (tiles_m + 1) >= C::BM / 4 * 3 &&
                      (groups - my_more) * tiles_m * tiles_n >= workers;
@@ -44,7 +44,7 @@ struct LastRound {
   }
   // [/plan]
 
-  // Of a slice of a tile of so many rows: its products; until it is there, 45 bytes a cycle from the L2.
+  // Cycles of a slice of a tile of so many rows: of its products, and to load 45 bytes a cycle from the L2.
   __device__ static constexpr int to_multiply(int rows) { return rows * C::BN / 32; }
   __device__ static constexpr int to_load(int rows) { return (rows / C::CLUSTER + C::BN) * ROW_BYTES / 45; }
   __device__ static float cycles_of(int rows, int slices) {  // of a whole tile

@@ -98,7 +98,7 @@ class Schedule {
   }
 
   __device__ void begin() { look(); }  // reads the first offsets
-  // Of group -1: there is no such tile. Behind `begin`. Tiles asked for only grow. A piece may have no rows.
+  // Returns a tile of group -1 where there is none. Behind `begin`. A piece may be empty; `index` only grows.
   __device__ Tile find(int index) {
     const bool whole = index < whole_tiles_;
     const int piece = whole ? 0 : (index - whole_tiles_) % pieces_;

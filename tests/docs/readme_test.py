@@ -171,6 +171,12 @@ class Chapters(EveryCase):
                 self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md"), path,
                             "is no header")
 
+    def test_comments_of_kernels_are_sentences(self):
+        """None opens with a word that leaves its subject to the line below."""
+        for path in sorted(ROOT.glob("chapters/*/*.cu*")):
+            for line in re.findall(r"(?m)^ *// ((?:Of|What|Who|One of|Whose|Which) .*)$", read(path)):
+                self.expect(False, path, "has a comment that is no sentence:", line)
+
     def test_functions_are_short(self):
         """A kernel that says who does what is a table of contents; what each role does is a function of its own."""
         for path in (path for chapter in chapters() for path in chapter.glob("*.cuh")):
