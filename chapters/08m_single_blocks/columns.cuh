@@ -13,8 +13,8 @@ static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and where D has scales of 128.
-  // Roles that wait for each other must agree about it.
+  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and of 128 where D has scales. Two
+  // roles that ask must agree about it.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 

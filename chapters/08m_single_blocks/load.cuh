@@ -60,6 +60,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
         const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
         // [/boxes]
         if constexpr (C::BLOCKS > C::CTA_GROUP) {  // a half, into the shared memory of both blocks
+          static_assert(BN / C::BLOCKS == BOX);    // one box
           gg::ptx::tma_load_3d_multicast(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group,
                                          full_addr, ALL);
         } else {

@@ -130,7 +130,7 @@ class Epilogue {
     const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
     const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)},
                           of_group = {n_, tile_.group_rows / 32},
-                          earlier = {n_, tile_.group_begin / 32};  // groups of 256 rows each: full atoms
+                          earlier = {n_, tile_.group_begin / 32};  // groups: multiples of 256 rows fill atoms
     const int64_t offset =
         per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / 32)
                   : all.offset(col + lane, row_ / 32);

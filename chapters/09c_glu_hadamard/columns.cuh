@@ -13,8 +13,8 @@ static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and where D has scales of 128.
-  // Roles that wait for each other must agree about it.
+  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and of 128 where D has scales. Two
+  // roles that ask must agree about it.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 
@@ -22,7 +22,7 @@ class Columns {
   // at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
-  // The first of the half's 64 columns that the next tile does not share, stored or not.
+  // Where 64 columns of this half begin that the next tile does not share. They may lie behind N.
   __device__ int unshared() const { return begin_ + (down_ ? 0 : 2 * PART); }
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps have put
-// it, and leave Y beside it: both where the part's sums were.
-// The transforming warp waits for `x_ready`. Commits signal `y_ready` of both blocks.
+// it, and leave Y beside it: both in 64 unshared columns of the half, one part after the other, once all its
+// warps have read their sums. The transforming warp waits for `x_ready`. Commits signal `y_ready` of both
+// blocks.
 
 #pragma once
 
