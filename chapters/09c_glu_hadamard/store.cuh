@@ -55,7 +55,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
-    epilogue.finish();             // X and Y are done with before this warp's next arrival at `taken` says so
+    // X and Y are done with before this warp's next arrival at `taken`, which says so.
+    epilogue.finish();
   }
   output.finish();
 }
