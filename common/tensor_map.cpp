@@ -64,4 +64,17 @@ CUtensorMap make_tensor_map(const TensorBox& box) {
   return map;
 }
 
+CUtensorMap make_swizzled_map(const void* data, std::vector<int64_t> dims, std::vector<int> box) {
+  TensorBox swizzled;
+  swizzled.data = data;
+  swizzled.dims = std::move(dims);
+  for (size_t i = 0; i + 1 < swizzled.dims.size(); ++i) {
+    const int64_t inner = i == 0 ? 2 : swizzled.stride_bytes[i - 1];  // bytes of an element, of a row, ..
+    swizzled.stride_bytes.push_back(swizzled.dims[i] * inner);
+  }
+  swizzled.box = std::move(box);
+  swizzled.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  return make_tensor_map(swizzled);
+}
+
 }  // namespace gg

@@ -28,4 +28,8 @@ struct TensorBox {
 // contents, not of the box: the map is a copy. Throws gg::Error with one sentence if the driver refuses.
 CUtensorMap make_tensor_map(const TensorBox& box);
 
+// The map of a tensor without gaps, of elements of 16 bits, whose boxes have rows of at most 128 bytes and
+// land swizzled by 128 bytes: as wgmma and tcgen05 read operands (chapter 06b).
+CUtensorMap make_swizzled_map(const void* data, std::vector<int64_t> dims, std::vector<int> box);
+
 }  // namespace gg

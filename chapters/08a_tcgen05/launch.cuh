@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/check.h"
+#include "common/launch.h"
 #include "common/tensor_map.h"
 #include "kernel.cuh"
 
@@ -29,15 +30,15 @@ void launch(const T* a, const T* b, D* d, const Offset* offsets, int64_t rows, i
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n)};
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   plan<<<1, planners, 0, stream>>>(offsets, n, groups, tile.n);
-  kernel<<<blocks ? blocks : multiprocessors, THREADS, SHARED_BYTES, stream>>>(maps, d, offsets, groups, n,
-                                                                               k);
   GG_CHECK(cudaGetLastError());
+  gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : multiprocessors)),
+                     .threads = THREADS,
+                     .shared_bytes = SHARED_BYTES,
+                     .stream = stream},
+                    kernel, maps, d, offsets, groups, n, k);
 }
 
 }  // namespace chapter

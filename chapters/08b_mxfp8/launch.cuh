@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/check.h"
+#include "common/launch.h"
 #include "common/tensor_map.h"
 #include "kernel.cuh"
 
@@ -43,14 +44,15 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
                      scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   plan<<<1, planners, 0, stream>>>(ends, n, groups, tile.m, tile.n);
-  kernel<<<blocks ? blocks : multiprocessors, THREADS, SHARED_BYTES, stream>>>(maps, d, ends, groups, n, k);
   GG_CHECK(cudaGetLastError());
+  gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : multiprocessors)),
+                     .threads = THREADS,
+                     .shared_bytes = SHARED_BYTES,
+                     .stream = stream},
+                    kernel, maps, d, ends, groups, n, k);
 }
 
 }  // namespace chapter

@@ -19,6 +19,8 @@ template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
   const int rank = int(blockIdx.x);
+  constexpr uint16_t BOTH = 0b11;              // ranks
+  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
@@ -31,6 +33,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // The slice that was in this stage has been multiplied. The first time round there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
       // [load]
       if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
       gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
@@ -38,10 +41,10 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
                                 full_addr);
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
-      // The scales of all columns: each block's rows of D have them all. Behind N they may be another
-      // group's.
-      gg::ptx::tma_load_3d_pair(memory.sfb_tile_addr + stage * C::SFB_BYTES, &maps.sfb, 0, atom0, sfb_row,
-                                full_addr);
+      // Each block needs the scales of all columns. Each loads half of them, for both. Behind N they
+      // may be another group's.
+      gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * C::SFA_BYTES, &maps.sfb, 0, atom0, sfb_row + rank,
+                                          full_addr, BOTH);
       // [/load]
     }
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/check.h"
+#include "common/launch.h"
 #include "common/tensor_map.h"
 #include "kernel.cuh"
 
@@ -35,31 +36,28 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, cons
                                 .box = {ROW_BYTES, box_rows, 1},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
-  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
+  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms) {
     const int64_t k_atoms = (k + 4 * V - 1) / (4 * V);
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, C::ATOMS, box_rows}});
+                                .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   const Maps maps = {map(a, 1, rows, BLOCK_ROWS), map(b, groups, n, BN / CTA_GROUP),
-                     scale_map(sfa, atom_rows(rows), 1),
-                     scale_map(sfb, groups * atom_rows(n), BN / ATOM_ROWS)};
+                     scale_map(sfa, atom_rows(rows)), scale_map(sfb, groups * atom_rows(n))};
   auto* kernel = grouped_gemm<C>;
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
              multiprocessors);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
+  GG_CHECK(cudaGetLastError());
   // x: the rank in the pair, y: which pair. All roles rely on it.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
-  kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k);
-  GG_CHECK(cudaGetLastError());
+  gg::launch_kernel({.grid = grid, .threads = THREADS, .shared_bytes = SHARED_BYTES, .stream = stream},
+                    kernel, maps, operands, ends, groups, n, k);
 }
 
 }  // namespace chapter

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/check.h"
+#include "common/launch.h"
 #include "kernel.cuh"
 #include "maps.cuh"
 
@@ -18,17 +19,21 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   maps.d = output_map(operands.d_format, operands.d, rows, n);
   if (operands.d_col) maps.d_col = output_map(operands.d_format, operands.d_col, rows, n);
   auto* kernel = grouped_gemm<C>;
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= C::BLOCKS, "--cluster %dx1 wants 2 multiprocessors", C::BLOCKS);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, C::BM, BN);
+  GG_CHECK(cudaGetLastError());
   // x: the rank in the cluster, y: which cluster. All roles rely on it.
   const dim3 grid(C::BLOCKS, unsigned(multiprocessors / C::BLOCKS));
-  kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k, dynamic);
-  GG_CHECK(cudaGetLastError());
+  // [dependent]
+  gg::launch_kernel({.grid = grid,
+                     .threads = THREADS,
+                     .shared_bytes = SHARED_BYTES,
+                     .stream = stream,
+                     .dependent = true},  // on `plan`
+                    kernel, maps, operands, ends, groups, n, k, dynamic);
+  // [/dependent]
 }
 
 // A [rows,K], B [G,N,K] or [G,K,N], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G]

@@ -25,12 +25,25 @@ __device__ void load_box(uint32_t dst_addr, const CUtensorMap* map, int c0, int 
   if constexpr (C::CTA_GROUP == 1) gg::ptx::tma_load_3d(dst_addr, map, c0, c1, c2, full_addr);
 }
 
+// The same box into the shared memory of all blocks of the cluster.
+template <class C>
+__device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
+                                 uint32_t full_addr) {
+  constexpr uint16_t ALL = (1 << C::BLOCKS) - 1;  // ranks
+  if constexpr (C::CTA_GROUP == 2) {
+    gg::ptx::tma_load_3d_pair_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+  } else if constexpr (C::BLOCKS == 2) {
+    gg::ptx::tma_load_3d_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+  } else {
+    load_box<C>(dst_addr, map, c0, c1, c2, full_addr);
+  }
+}
+
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
   const int rank = int(blockIdx.x);
-  constexpr uint16_t ALL = (1 << C::BLOCKS) - 1;  // ranks that a half of B is for
-  const bool kn = C::IN_BYTE == 1 && maps.kn;     // FP4 lies along K
+  const bool kn = C::IN_BYTE == 1 && maps.kn;  // FP4 lies along K
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
@@ -61,16 +74,18 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
         // [/boxes]
         if constexpr (C::BLOCKS > C::CTA_GROUP) {  // a half, into the shared memory of both blocks
           static_assert(BN / C::BLOCKS == BOX);    // one box
-          gg::ptx::tma_load_3d_multicast(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group,
-                                         full_addr, ALL);
+          load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group, full_addr);
         } else {
           load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, group, full_addr);
         }
       }
       load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
-      // The scales of all columns: each block's rows of D have them all. Behind N they may be another
-      // group's.
-      load_box<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES, &weights.sfb, 0, atom0, sfb_row, full_addr);
+      // Every block needs the scales of all columns, so each loads its share of them for all. Behind N they
+      // may be another group's.
+      for (int row = rank; row < BN / ATOM_ROWS; row += C::BLOCKS) {
+        load_box_for_all<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES + row * C::SFA_BYTES, &weights.sfb, 0,
+                            atom0, sfb_row + row, full_addr);
+      }
       // [/load]
     }
   }

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       .pads_groups = true,
       .multiple_reason = "groups are padded to the tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08m_single_blocks",
+      .previous = "08n_single_blocks",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}, {128, 256, 1}, {128, 256, 2}},
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},

@@ -11,6 +11,7 @@
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/warp.cuh"
+#include "common/ptx/warpgroup.cuh"
 #include "config.cuh"
 #include "ring.cuh"
 
@@ -27,6 +28,7 @@ __device__ struct {
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
 // .. groups at a time.
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
+  gg::ptx::griddepcontrol_launch_dependents();  // blocks of grouped_gemm may start where there is room
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
   if (thread == 0) schedule.next = 0;

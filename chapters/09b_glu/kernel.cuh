@@ -14,6 +14,7 @@
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warpgroup.cuh"
 #include "config.cuh"
 #include "load.cuh"
 #include "multiply.cuh"
@@ -68,6 +69,10 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, gg::ptx::TMEM_COLUMNS - SCALE_COLUMNS);
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4 * C::ATOMS);
   // [/columns]
+  // [dependent]
+  // All above runs while `plan` does. All below reads the schedule that it writes.
+  gg::ptx::griddepcontrol_wait();
+  // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);
   if (warp == SCHEDULER) {
     if (blockIdx.x == 0) schedule_tiles(mailbox, schedule.first[groups], dynamic);

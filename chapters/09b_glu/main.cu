@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, 32 gates lie beside 32 ups, and a tile has 256 rows",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08k_storing_warps",
+      .previous = "08l_storing_warps",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/check.h"
+#include "common/launch.h"
 #include "kernel.cuh"
 #include "maps.cuh"
 
@@ -28,18 +29,22 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   maps.c = output_map(operands.c_format, operands.c, rows, n);
   maps.d = output_map(operands.d_format, operands.d, rows, n / 2);
   auto* kernel = grouped_gemm<C>;
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+  const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
              multiprocessors);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
+  GG_CHECK(cudaGetLastError());
   // x: the rank in the pair, y: which pair. All roles rely on it.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
-  kernel<<<grid, THREADS, SHARED_BYTES, stream>>>(maps, operands, ends, groups, n, k, dynamic);
-  GG_CHECK(cudaGetLastError());
+  // [dependent]
+  gg::launch_kernel({.grid = grid,
+                     .threads = THREADS,
+                     .shared_bytes = SHARED_BYTES,
+                     .stream = stream,
+                     .dependent = true},  // on `plan`
+                    kernel, maps, operands, ends, groups, n, k, dynamic);
+  // [/dependent]
 }
 
 }  // namespace chapter

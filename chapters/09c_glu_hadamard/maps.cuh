@@ -59,13 +59,13 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .box = {ROW_BYTES, box_rows, 1},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
-  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
+  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms) {
     const int64_t k_atoms = (k + 4 * C::V - 1) / (4 * C::V);
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, C::ATOMS, box_rows}});
+                                .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // A pattern is the map of a single group, at an address that will be replaced.
@@ -73,9 +73,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const int together = discrete ? 1 : groups;
   Maps maps = {};
   maps.a = map(a, 1, rows, BLOCK_ROWS);
-  maps.sfa = scale_map(sfa, atom_rows(rows), 1);
+  maps.sfa = scale_map(sfa, atom_rows(rows));
   maps.weights.b = map(discrete ? a : weights.b, together, n, BN / CTA_GROUP);
-  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n), BN / ATOM_ROWS);
+  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n));
   maps.discrete = discrete;
   if (discrete) {
     const int threads = 256, blocks = (groups + threads / 32 - 1) / (threads / 32);

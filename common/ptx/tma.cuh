@@ -99,6 +99,19 @@ __device__ inline void tma_load_3d_pair(uint32_t dst_addr, const CUtensorMap* ma
       : "memory");
 }
 
+// The last load, to every block of the cluster whose bit is set in `blocks`: the box goes to dst_addr there,
+// and the bytes of each box count at the mbarrier of the even block of the pair that it has gone to. Source:
+// PTX ISA, cp.async.bulk.tensor, `.multicast::cluster` with `.cta_group::2`.
+__device__ inline void tma_load_3d_pair_multicast(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
+                                                  int c2, uint32_t bar_addr, uint16_t blocks) {
+  constexpr uint32_t kEvenBlock = 0xFEFFFFFF;
+  asm volatile(
+      "cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr & kEvenBlock), "h"(blocks)
+      : "memory");
+}
+
 // How the L2 is to keep what a copy brings, once it is full: what nobody reads again goes first.
 // createpolicy. Who: any thread. The policy as copies below take it.
 __device__ inline uint64_t evict_first_policy() {

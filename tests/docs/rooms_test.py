@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 
 # A room may include itself and the rooms before it. A name with a dot is a file of common/ itself.
-ORDER = ["check.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "ptx", "base", "problem", "epilogue.cuh", "epilogue_glu.cuh",
+ORDER = ["check.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "launch.h", "ptx", "base", "problem", "epilogue.cuh", "epilogue_glu.cuh",
          "machine", "verify", "bench", "harness.cuh", "run", "tools"]
 HARNESS_CUH = ["check.h", "types.cuh", "base", "problem"]  # every chapter includes it: it takes no more than these
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of what it counted.

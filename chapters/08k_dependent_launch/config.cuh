@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include <type_traits>
+
+#include "common/ptx/tcgen05.cuh"
+#include "common/tensor_map.h"
+#include "common/types.cuh"
+
+namespace chapter {
+
+constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
+constexpr int LOADER = 4, MULTIPLIER = 5, SCHEDULER = 6;
+constexpr int THREADS = 32 * 7;
+
+constexpr int CTA_GROUP = 2;     // blocks that multiply together: a pair. Rank 0 starts the products.
+constexpr int BLOCK_ROWS = 128;  // rows of a block: one for each lane of tensor memory
+constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
+constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
+constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of V k
+// Tiles of sums in tensor memory, at columns 0 and 208: they share 48 columns, since the last 48 are for
+// scales.
+constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
+constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
+// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+constexpr int PART = 32;
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
+constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
+
+// T: of A and B; scales are of V elements of K each.
+template <class T_, class Scale_, int V_>
+struct Config {
+  using T = T_;
+  using Scale = Scale_;
+  static constexpr int V = V_;
+  static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements in a byte of A, B
+  static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
+  static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
+  static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
+  static constexpr int ATOMS = BK / V / 4;  // of a slice's scales, one behind the other along K
+  static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
+  static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
+  static_assert(4 * ATOMS * (1 + BN / ATOM_ROWS) <= SCALE_COLUMNS);
+  static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
+};
+
+struct alignas(128) WeightMaps {
+  CUtensorMap b, sfb;
+};
+struct Maps {
+  CUtensorMap a, sfa, d;
+  WeightMaps weights;  // of all groups, or patterns
+  bool discrete;       // each group has maps of its own
+};
+
+// The same addresses in both blocks. Only rank 0's `full` and `taken` are used, for the whole pair; a commit
+// arrives at `empty` and `ready` of each block.
+struct Memory {
+  // Shared memory.
+  unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
+  uint32_t a_tile_addr;    // [STAGES][BLOCK_ROWS][BK], swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled
+  uint32_t sfa_tile_addr;  // [STAGES][ATOMS][512]
+  uint32_t sfb_tile_addr;  // [STAGES][BN / 128][ATOMS][512]
+  uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
+  uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
+  // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
+  // One arrival of each storing warp.
+  uint32_t taken_addr;
+  // Columns of tensor memory.
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
+  gg::ptx::TmemAddr sfa;   // [ATOMS][4]
+  gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
+};
+
+}  // namespace chapter

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp of each block brings its rows of A, half of the columns of B, and scales to shared memory,
+// as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes, those of both blocks, signal rank 0's `full`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tensormap.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "maps.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
+  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const int rank = int(blockIdx.x);
+  constexpr uint16_t BOTH = 0b11;              // ranks
+  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
+  const int k_tiles = (k + C::BK - 1) / C::BK;
+  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);
+    const int sfa_row = row0 / ATOM_ROWS;
+    // [weights]
+    const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
+    const int group = maps.discrete ? 0 : tile.group;  // where the map has this one
+    if (maps.discrete) {
+      gg::ptx::fence_tensormap_acquire(&weights.b);
+      gg::ptx::fence_tensormap_acquire(&weights.sfb);
+    }
+    // [/weights]
+    const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
+    for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
+      // [load]
+      if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
+      gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
+      gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, byte0, col0, group,
+                                full_addr);
+      gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
+                                full_addr);
+      // Each block needs the scales of all columns. Each loads half of them, for both. Behind N they
+      // may be another group's.
+      gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * C::SFA_BYTES, &weights.sfb, 0, atom0,
+                                          sfb_row + rank, full_addr, BOTH);
+      // [/load]
+    }
+  }
+  // The block must not end while rank 0's commits are on their way to it.
+  for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
+    gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
+  }
+}
+
+}  // namespace chapter

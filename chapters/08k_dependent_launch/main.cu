@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Chapter 08k: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "launch.cuh"
+
+using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "08k_dependent_launch",
+      .arch = gg::Arch::sm_100a,
+      .title = "a launch begins under plan",
+      .m_multiple = 256,
+      .pads_groups = true,
+      .multiple_reason = "groups are padded to the tiles of pairs of blocks",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
+      .previous = "08j_two_accumulators",
+      .options = {"format", "tile"},
+      .tiles = {{256, 256, 2}},
+      .b_layouts = {gg::BLayout::nk},
+      .epilogue = {.op = gg::Operator::quant,
+                   .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
+                   .bias_types = {Format::bf16, Format::f16, Format::f32},
+                   .sfd_row = true,
+                   .discrete = true,
+                   .dynamic = true},
+  };
+  auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
+    const chapter::Operands operands = {.alpha = p.alpha(),
+                                        .prob = p.prob(),
+                                        .bias = p.bias<void>(),
+                                        .bias_format = p.bias_format(),
+                                        .amax = p.amax(),
+                                        .d = p.d<void>(),
+                                        .d_format = p.formats().d,
+                                        .sfd_row = p.sfd_row(),
+                                        .norm_const = p.norm_const()};
+    const chapter::Weights<T> weights = {
+        .b = p.b<T>(), .sfb = p.sfb(), .b_ptrs = p.b_ptrs<T>(), .sfb_ptrs = p.sfb_ptrs()};
+    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
+                          p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
+  };
+  return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
+                 BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);
+}

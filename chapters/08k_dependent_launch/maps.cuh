@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// Tensor maps. The host makes those of A, and of weights that are one tensor each. Of discrete weights it
+// makes patterns, and the device a map for each group.
+
+#pragma once
+
+#include "common/check.h"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/tensormap.cuh"
+#include "common/tensor_map.h"
+#include "config.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class T>
+struct Weights {           // of all groups: in one tensor each, or discrete, by address
+  const T* b;              // [G,N,K], or null
+  const uint8_t* sfb;      // their scales, [G] times [N/128][K/4V][512]
+  const T* const* b_ptrs;  // [G] addresses of [N,K], multiples of 16, where b is null
+  const uint8_t* const* sfb_ptrs;
+};
+
+__device__ WeightMaps discrete_maps[MAX_GROUPS];  // at a fixed place, as the schedule is
+
+// Each warp makes the maps of a group that its launch finds at these addresses.
+__global__ void __launch_bounds__(PLANNERS, 1)
+    make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
+                       const void* const* sfb_ptrs, int groups) {
+  const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+  const int g = int(blockIdx.x) * int(blockDim.x) / 32 + warp;
+  if (g >= groups) return;
+  // [maps]
+  // The patterns have all but the address: lane 0 puts in that of B, lane 1 that of its scales.
+  __shared__ WeightMaps of_warp[PLANNERS / 32];
+  const uint32_t b_addr = gg::ptx::shared_addr(&of_warp[warp].b), sfb_addr = b_addr + sizeof(CUtensorMap);
+  if (lane < 2) {
+    (lane == 0 ? of_warp[warp].b : of_warp[warp].sfb) = lane == 0 ? patterns.b : patterns.sfb;
+    gg::ptx::tensormap_replace_global_address(lane == 0 ? b_addr : sfb_addr,
+                                              lane == 0 ? b_ptrs[g] : sfb_ptrs[g]);
+  }
+  __syncwarp();  // both maps are in shared memory
+  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].b, b_addr);
+  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].sfb, sfb_addr);
+  // [/maps]
+}
+
+// Discrete weights get their maps on the stream.
+template <class C>
+Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
+               int64_t rows, int groups, int n, int k, cudaStream_t stream) {
+  const auto map = [row_bytes = k / C::IN_BYTE](const typename C::T* matrices, int64_t count,
+                                                int64_t matrix_rows, int box_rows) {
+    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                                .data = matrices,
+                                .dims = {row_bytes, matrix_rows, count},
+                                .stride_bytes = {row_bytes, matrix_rows * row_bytes},
+                                .box = {ROW_BYTES, box_rows, 1},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  };
+  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms) {
+    const int64_t k_atoms = (k + 4 * C::V - 1) / (4 * C::V);
+    return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
+                                .data = scales,
+                                .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
+                                .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
+                                .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
+  };
+  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // A pattern is the map of a single group, at an address that will be replaced.
+  const bool discrete = !weights.b;
+  const int together = discrete ? 1 : groups;
+  Maps maps = {};
+  maps.a = map(a, 1, rows, BLOCK_ROWS);
+  maps.sfa = scale_map(sfa, atom_rows(rows));
+  maps.weights.b = map(discrete ? a : weights.b, together, n, BN / CTA_GROUP);
+  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n));
+  maps.discrete = discrete;
+  if (discrete) {
+    const int threads = 256, blocks = (groups + threads / 32 - 1) / (threads / 32);
+    make_discrete_maps<<<unsigned(blocks), threads, 0, stream>>>(
+        maps.weights, reinterpret_cast<const void* const*>(weights.b_ptrs),
+        reinterpret_cast<const void* const*>(weights.sfb_ptrs), groups);
+    GG_CHECK(cudaGetLastError());
+  }
+  return maps;
+}
+
+}  // namespace chapter

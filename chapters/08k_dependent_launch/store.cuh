@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+//
+// Four warps read sums from tensor memory, two parts of 32 columns at a time, for the epilogue.
+// They wait for their block's `ready` and signal rank 0's `taken`.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "epilogue.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
+                            int n) {
+  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
+  Ring<ACCUMULATORS> accumulator;
+  Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
+  for (Tile tile; tiles.next(tile); accumulator.next()) {
+    // Up to the end of an atom of D's scales: those behind column N are code 0.
+    const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    // [order]
+    // From the shared columns on: accumulator 0 has them at its end, accumulator 1 at its beginning.
+    const bool down = accumulator.stage == 0;
+    const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
+    // [/order]
+    Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n, tile.col0 + first);
+    gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
+    gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    for (int c0 = first; c0 >= 0 && c0 < cols; c0 += step) {
+      uint32_t parts[2][PART];                                            // of the row
+      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + c0;  // of tensor memory
+      const auto sums = gg::ptx::tmem_at(memory.sums, warp * 32, column);
+      gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
+      gg::ptx::tcgen05_ld_32x32b_x32(parts[1], gg::ptx::tmem_at(sums, 0, PART));
+      gg::ptx::tcgen05_wait_ld(parts[0], parts[1]);
+      // [taken]
+      if (c0 == first) {  // the shared columns were among the first 64
+        gg::ptx::tcgen05_fence_before();
+        if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
+        __syncwarp();
+      }
+      // [/taken]
+      const int col = tile.col0 + c0;
+      epilogue.apply(parts[0], col, col + PART);
+      epilogue.apply(parts[1], col + PART, col + step);
+    }
+    epilogue.finish();
+  }
+  output.finish();
+}
+
+}  // namespace chapter

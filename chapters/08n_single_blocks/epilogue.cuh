@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+//
+// Sums in registers are scaled, a bias is added, the largest is found, D is quantised.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/ptx/warp.cuh"
+#include "output.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+struct Operands {      // of the epilogue, and where its results go
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  Format bias_format;
+  float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
+  void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
+  Format d_format;
+  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's; null: D has none
+  const float* norm_const;  // a factor of them all
+};
+
+// A storing thread's row of a tile.
+class Epilogue {
+ public:
+  // `first_col`: of D, of the part that comes first.
+  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, const Tile& tile, int row,
+                      int n, int first_col)
+      : maps_(maps),
+        operands_(operands),
+        output_(output),
+        alpha_(operands.alpha[tile.group]),
+        prob_(operands.prob[row]),
+        group_(tile.group),
+        row_(row),
+        n_(n) {
+    if (operands.sfd_row) norm_ = *operands.norm_const;
+    fetch_bias(first_col);
+  }
+
+  // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
+  //   `next_col`: of the next part; behind the last one any number, also a negative one.
+  __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
+    const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
+    float v[PART];
+    // [value]
+    if (operands_.bias) {
+      const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
+      fetch_bias(next_col);
+#pragma unroll
+      for (int c = 0; c < PART; ++c)
+        v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
+    } else {
+#pragma unroll
+      for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
+    }
+    // [/value]
+    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
+#pragma unroll
+      for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
+    }
+    // [largest]
+    const uint32_t largest = gg::epilogue::largest_magnitude(v);
+    largest_ = gg::epilogue::amax_with(largest_, largest);
+    // [/largest]
+    if (operands_.sfd_row) quantise(v, largest, col);
+    if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
+  }
+
+  // Who: a whole warp, behind the row's last part.
+  __device__ void finish() {
+    const uint32_t largest = __reduce_max_sync(~0u, largest_);
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + group_, int(largest));
+  }
+
+ private:
+  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
+  //   has a part's time to arrive.
+  __device__ void fetch_bias(int col) {
+    const int64_t at = int64_t(group_) * n_ + max(0, min(col + int(threadIdx.x) % 32, n_ - 1));
+    if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+  }
+
+  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last
+  // of them.
+  __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
+    // [quantise]
+    const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
+    const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
+    const float factor = gg::epilogue::factor_of_code(code, norm_);
+#pragma unroll
+    for (int c = 0; c < PART; ++c) v[c] *= factor;
+    // [/quantise]
+    // [codes]
+    const int block = col / PART, in_word = block % 4;
+    codes_ |= code << 8 * in_word;
+    if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // rows: offset() does not ask
+    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
+    codes_ = 0;
+    // [/codes]
+  }
+
+  const Maps& maps_;
+  const Operands& operands_;
+  Output& output_;
+  float alpha_, prob_, norm_ = 0;
+  int group_, row_, n_;
+  int in_codes_ = 0;        // parts so far
+  uint32_t codes_ = 0;      // of the scales of up to four parts
+  uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
+  uint32_t largest_ = 0;    // magnitude of the row's values
+};
+
+}  // namespace chapter

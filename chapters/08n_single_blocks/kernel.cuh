@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 08n: tiles of 128 rows, for a block that multiplies by itself.
+//
+// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K] or [K,N]:
+//     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
+//     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
+// New here: a block multiplies alone, or beside another one with which it shares B as it is loaded.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/tcgen05.cuh"
+#include "common/ptx/warpgroup.cuh"
+#include "config.cuh"
+#include "load.cuh"
+#include "multiply.cuh"
+#include "schedule.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+// One block per multiprocessor: it takes most of the shared memory, and all of tensor memory.
+template <class C>
+__global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
+    grouped_gemm(const __grid_constant__ Maps maps, const __grid_constant__ Operands operands,
+                 const int* ends, int groups, int n, int k, bool dynamic) {
+  constexpr int STAGES = C::STAGES;
+  const int thread = int(threadIdx.x), warp = thread / 32;
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1];
+  __shared__ Mailbox mailbox;
+  __shared__ gg::ptx::TmemAddr sums_slot;
+  Memory memory;
+  // [output]
+  memory.output = shared;
+  memory.a_tile_addr = gg::ptx::shared_addr(shared) + STORE_WARPS * OUTPUT_BYTES;
+  // [/output]
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
+  memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
+  memory.full_addr = gg::ptx::shared_addr(bars);
+  memory.empty_addr = memory.full_addr + STAGES * 8;
+  memory.ready_addr = memory.empty_addr + STAGES * 8;
+  memory.taken_addr = memory.ready_addr + ACCUMULATORS * 8;
+  if (thread == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::BLOCKS / C::CTA_GROUP);
+    }
+    for (int stage = 0; stage < ACCUMULATORS; ++stage) {
+      gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
+    }
+    gg::ptx::mbarrier_init(memory.taken_addr, C::CTA_GROUP * STORE_WARPS);
+    mailbox.init(C::BLOCKS * (STORE_WARPS + 1) + C::BLOCKS / C::CTA_GROUP);  // who store, load and multiply
+    gg::ptx::fence_mbarrier_init();
+  }
+  if (warp == MULTIPLIER) {
+    gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, C::CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));
+    gg::ptx::tcgen05_relinquish_alloc_permit<C::CTA_GROUP>();
+  }
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // the barriers and tensor memory of all blocks are there
+  // [columns]
+  memory.sums = sums_slot;
+  memory.sfa = gg::ptx::tmem_at(memory.sums, 0, gg::ptx::TMEM_COLUMNS - SCALE_COLUMNS);
+  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4 * C::ATOMS);
+  // [/columns]
+  // [dependent]
+  // All above runs while `plan` does. All below reads the schedule that it writes.
+  gg::ptx::griddepcontrol_wait();
+  // [/dependent]
+  const Tiles<C> tiles(mailbox, ends, groups);
+  if (warp == SCHEDULER) {
+    if (blockIdx.x == 0) schedule_tiles<C>(mailbox, schedule.first[groups], dynamic);
+  } else if (warp == LOADER) {
+    load_tiles<C>(maps, memory, tiles, n, k);
+  } else if (warp == MULTIPLIER) {
+    if (int(blockIdx.x) == C::leader()) multiply_tiles<C>(memory, tiles, k, maps.kn);
+  } else {
+    store_tiles<C>(maps, operands, memory, tiles, n);
+  }
+  __syncwarp();  // one lane multiplied, or loaded
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // nobody uses the cluster's tensor memory or barriers any more
+  if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS, C::CTA_GROUP>(memory.sums);
+}
+
+}  // namespace chapter

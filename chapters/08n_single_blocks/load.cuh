@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp of each block brings its rows of A, its part of the columns of B, and scales to shared
+// memory, as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes signal the leader's `full`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tensormap.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "maps.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+// A box into this block's shared memory; its bytes count at the leader's barrier.
+template <class C>
+__device__ void load_box(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
+                         uint32_t full_addr) {
+  if constexpr (C::CTA_GROUP == 2) gg::ptx::tma_load_3d_pair(dst_addr, map, c0, c1, c2, full_addr);
+  if constexpr (C::CTA_GROUP == 1) gg::ptx::tma_load_3d(dst_addr, map, c0, c1, c2, full_addr);
+}
+
+// The same box into the shared memory of all blocks of the cluster.
+template <class C>
+__device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
+                                 uint32_t full_addr) {
+  constexpr uint16_t ALL = (1 << C::BLOCKS) - 1;  // ranks
+  if constexpr (C::CTA_GROUP == 2) {
+    gg::ptx::tma_load_3d_pair_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+  } else if constexpr (C::BLOCKS == 2) {
+    gg::ptx::tma_load_3d_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+  } else {
+    load_box<C>(dst_addr, map, c0, c1, c2, full_addr);
+  }
+}
+
+template <class C>
+__device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
+  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const int rank = int(blockIdx.x);
+  const bool kn = C::IN_BYTE == 1 && maps.kn;  // FP4 lies along K
+  const int k_tiles = (k + C::BK - 1) / C::BK;
+  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / C::BLOCKS);
+    const int sfa_row = row0 / ATOM_ROWS;
+    // [weights]
+    const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
+    const int group = maps.discrete ? 0 : tile.group;  // where the map has this one
+    if (maps.discrete) {
+      gg::ptx::fence_tensormap_acquire(&weights.b);
+      gg::ptx::fence_tensormap_acquire(&weights.sfb);
+    }
+    // [/weights]
+    const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
+    for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      // [load]
+      if (rank == C::leader()) gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::CTA_GROUP * C::STAGE_BYTES);
+      load_box<C>(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
+      const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+      // [boxes]
+      for (int c = 0; c < BN / C::BLOCKS; c += BOX) {
+        const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
+        // [/boxes]
+        if constexpr (C::BLOCKS > C::CTA_GROUP) {  // a half, into the shared memory of both blocks
+          static_assert(BN / C::BLOCKS == BOX);    // one box
+          load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group, full_addr);
+        } else {
+          load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, group, full_addr);
+        }
+      }
+      load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
+      // Every block needs the scales of all columns, so each loads its share of them for all. Behind N they
+      // may be another group's.
+      for (int row = rank; row < BN / ATOM_ROWS; row += C::BLOCKS) {
+        load_box_for_all<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES + row * C::SFA_BYTES, &weights.sfb, 0,
+                            atom0, sfb_row + row, full_addr);
+      }
+      // [/load]
+    }
+  }
+  // The block must not end while commits of the other are on their way to it.
+  for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
+    gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
+  }
+}
+
+}  // namespace chapter

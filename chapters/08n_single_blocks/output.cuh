@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// How a part of 32 rows of D gets from the registers of a warp to memory: through shared memory, from where
+// TMA copies it as a box of 32 by 32.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/tensor_map.h"
+#include "config.cuh"
+
+namespace chapter {
+
+using gg::Format;
+
+// A storing warp has one for all its tiles. Every format that `store` is given must be as wide as the
+// constructor's, which sizes the boxes.
+class Output {
+ public:
+  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024.
+  __device__ Output(unsigned char* shared, Format format)
+      : shared_(shared), box_bytes_(32 * PART * gg::format_info(format).bits / 8) {}
+
+  // Who: a whole warp, each lane with the values of its row. `row0`: of the first lane. Columns behind the
+  //   tensor's last one are left out.
+  // [store]
+  __device__ void store(Format format, const CUtensorMap* map, const float (&v)[PART], int row0, int col) {
+    unsigned char* box = shared_ + box_off_;
+    if (format == Format::f32) write<Format::f32>(box, v);
+    if (format == Format::bf16) write<Format::bf16>(box, v);
+    if (format == Format::f16) write<Format::f16>(box, v);
+    if (format == Format::e4m3) write<Format::e4m3>(box, v);
+    if (format == Format::e5m2) write<Format::e5m2>(box, v);
+    gg::ptx::fence_proxy_async();
+    __syncwarp();  // all rows are there, for TMA too
+    box_off_ = box_off_ + box_bytes_ == OUTPUT_BYTES ? 0 : box_off_ + box_bytes_;
+    if (gg::ptx::elect()) {
+      gg::ptx::tma_store_2d(map, col, row0, gg::ptx::shared_addr(box));
+      gg::ptx::bulk_commit_group();
+      if (2 * box_bytes_ > OUTPUT_BYTES) {  // only one box fits: wait until this one has been read
+        gg::ptx::bulk_wait_group_read<0>();
+      } else {  // where the next one goes is free when all copies but this one have been read
+        gg::ptx::bulk_wait_group_read<1>();
+      }
+    }
+    __syncwarp();  // the box that was where the next one goes has been read
+  }
+  // [/store]
+
+  // Who: a whole warp, behind its last box. Shared memory must be there until TMA has read it.
+  __device__ void finish() {
+    if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
+  }
+
+ private:
+  // This lane's row of a box, 16 bytes at a time, where TMA's swizzle wants them.
+  // [write]
+  template <Format D>
+  __device__ static void write(unsigned char* box, const float (&v)[PART]) {
+    constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>,
+                  UNITS = PART / IN_WORD / 4;  // of 16 bytes, a row
+    const int lane = int(threadIdx.x) % 32, swizzle = lane * UNITS / 8 % UNITS;
+    auto* row = reinterpret_cast<uint4*>(box) + lane * UNITS;
+#pragma unroll
+    for (int unit = 0; unit < UNITS; ++unit) {
+      uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] = gg::epilogue::word_of<D>(v + (unit * 4 + i) * IN_WORD);
+      row[unit ^ swizzle] = {words[0], words[1], words[2], words[3]};
+    }
+  }
+  // [/write]
+
+  unsigned char* shared_;
+  int box_bytes_;
+  int box_off_ = 0;  // of the next one
+};
+
+// The map of an output [rows,columns]. Its swizzle is as long as a row of a box.
+inline CUtensorMap output_map(Format format, void* data, int64_t rows, int64_t columns) {
+  const int bytes = gg::format_info(format).bits / 8;
+  return gg::make_tensor_map({.type = bytes == 4   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                                      : bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16  // or any 16 bits
+                                                   : CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                              .data = data,
+                              .dims = {columns, rows},
+                              .stride_bytes = {columns * bytes},
+                              .box = {PART, 32},
+                              .swizzle = bytes == 4   ? CU_TENSOR_MAP_SWIZZLE_128B
+                                         : bytes == 2 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                      : CU_TENSOR_MAP_SWIZZLE_32B});
+}
+
+}  // namespace chapter
