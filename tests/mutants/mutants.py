@@ -180,6 +180,9 @@ def attempts(program):
     padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
+        # of two pairs one has no tile, in each format: it must not wait for slices that never were
+        formats = sorted({each["in"] for each in described["formats"]})
+        problems += [["4", "--format", each, "--m", "256", "--n", "8", "--k", "32"] for each in formats]
     rung = described["id"][:3] if re.match("07[c-i]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
