@@ -180,9 +180,7 @@ def attempts(program):
     padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
-        # of two pairs one has no tile, in each format: it must not wait for slices that never were
-        formats = sorted({each["in"] for each in described["formats"]})
-        problems += [["4", "--format", each, "--m", "256", "--n", "8", "--k", "32"] for each in formats]
+        problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
     rung = described["id"][:3] if re.match("07[c-i]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
@@ -199,6 +197,7 @@ def attempts(program):
     apart = ["--weights", "discrete"] if "weights" in described["options"] else []
     if "norm-const" in described["options"]:
         problems.append([*scales, "--bias", *apart, *rows])
+        problems.append(["4", *scales, "--m", "256", "--n", "144", "--k", "32"])
         if described["id"] >= "08i":  # D leaves as boxes, of which one of f32 fits
             problems += [["--format", fmt, "--d-dtype", d, *rows] for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
     if apart:
