@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B plots/choice.py [--chapter 07i_peak_hopper] [--problems 20] [--seed 1] [--all]
+  python3 -B plots/choice.py [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
 
 Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
 over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
@@ -74,7 +74,7 @@ def distribution(losses):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chapter", default="07i_peak_hopper")
+    parser.add_argument("--chapter", default="07l_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all", action="store_true", help="print the time with each tile too")

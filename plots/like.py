@@ -77,7 +77,7 @@ def sheet(data, predicted):
              "## The ladder\n\n" + tables.ladder_table(data)[0]]
     for chapter in data.chapters:
         if chapter.id in data.home:
-            parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter)[0].rstrip())
+            parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter, everything=True)[0].rstrip())
             if any(who == chapter.id for who, *_ in predicted):
                 parts.append(tables.costs_table(data, chapter, predicted))
     return "\n\n".join(parts) + "\n"

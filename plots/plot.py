@@ -14,18 +14,18 @@ import os
 import sys
 import tempfile
 import textwrap
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import results  # noqa: E402
+from canvas import (DARK, GREY, NAMES, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,  # noqa: E402
+                    three, told_apart)
 from results import Data  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-GREY, DARK, SHADE = "#6e7681", "#24292f", "#f3f4f6"
-PARTS = [("01", "#a8650f"), ("03", "#0b7a69"), ("06", "#1f62c9"), ("08", "#7b3fb0"), ("09", "#bf2c50")]
-NAMES = 114  # points at the left of bars for the names of chapters
+CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
@@ -76,27 +76,38 @@ def ladder(plt, data):
     columns = [value + 2, value + 10, value + gain + 14]  # points from the axes to the value, the gain and the rest
     left_out = ranges(data.chapters, known)
     note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
-    fig, ax = canvas(plt, "What each chapter gains",
+    close_up = CLOSE_UP < max(timed or [0]) and not data.like
+    fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
                      bars=len(names), top=54 + 12 * len(lines), bottom=64 + 12 * len(note.splitlines()),
-                     right=columns[2] + about + 4)
+                     right=columns[2] + about + 4, **dict(width=11, panels=2) if close_up else {})
+    ax, last = axes if close_up else (axes, axes)
     floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
     ax.set(xscale="log", xlabel="TFLOP/s, log scale", xlim=(floor, 1.1 * max(timed + [x for x, _, _ in lines])))
     name_rows(ax, names)
+    if close_up:  # what the best gain over each other
+        last.set(xlabel=f"TFLOP/s from {CLOSE_UP} on", xlim=(CLOSE_UP, 1.02 * max(timed + [x for x, _, _ in lines])))
+        last.xaxis.set_major_formatter("{x:g}")
+        last.tick_params(axis="y", length=0)
+        last.grid(axis="y", visible=False)
     beside = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center_baseline")
     for y, (name, texts) in enumerate(zip(names, cells)):
         if name in own and own[name].timed:
             ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=colour(name))
+            if close_up and own[name].tflops > CLOSE_UP:
+                last.barh(y, own[name].tflops - CLOSE_UP, left=CLOSE_UP, height=0.74, color=colour(name))
         for text, x, side, ink in zip(texts, columns, ("right", "left", "left"), (DARK, DARK, GREY)):
-            ax.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
+            last.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
     for text, x, side in zip(("TFLOP/s", "gain"), columns, ("right", "left")):
-        ax.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
+        last.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
     for row in extra:
         ax.plot(row.tflops, names.index(row.chapter) + 0.2, **DIAMOND)
     for i, (x, text, dashes) in enumerate(sorted(lines)):  # each ends at its name, lower than the one right of it
         ax.plot([x, x], [0, 1 + (14 + 12 * i) / (15 * len(names))], color=DARK, lw=1.2, ls=dashes, zorder=0.9,
                 transform=ax.get_xaxis_transform(), clip_on=False)
+        if close_up and x > CLOSE_UP:
+            last.axvline(x, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
         ax.annotate(text, (x, -0.5), xytext=(-4, 9 + 12 * i), textcoords="offset points", ha="right", va="center",
                     color=DARK)
     ax.annotate(note, (0, 0), (6 - NAMES, -40), xycoords="axes fraction", textcoords="offset points", va="top",
@@ -199,11 +210,20 @@ def roofline(plt, data):
     for name, x in {row.set: row.intensity for row in dots}.items():
         ax.axvline(x, color=GREY, lw=0.8, ls=(0, (1, 3)), zorder=0.5)
         ax.annotate(name, (x, low), xytext=(-5, 4), textcoords="offset points", ha="right", color=GREY)
-    for number, chapter in enumerate(data.chapters):
+    best = {chapter: max(row.tflops for row in dots if row.chapter == chapter and row.timed)
+            for chapter in {row.chapter for row in dots if row.timed} & {each.id for each in data.chapters}}
+    told = told_apart(best)
+    for chapter in data.chapters:
         some = [row for row in dots if row.chapter == chapter.id]
-        look = dict(color=colour(chapter.id), marker=MARKERS[number % 8], lw=0.9, ms=6, mec="white", mew=0.6)
-        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look)
-        ends += [(row.intensity, row.tflops, chapter.id, look["color"]) for row in some[-1:]]
+        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told))
+        ends += [(row.intensity, row.tflops, chapter.id, colour(chapter.id)) for row in some[-1:] if chapter.id in told]
+    libraries = [row for rows, _ in found.values() for row in rows
+                 if row.peer and row.timed and row.format == "bf16" and row.intensity and row.chapter in told]
+    if libraries:
+        fastest = max(libraries, key=lambda row: row.tflops)
+        ax.plot(fastest.intensity, fastest.tflops, ls="", marker="x", ms=7, mew=1.6, color=DARK, zorder=4)
+        ends.append((fastest.intensity, fastest.tflops, fastest.peer, DARK))
+        dots.append(fastest)
     ax.plot([row.intensity for row in extra], [row.tflops for row in extra], **DIAMOND)
     name_ends(ax, ends)
     return fig, dots + extra
@@ -233,10 +253,12 @@ def skew(plt, data):
            xlabel="rows of the largest group / mean rows, log scale", ylabel="time / time of equal groups")
     ax.axhline(1, color=DARK, lw=1)
     ends = []
-    for number, chapter in enumerate(data.chapters):
-        look = dict(color=colour(chapter.id), marker=MARKERS[number % 8], lw=1.4)
-        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look)
-        ends += [(ratio(row), slowdown(row), chapter.id, look["color"]) for row in some if row.timed][-1:]
+    worst = {chapter: max(slowdown(row) for row in rows if row.chapter == chapter and row.timed) for chapter in equal}
+    told = {*told_apart({chapter: -cost for chapter, cost in worst.items()}), max(worst, key=worst.get)}
+    for chapter in data.chapters:
+        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look_of(chapter.id, told))
+        ends += [(ratio(row), slowdown(row), chapter.id, colour(chapter.id)) for row in some
+                 if row.timed and chapter.id in told][-1:]
     name_ends(ax, ends)
     return fig, rows
 
@@ -325,11 +347,6 @@ def kiloflop(counters):
     return counters["useful_multiply_adds"] / 500
 
 
-def colour(chapter_id):
-    """One colour for each part of the course: 01-02, 03-05, 06-07, 08, 09."""
-    return [shade for first, shade in PARTS if chapter_id >= first][-1]
-
-
 def rival(rows, chapter_id):
     """One library's rows, of this chapter's run if it has any: whose cover most, then the fastest."""
     peers = [row for row in rows if row.peer and row.timed]
@@ -341,64 +358,6 @@ def rival(rows, chapter_id):
         return len(some), math.prod(row.tflops for row in some.values())
 
     return list(max(by_name.values(), key=rank, default={}).values())
-
-
-def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, panels=1):
-    """A figure with axes side by side, for so many bars if any; margins in points, so that they stay as it grows."""
-    left, wide, high = NAMES if bars else 50, 72 * width, top + bottom + 15 * bars if bars else 324
-    fig, axes = plt.subplots(1, panels, sharey=True, figsize=(width, high / 72))
-    fig.subplots_adjust(left / wide, bottom / high, 1 - right / wide, 1 - top / high, wspace=0.12)
-    x = 6 if bars else left
-    fig.suptitle(title, x=x / wide, y=1 - 26 / high, ha="left", va="baseline")
-    fig.text(x / wide, 1 - 43 / high, below, color=GREY)
-    return fig, axes
-
-
-def name_rows(ax, names):
-    """Chapters at the left of their bars, in order from the top."""
-    ax.set(ylim=(len(names) - 0.5, -0.5))
-    ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names], ha="left")
-    ax.tick_params(axis="y", length=0, pad=NAMES - 6)
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.grid(axis="y", visible=False)
-
-
-def three(value):
-    """Three digits, or a whole number."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def log2(ax, ticks):
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    return ticks
-
-
-def curve(ax, rows, x, y, look):
-    """A line through rows in order of x, broken where a check failed."""
-    rows = sorted(rows, key=x)
-    ax.plot([x(row) for row in rows], [y(row) if row.timed else math.nan for row in rows],
-            clip_on=False, **look)
-    return rows
-
-
-def name_ends(ax, ends, gap=11.5):
-    """Names, (x, y, text, colour) each, beside the axes where lines end, pushed apart until none overlaps."""
-    point = 72 / ax.figure.dpi
-    box = ax.get_window_extent()
-    places = [ax.transData.transform((x, y)) * point for x, y, _, _ in ends]
-    heights = [height for _, height in places]
-    for _ in range(500):
-        for low, high in pairwise(sorted(range(len(ends)), key=lambda i: places[i][1])):
-            overlap = max(0, gap - (heights[high] - heights[low]))
-            heights[low], heights[high] = heights[low] - overlap / 2, heights[high] + overlap / 2
-        heights = [min(max(height, box.y0 * point + gap / 2), box.y1 * point + gap) for height in heights]
-    for (x, y, text, ink), (across, up), height in zip(ends, places, heights):
-        shift = box.x1 * point - across + 10, height - up
-        leader = dict(arrowstyle="-", color=ink, lw=0.6, shrinkA=1, shrinkB=4, relpos=(0, 0.5))
-        ax.annotate(text, (x, y), xytext=shift, textcoords="offset points", color=ink, va="center", size=8.5,
-                    arrowprops=leader if abs(shift[1]) > 3 or shift[0] > 23 else None, annotation_clip=False)
 
 
 def sign(fig, source, data):

@@ -124,7 +124,7 @@ def main():
         history = History(args.repo)
         for readme, mark, text in tables.every(args.repo, data, history):
             fill(readme, text, mark)
-        for page, text in tables.pages(args.repo, data):
+        for page, text in tables.pages(args.repo, data, history):
             write(page, text)
         fill_sentences(args.repo, data)
         if history.lacking:

@@ -9,14 +9,11 @@ import costs
 import unfused
 from beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
 from changes import aged, lines_changed, short
+from markdown import NONE, digits, named, table, value
+from measured import ROWS, chapter_table, p_number
 from results import (ALL_IDEAS, CUDNN_COLUMNS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
                      read_csv, read_said, run_of, smoke_counts, told)
 
-NONE = "–"
-NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
-ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
-DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
-ROWS = 6  # of counters in a README; results.md has all
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
@@ -25,13 +22,18 @@ COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcge
     barrier_waits multiply_adds useful_multiply_adds""".split()
 
 
+def signed_with(history, text, shown):
+    """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
+    shown = sorted(shown, key=lambda row: row.date)
+    return "\n".join([text, provenance(shown) + ".",
+                      *aged([row for row in shown if row.peer in ("", ALL_IDEAS) and row.chapter not in FORMER],
+                            history)]) if shown else text
+
+
 def every(repo, data, history):
     """Each table as README, mark and text: the rows of it, where they come from, whose kernel has changed since."""
     def signed(text, shown):
-        shown = sorted(shown, key=lambda row: row.date)
-        return "\n".join([text, provenance(shown) + ".",
-                          *aged([row for row in shown if row.peer in ("", ALL_IDEAS) and row.chapter not in FORMER],
-                                history)]) if shown else text
+        return signed_with(history, text, shown)
 
     def committed(name, columns):
         return [row for path in sorted((repo / "plots" / "data").glob(f"*/{name}.csv"))
@@ -61,39 +63,12 @@ def every(repo, data, history):
             yield chapter.readme, "transforms", unfused.transforms_table(counted_runs)
 
 
-def pages(repo, data):
+def pages(repo, data, history):
     """The results.md of each chapter, as path and text."""
     predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
     for chapter in data.chapters:
         if chapter.readme.exists():
-            yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted)
-
-
-def digits(number, count=3):
-    """A number with so many digits, or with all that stand before the point."""
-    return f"{number:.0f}" if number >= 10 ** (count - 1) else f"{number:#.{count}g}".rstrip(".")
-
-
-def value(row, column):
-    """A number as a reader wants it, `failed` where the check failed, a dash where nothing was measured."""
-    if row and not row.ok:
-        return "failed"
-    if column == "% of roof":
-        number = row and row.roof_tflops and 100 * row.tflops / row.roof_tflops
-        return NONE if not number else f"{number:.0f} %" if number >= 10 else f"{number:.2g} %"
-    number = row and getattr(row, column)
-    return NONE if not number else digits(number)
-
-
-def table(head, texts, rows):
-    """A Markdown table; its first `texts` columns are text, the others numbers."""
-    rule = ["---" if i < texts else "---:" for i in range(len(head))]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
-
-
-def named(row):
-    """A library's row as peer and version."""
-    return f"{row.peer} ({row.version})".replace(" ()", "")
+            yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history)
 
 
 def lines_of(chapter, chapters):
@@ -149,92 +124,6 @@ def ladder_table(data):
     return text, prefill + decode + guests[0] + guests[1]
 
 
-def type_of_d(row, default_d):
-    """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
-    return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
-                row.format if row.peer else default_d.get(row.chapter) or row.format)
-
-
-def place_of(problem):
-    """Where a problem stands in a chapter's table."""
-    name, fmt, shape = problem
-    return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
-
-
-def chapter_table(data, chapter):
-    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side
-    by side only if they are of one kind and one run: a label says where the type of D or the run is another."""
-    default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
-    mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
-    marked = chapter.readme.read_text(encoding="utf-8")
-    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]  # that table has them
-    if not mine:
-        return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
-
-    def label(row):
-        who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
-        d = type_of_d(row, default_d)
-        return who + (f", D {d}" if d != row.format else "") + \
-            (f", of {row.date[:10]} at {short(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
-
-    lines, shown, there = [], [], []
-    for name, fmt, shape in sorted({(row.set, row.format, row.shape) for row in mine}, key=place_of):
-        groups, m_total, m_max, n, k = shape
-        first = f"`{name}`{'' if fmt == 'bf16' else ' ' + fmt}: " \
-                f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
-        rows = [row for row in here if (row.set, row.format, row.shape) == (name, fmt, shape)]
-        found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
-        for who, peer, variant in contestants(chapter, rows, found, fmt, default_d):
-            cold, warm = (found.get((who, peer, variant, warm)) for warm in (False, True))
-            some = [row for row in (cold, warm) if row]
-            if some:
-                shown += some
-                there += beside_both(found, chapter, some[0]) if who == chapter.previous else []
-                lines.append([first, label(some[0]), value(cold, "us_median"), value(warm, "us_median"),
-                              value(cold, "tflops"), value(warm, "tflops"),
-                              value(cold, "gbytes_per_s"), value(cold, "% of roof")])
-                first = ""
-    head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
-            "% of roof cold"]
-    text = table(head, 2, lines) + "\n"
-    if any(row.chapter == chapter.previous for row in shown) and not data.like:
-        text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
-            (f"libraries beside it took {span_of(there)} of their time here." if there
-             else "no library was timed beside both.")
-    return text, shown
-
-
-def contestants(chapter, rows, found, fmt, default_d):
-    """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
-    ours = [row for row in rows if row.chapter == chapter.id]
-    others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
-                    key=lambda row: row.us_median)
-    # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
-    same = [(chapter.id, "", f"d={fmt}")] if default_d.get(chapter.id) not in ("", fmt) else []
-    before = f"d={default_d.get(chapter.id) or fmt}"
-    if not any((chapter.previous, "", before, warm) in found for warm in (False, True)):
-        before = ""
-    peers = sorted({row.peer for row in ours if row.peer})
-    return [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]), *same,
-            (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
-
-
-def beside_both(found, chapter, before):
-    """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
-    run of that kernel, and with one type of D."""
-    mine = found.get((chapter.id, "", "", False))
-    pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
-             if who == chapter.previous and peer and not warm]
-    return [theirs.us_median / ours.us_median for theirs, ours in pairs
-            if ours and mine and theirs.timed and ours.timed and run_of(theirs) == run_of(before)
-            and run_of(ours) == run_of(mine) and type_of_d(theirs, {}) == type_of_d(ours, {})]
-
-
-def span_of(ratios):
-    low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
-
-
 def counted_lines(data, chapter):
     """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set: the set, the head,
     and a line for each counter with how much it has changed."""
@@ -278,7 +167,7 @@ def counts_table(data, chapter):
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 
 
-def results_page(data, chapter, predicted):
+def results_page(data, chapter, predicted, history):
     """A chapter's results.md: the tables of which its README shows a part."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
@@ -286,6 +175,9 @@ def results_page(data, chapter, predicted):
             "", "## Counted", ""]
     text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator/{chapter.id}.csv).", "",
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
+    measured, rows = chapter_table(data, chapter, everything=True)
+    if rows:
+        text += ["", "## Measured", "", signed_with(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
@@ -365,8 +257,9 @@ def problems_of(rows):
 
 def title_of(problem):
     groups, m_total, m_max, n, k = problem[1]
+    number = p_number(*problem)
     rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
-    return f"G={groups} {rows} N={n} K={k}"
+    return f"{number}: ".removeprefix(": ") + f"G={groups} {rows} N={n} K={k}"
 
 
 def idea_cell(without, whole):

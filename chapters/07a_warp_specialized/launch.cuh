@@ -4,47 +4,42 @@
 
 #pragma once
 
-#include <vector>
-
 #include "common/check.h"
+#include "common/launch.h"
 #include "common/tensor_map.h"
 #include "kernel.cuh"
 
 namespace chapter {
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device.
-template <class T>
-void launch(const T* a, const T* b, T* d, int64_t rows, const Problem& problem, gg::Tile tile, int blocks,
-            cudaStream_t stream) {
-  const int64_t groups = problem.groups, n = problem.n, k = problem.k, row_bytes = k * 2;
-  GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", int(groups), MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", int(n), int(k));
-  if (tile.m == 0) tile = {128, 128};
-  auto* kernel = tile.m == 128 && tile.n == 128   ? grouped_gemm<T, 128, 128>
-                 : tile.m == 128 && tile.n == 256 ? grouped_gemm<T, 128, 256>
-                 : tile.m == 64 && tile.n == 128  ? grouped_gemm<T, 64, 128>
-                 : tile.m == 64 && tile.n == 64   ? grouped_gemm<T, 64, 64>
-                                                  : nullptr;
-  GG_REQUIRE(kernel, "--tile %dx%d: tiles are 128x128, 128x256, 64x128 or 64x64", tile.m, tile.n);
-  const auto map = [](const T* data, std::vector<int64_t> dims, std::vector<int64_t> strides,
-                      std::vector<int> box) {
-    return gg::make_tensor_map({.data = data,  // of 16 bits, whatever they mean
-                                .dims = dims,
-                                .stride_bytes = strides,
-                                .box = box,
-                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-  };
+template <class C, class T>
+void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
+               int k, int blocks, cudaStream_t stream) {
   // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
-  const Maps maps = {map(a, {k, rows}, {row_bytes}, {BK, tile.m}),
-                     map(b, {k, n, groups}, {row_bytes, n * row_bytes}, {BK, tile.n, 1})};
-  int device = 0, multiprocessors = 0;
-  GG_CHECK(cudaGetDevice(&device));
-  GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-  const int warps = int(groups < PLANNERS ? groups + 32 : PLANNERS) / 32;
-  plan<<<1, warps * 32, 0, stream>>>(problem, tile.m, int(n + tile.n - 1) / tile.n);
-  kernel<<<blocks ? blocks : multiprocessors, THREADS, SHARED_BYTES, stream>>>(maps, d, problem);
+  const Maps maps = {gg::make_swizzled_map(a, {k, rows}, {BK, C::BM}),
+                     gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
+  const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
+  plan<<<1, planners, 0, stream>>>(offsets, n, groups, C::BM, C::BN);
   GG_CHECK(cudaGetLastError());
+  gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : gg::multiprocessors())),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream},
+                    grouped_gemm<C, T>, maps, d, offsets, groups, n, k);
+}
+
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `blocks` 0: one for each multiprocessor.
+template <class T>
+void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
+            gg::Tile tile, int blocks, cudaStream_t stream) {
+  GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
+  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
+  auto* launch = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
+                 : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>
+                 : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T>
+                 : tile.m == 64 && tile.n == 64   ? launch_as<Config<64, 64>, T>
+                                                  : nullptr;
+  GG_REQUIRE(launch, "--tile %dx%d: tiles are 128x128, 128x256, 64x128 or 64x64", tile.m, tile.n);
+  launch(a, b, d, offsets, rows, groups, n, k, blocks, stream);
 }
 
 }  // namespace chapter

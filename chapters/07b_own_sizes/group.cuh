@@ -7,7 +7,7 @@
 
 namespace chapter {
 
-struct Group {  // what a worker must know of a group, or of that part of it that begins at a tile's corner
+struct Group {  // what a block must know of a group
   void* d;      // first element of D
   int row0;     // first row, as the map of A counts
   int rows, n, k, ldd;

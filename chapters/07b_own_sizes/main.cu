@@ -22,9 +22,13 @@ int main(int argc, char** argv) {
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
         p.with_offsets([&](const auto* offsets) {
-          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(),
-                          p.a_ptrs<T>(), p.b_ptrs<T>(), p.d_ptrs<T>(), p.own_sizes() ? p.sizes() : nullptr,
-                          p.leading_dims(), p.tile(), p.blocks(), stream);
+          const chapter::OwnSizes<T> own = {.a_ptrs = p.a_ptrs<T>(),
+                                            .b_ptrs = p.b_ptrs<T>(),
+                                            .d_ptrs = p.d_ptrs<T>(),
+                                            .sizes = p.own_sizes() ? p.sizes() : nullptr,
+                                            .leading_dims = p.leading_dims()};
+          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(), own,
+                          p.tile(), p.blocks(), stream);
         });
       });
 }

@@ -1,48 +1,54 @@
 // SPDX-License-Identifier: MIT
 //
-// The kernel's sizes, and what it is given.
+// The kernel's sizes, and where its roles find what they share.
 
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 
-#include "schedule.cuh"
+#include "common/tensor_map.h"
+#include "common/types.cuh"
 
 namespace chapter {
 
-constexpr int BK = 64, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
-constexpr int STEP = 32;                 // rows of a tile, and wgmma's N, come in steps of it
-constexpr int HALF = 128;                // rows that a warpgroup's part of shared memory holds
+constexpr int BK = 64;          // depth of a slice
+constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
+constexpr int STEP = 32;        // rows of a tile, and wgmma's N, come in steps of it
+constexpr int HALF = 128;       // rows of D for which a consumer has room in shared memory
 
-struct Problem {
-  gg::Offsets offsets;
-  int groups, n, k;
-};
+__host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows; CONSUMERS warpgroups of 64 columns of D each; STAGES slices in shared memory.
-template <int CONSUMERS_, int BM_, int STAGES_>
+// Tiles of up to BM rows, STAGES slices in shared memory.
+template <int BM_, int STAGES_>
 struct Config {
-  static constexpr int CONSUMERS = CONSUMERS_, BM = BM_, STAGES = STAGES_;
-  static constexpr int BN = 64 * CONSUMERS, THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a warpgroup
+  static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a consumer
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
 };
 
-template <int BM>
+template <class C>
 struct Maps {
-  CUtensorMap a[BM / STEP];  // for each number of rows: A's part of a slice is one box, one instruction
+  CUtensorMap a[C::BM / STEP];  // for each number of rows: its rows of a slice are one box, one instruction
   CUtensorMap b, d;
 };
 
-// Calls f with the least width that holds `rows`, as a constant: wgmma's N is part of the instruction.
-template <int WIDTH, class F>
-__device__ __forceinline__ void with_width_for(int rows, F& f) {
-  if constexpr (WIDTH > STEP) {
-    if (rows <= WIDTH - STEP) return with_width_for<WIDTH - STEP>(rows, f);
-  }
-  f(std::integral_constant<int, WIDTH>());
-}
+struct alignas(16) Tile {
+  int group;       // -1: there is no other tile
+  int row0, rows;  // its first row, as A and D count, and how many it has
+  int col0;
+};
+
+// Shared memory.
+struct Memory {
+  uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns, swizzled
+  uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;    // [STAGES] barriers: the slice is multiplied. One arrival of each consumer.
+};
 
 }  // namespace chapter

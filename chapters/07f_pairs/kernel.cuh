@@ -4,160 +4,77 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: clusters. Each block of a pair asks for one half of a slice of A, and both halves go to both
-// blocks.
+// New here: each block of a cluster loads one half of a slice of A, for both.
 
 #pragma once
 
+#include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/tma.cuh"
 #include "common/ptx/warp.cuh"
 #include "common/ptx/warpgroup.cuh"
-#include "common/ptx/wgmma.cuh"
-#include "common/types.cuh"
-#include "ring.cuh"
-#include "store.cuh"
+#include "config.cuh"
+#include "load.cuh"
+#include "multiply.cuh"
+#include "schedule.cuh"
 
 namespace chapter {
 
 // One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
-template <class T, class C>
+template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
-    grouped_gemm(const __grid_constant__ Maps<C::BM> maps, T* d, const __grid_constant__ Problem problem) {
-  constexpr int BM = C::BM, STAGES = C::STAGES, CONSUMERS = C::CONSUMERS, CLUSTER = C::CLUSTER;
-  constexpr int BLOCKS = C::BLOCKS;
-  const int n = problem.n, k_tiles = (problem.k + BK - 1) / BK;
-  const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32), warpgroup = warp / 4;
-  const int rank = BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
-  const int workers = int(gridDim.x) / BLOCKS, worker = int(blockIdx.x) / BLOCKS;
+    grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
+                 int groups, int n, int k) {
+  constexpr int STAGES = C::STAGES;
+  const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
+  const int rank = C::CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const uint32_t a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));  // [STAGES][BM][BK], swizzled
-  const uint32_t b_tile_addr = a_tile_addr + STAGES * C::A_BYTES;            // [STAGES][BN][BK], swizzled
-  const int store_off = STAGES * (C::A_BYTES + C::B_BYTES);  // [CONSUMERS][rows][64], swizzled
-  __shared__ Mailbox<BLOCKS> mailbox;
-  __shared__ uint64_t bars[2 * STAGES];  // full: the slice has landed; empty: all warps are done with it
-  const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars)), empty_addr = full_addr + STAGES * 8;
+  __shared__ uint64_t bars[2 * STAGES];
+  __shared__ Mailbox<C::CLUSTER> mailbox;
+  Memory memory;
+  memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
+  memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
+  memory.empty_addr = memory.full_addr + STAGES * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      gg::ptx::mbarrier_init(full_addr + stage * 8, 2);  // the warp that loads A and the one that loads B
-      gg::ptx::mbarrier_init(empty_addr + stage * 8, CLUSTER * CONSUMERS);
+      gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
-    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&mailbox.full), 1);
-    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&mailbox.empty), BLOCKS * (2 + 4 * CONSUMERS));
+    mailbox.init(C::CLUSTER * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
-    gg::ptx::prefetch_tensormap(&maps.a[BM / STEP - 1]);
+    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
     gg::ptx::prefetch_tensormap(&maps.d);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
-  if constexpr (BLOCKS > 1) gg::ptx::cluster_arrive(), gg::ptx::cluster_wait();  // and in the other block
+  if constexpr (C::CLUSTER > 1) {
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // and those of the other block
+  }
   // [dependent]
   // All above overlaps the end of the kernel before. Nothing of memory was looked at.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
-  Ring<STAGES> ring;
-  int phase = 0;  // of the mailbox
-  auto next_tile = [&] {
-    Tile tile = mailbox.read(phase);
-    phase ^= 1;
-    tile.col0 += rank * C::BN;
-    return tile;
-  };
-  if (warpgroup == CONSUMERS) {
-    if constexpr (BM > HALF) gg::ptx::setmaxnreg_dec<56>();
-    // [produce]
-    // One warp asks for this block's part of a slice of A, the other one for B.
-    const bool loads_a = warp % 2 == 0;
-    const auto load = [&](const Tile& tile, int rows, int stage, int k_tile) {
-      const int k0 = k_tile * BK;
-      const uint32_t bar_addr = full_addr + stage * 8, b_addr = b_tile_addr + stage * C::B_BYTES;
-      if (loads_a) {
-        const int box_rows = rows / CLUSTER, row0 = tile.row0 + rank * box_rows;
-        const uint32_t a_addr = a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
-        const CUtensorMap* map = &maps.a[rows / STEP - 1];
-        if (gg::ptx::elect()) {
-          gg::ptx::mbarrier_arrive_expect_tx(bar_addr, rows * ROW_BYTES);
-          if constexpr (CLUSTER > 1) {
-            gg::ptx::tma_load_2d_multicast(a_addr, map, k0, row0, bar_addr, (1 << CLUSTER) - 1);
-          } else {
-            gg::ptx::tma_load_2d(a_addr, map, k0, row0, bar_addr);
-          }
-        }
-      } else if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_arrive_expect_tx(bar_addr, C::B_BYTES);
-        gg::ptx::tma_load_3d(b_addr, &maps.b, k0, tile.col0, tile.group, bar_addr);
-      }
-      __syncwarp();
-    };
-    // [/produce]
-    if (warp % 4 == 2 && rank == 0) {
-      // [find]
-      Schedule<C> schedule(problem.offsets, problem.groups, n);
-      Tile tile = {};
-      for (int index = worker; tile.group >= 0; index += workers, phase ^= 1) {
-        tile = schedule.find(index);
-        mailbox.send(tile, phase);  // as soon as all warps have the one before
-      }
-      // [/find]
-    } else if (warp % 4 < 2) {
-      for (Tile tile = next_tile(); tile.group >= 0; tile = next_tile()) {
-        const int rows = (tile.rows + STEP - 1) / STEP * STEP;  // as many as are multiplied
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
-          // empty[stage]: all consumers of the cluster have multiplied what was in it
-          gg::ptx::mbarrier_wait_parity(empty_addr + ring.stage * 8, ring.phase ^ 1);
-          load(tile, rows, ring.stage, k_tile);
-        }
-      }
-    }
+  // [roles]
+  const Tiles<C> tiles(mailbox, rank);
+  if (warp < C::LOADER) {
+    if constexpr (C::BM > HALF) gg::ptx::setmaxnreg_inc<224>();
+    multiply_tiles<C>(maps.d, d, memory, tiles, n, k);
   } else {
-    if constexpr (BM > HALF) gg::ptx::setmaxnreg_inc<224>();
-    const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
-    const auto a_desc0 = gg::ptx::wgmma_desc(a_tile_addr, layout);
-    const auto b_desc0 = gg::ptx::wgmma_desc(b_tile_addr + warpgroup * 64 * ROW_BYTES, layout);
-    auto release = [&](int stage) {  // in all blocks whose loads write it
-      if (thread % 128 < CLUSTER) arrive_in<CLUSTER>(thread % 128, empty_addr + stage * 8);
-    };
-    Store<T, BM> store(&maps.d, d, n, shared + store_off + warpgroup * C::STORE_BYTES, 1 + warpgroup);
-    Tile next = next_tile();
-    while (next.group >= 0) {
-      const Tile tile = next;
-      float acc[BM / 2];
-      auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-        auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(acc);  // all widths use the same registers
-        // [consume]
-        int last = 0;
-#pragma unroll 1
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
-          const int stage = ring.stage;
-          gg::ptx::mbarrier_wait_parity(full_addr + stage * 8, ring.phase);  // both parts have landed
-          const auto a = gg::ptx::wgmma_advance(a_desc0, stage * C::A_BYTES);
-          const auto b = gg::ptx::wgmma_advance(b_desc0, stage * C::B_BYTES);
-          gg::ptx::wgmma_fence(sums);
-#pragma unroll
-          for (int kk = 0; kk < BK; kk += 16) {
-            gg::ptx::wgmma<T>(sums, gg::ptx::wgmma_advance(b, kk * 2), gg::ptx::wgmma_advance(a, kk * 2),
-                              k_tile > 0 || kk > 0);
-          }
-          gg::ptx::wgmma_commit_group();
-          if (k_tile % 2 == 0) store.step();  // of the tile before, under these products
-          if (k_tile > 0) gg::ptx::wgmma_wait_group<1>(), release(last);  // while this one goes on
-          last = stage;
-        }
-        store.settle();
-        next = next_tile();                  // while the last products are made
-        gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
-        release(last);
-        // [/consume]
-        store.put(sums, tile, tile.col0 + warpgroup * 64);
-      };
-      with_width_for<BM>(tile.rows, multiply);  // as many rows as were loaded
-    }
-    store.finish();
+    if constexpr (C::BM > HALF) gg::ptx::setmaxnreg_dec<56>();
+    if (warp == C::LOADER) load_tiles<C>(maps, memory, tiles, rank, k);
+    if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, offsets, groups, n);
   }
-  // No block ends while another still writes into it.
-  if constexpr (BLOCKS > 1) __syncwarp(), gg::ptx::cluster_arrive(), gg::ptx::cluster_wait();
+  // [/roles]
+  if constexpr (C::CLUSTER > 1) {
+    __syncwarp();  // one lane loaded, or sent a tile
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // nobody writes into this block any more
+  }
 }
 
 }  // namespace chapter

@@ -19,11 +19,11 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 BEGIN, END = "const uint32_t begin_clock = clocked::now();\n", "clocked::keep(begin_clock);\n"
-# chapter -> the lines behind and before which the clock is read: the epilogue of a tile
+# chapter -> the lines of its multiply.cuh behind and before which the clock is read: the epilogue of a tile
 PLACES = {
-    "07a_warp_specialized": ("      // [/consume]\n", "    }\n  }\n}\n\n}  // namespace chapter\n"),
-    "07e_tma_store": ("        // [/consume]\n", "      };\n      with_width_for"),
-    "07i_peak_hopper": ("        // [/consume]\n", "      };\n      with_width_for"),
+    "07a_warp_specialized": ("    // [/multiply]\n", "  }\n}\n\n}  // namespace chapter\n"),
+    "07e_tma_store": ("      // [/multiply]\n", "    };\n    gg::with_width_for"),
+    "07l_peak_hopper": ("      // [/multiply]\n", "    };\n    gg::with_width_for"),
 }
 
 
@@ -32,10 +32,10 @@ class Failed(Exception):
 
 
 def with_clock(text, begin, end):
-    """The kernel's text with both readings; each place has to be there once."""
+    """The text of multiply.cuh with both readings; each place has to be there once."""
     for place in begin, end:
         if text.count(place) != 1:
-            raise Failed(f"the kernel has {text.count(place)} places {place!r}, one is wanted")
+            raise Failed(f"multiply.cuh has {text.count(place)} places {place!r}, one is wanted")
     text = text.replace(begin, begin + BEGIN).replace(end, END + end)
     return text.replace("namespace chapter {", '#include "clocked.cuh"\nnamespace chapter {', 1)
 
@@ -69,8 +69,8 @@ def build_copy(build, chapter, out):
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(REPO / "chapters" / chapter, copy)
     shutil.copy(Path(__file__).with_name("clocked.cuh"), copy)
-    kernel, main = copy / "kernel.cuh", copy / "main.cu"
-    kernel.write_text(with_clock(kernel.read_text(), *PLACES[chapter]))
+    role, main = copy / "multiply.cuh", copy / "main.cu"
+    role.write_text(with_clock(role.read_text(), *PLACES[chapter]))
     main.write_text(with_report(main.read_text()))
     program = out / chapter
     for command in commands(build, chapter, main, out / f"{chapter}.o", program):

@@ -63,7 +63,7 @@ std::vector<Bad> of_files() {
          [](const Folder& f) {
            write_tensor<uint16_t>(f, "a.npy", "<f2", {38, 40});
          }),
-      in("HalfPrecisionOfB", "07i_peak_hopper", "convert it, or give --in-dtype f16",
+      in("HalfPrecisionOfB", "07l_peak_hopper", "convert it, or give --in-dtype f16",
          [](const Folder& f) {
            write_tensor<uint16_t>(f, "b.npy", "<f2", {3, 72, 40});
          }),

@@ -18,7 +18,7 @@ import sets  # noqa: E402
 from results import COLUMNS  # noqa: E402
 
 FOLDER = Path("plots/data/h200")
-FILES = ["06b_wgmma_multi_k.csv", "07i_peak_hopper.csv"]  # D of f32; every set, libraries, sustained rows
+FILES = ["06b_wgmma_multi_k.csv", "07l_peak_hopper.csv"]  # D of f32; every set, libraries, sustained rows
 
 
 class ColumnsTest(unittest.TestCase):
@@ -69,7 +69,7 @@ class ColumnsTest(unittest.TestCase):
                 (dict(warm="2"), "warm is 2, want 0 or 1"), (dict(ok="yes"), "ok is 'yes', want a whole number"),
                 (dict(us_p10="9999"), "want them in order"), (dict(us_p90="0.5"), "want them in order"),
                 (dict(commit="0123456789ab"), None), (dict(set="decode"), "set decode has no problem of groups=8"),
-                (dict(chapter="07h_split_k"), "chapter is 07h_split_k, want 07i_peak_hopper"),
+                (dict(chapter="07j_split_k"), "chapter is 07j_split_k, want 07l_peak_hopper"),
                 (dict(device="NVIDIA H100"), "want that of h200"), (dict(date="2026-11"), "want a day"),
                 (dict(tflops=""), "want all three"), (dict(roof_kind=""), "want both or none"),
                 (dict(clock_mhz="1x"), "want a number or nothing"), (dict(kernel="grouped_gemm d=f32"), "GB/s")]:

@@ -375,7 +375,7 @@ TEST_F(Runtime, ReplaysWhatWasCaptured) {
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
 }
 
-// A launch may keep what is its own, such as the counter of chapter 07g: recorded, it is put in order behind
+// A launch may keep what is its own, such as the counter of chapter 07h: recorded, it is put in order behind
 // the launch before of the same instance, in whichever stream that is (CUDA Runtime API, cudaGraphLaunch).
 TEST_F(Runtime, AnInstanceOfAGraphNeverRunsBesideItself) {
   cudaStream_t other;

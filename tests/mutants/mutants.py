@@ -181,7 +181,7 @@ def attempts(program):
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
         problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
-    rung = described["id"][:3] if re.match("07[c-i]", described["id"]) else ""
+    rung = described["id"][:3] if re.match("07[c-l]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
@@ -208,7 +208,7 @@ def attempts(program):
     if "discrete-col-sfd" in described["options"]:
         problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
     equal = []
-    if rung >= "07i":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
+    if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         each_tile = [["--tile", tile] for tile in ("32x128", "256x128", "128x128", "128x64", "32x64", "64x64")]
         each_tile += [["1", "--tile", "256x128"], ["2", "--tile", "64x64"]]
@@ -226,10 +226,10 @@ def attempts(program):
             problems += [["--tile", tile, "--m", m, "--n", "136", "--k", k] for k in ("64", "320", "448")]
         if rung >= "07f":  # in pairs; and in single blocks, where there is no room for a pair
             problems += [["1", *words] for words in tall_ones]
-    if rung >= "07g":  # tiles long enough to be claimed, for a block and for a pair
+    if rung >= "07h":  # tiles long enough to be claimed, for a block and for a pair
         problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
                      for tile, rows in (("32x128", "5,70,33"), ("64x128", "5,70,33"), ("256x128", "300,33"))]
-    if rung >= "07h":  # shares of K: some blocks without one, sums that are used again
+    if rung >= "07j":  # splits of K: some blocks without one, sums that are used again
         parts = ["--tile", "64x64", "--n", "136", "--m"]
         problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
         problems += [parts + [rows, "--groups", "6", "--k", k] for rows in ("32", "64") for k in ("8", "648")]
@@ -247,7 +247,7 @@ def attempts(program):
 
 def run(program, environment, arguments):
     # Room for one worker: a block, a pair of them, or four.
-    by_two = re.match("07[fg]", program.name) or program.name >= "08d"
+    by_two = re.match("07[f-i]", program.name) or program.name >= "08d"
     tall = "256x128" in arguments and not re.match("07[de]", program.name)
     pairs = tall or "2x1" in arguments or (by_two and "--tile" not in arguments)
     multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"

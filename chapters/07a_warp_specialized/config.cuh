@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include "common/tensor_map.h"
+#include "common/types.cuh"
+
+namespace chapter {
+
+constexpr int BK = 64;          // depth of a slice
+constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
+
+// Tiles of BM rows and BN columns.
+template <int BM_, int BN_>
+struct Config {
+  static constexpr int BM = BM_, BN = BN_;
+  static constexpr int CONSUMERS = 2;           // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS;  // a warp of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int SUM_COLUMNS = BM == 128 ? BN : BN / 2;  // of a consumer, whose sums have 64 rows
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static constexpr int SHARED_BYTES = 200 * 1024;
+  static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);  // slices in shared memory
+};
+
+struct Maps {
+  CUtensorMap a, b;
+};
+
+struct Tile {
+  int group;
+  int row0, rows;  // its first row, as A and D count, and how many it has
+  int col0;
+};
+
+// Shared memory.
+struct Memory {
+  uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled
+  uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each consumer's warps.
+  Tile* headers;         // [STAGES]: the tile whose first slice is in this stage
+};
+
+}  // namespace chapter

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// How a consumer's sums get to memory: each thread stores its own.
+
+#pragma once
+
+#include "common/ptx/cvt.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// Who: a whole warpgroup. row_in_tile, col_in_tile: where its sums begin. D is [rows,n].
+template <class C, class T>
+__device__ void store_sums(const float (&sums)[C::SUM_COLUMNS / 2], T* d, const Tile& tile, int row_in_tile,
+                           int col_in_tile, int n) {
+  const int warp = int(threadIdx.x) / 32 % 4, lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < C::SUM_COLUMNS / 2; i += 2) {  // sums i and i + 1 are neighbours in a row
+    const int r = row_in_tile + warp * 16 + i / 2 % 2 * 8 + lane / 4;
+    const int col = tile.col0 + col_in_tile + i / 4 * 8 + lane % 4 * 2;
+    const uint32_t pair = gg::ptx::cvt_rn_x2<T>(sums[i], sums[i + 1]);
+    if (r < tile.rows && col < n) *reinterpret_cast<uint32_t*>(d + int64_t(tile.row0 + r) * n + col) = pair;
+  }
+}
+
+}  // namespace chapter

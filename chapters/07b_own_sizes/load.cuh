@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp finds the block's tiles and brings slices of A and B to shared memory, as far ahead as
+// there are stages.
+// It waits for `empty`. TMA's bytes signal `full`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tensormap.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+// `packed`: the maps of all groups' A and B, where these are one tensor. `own_maps`: each group has its own.
+template <class C, class T>
+__device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memory, Tiles<C, T> tiles) {
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    // [load]
+    const int k_tiles = (tile.k + BK - 1) / BK;
+    const Maps& maps = own_maps ? schedule.maps[tile.group] : packed;
+    const int matrix = own_maps ? 0 : tile.group;  // of B, as its map counts
+    if (own_maps) {
+      gg::ptx::fence_tensormap_acquire(&maps.a);
+      gg::ptx::fence_tensormap_acquire(&maps.b);
+    }
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage, k0 = k_tile * BK;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // All consumers have multiplied what was in this stage. The first time round there was nothing.
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      if (gg::ptx::elect()) {
+        if (k_tile == 0) memory.headers[stage] = tile;
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
+        gg::ptx::tma_load_3d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, k0, tile.row0, 0, full_addr);
+        gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, matrix,
+                             full_addr);
+      }
+      __syncwarp();
+    }
+    // [/load]
+  }
+}
+
+}  // namespace chapter

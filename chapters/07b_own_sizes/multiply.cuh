@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// A consumer is a warpgroup that multiplies 64 rows or half of the columns of each tile, and stores them.
+// It waits for `full` and signals `empty`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/ptx/wgmma.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+// `tiles`: of all groups. Sums stay in registers, so all of it is inlined.
+template <class C, class T>
+__device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) {
+  const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
+  const int row_in_tile = C::BM == 128 ? consumer * 64 : 0;  // where its sums begin
+  const int col_in_tile = C::BM == 128 ? 0 : consumer * C::SUM_COLUMNS;
+  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
+  const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
+  const auto release = [&](int stage) {  // this warp reads neither its slice nor its header any more
+    if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
+  };
+  Ring<C::STAGES> ring;
+  for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
+    // The tile's first slice has landed, and the header before it.
+    gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
+    const Tile tile = memory.headers[ring.stage];
+    const int k_tiles = (tile.k + BK - 1) / BK;
+    float sums[C::SUM_COLUMNS / 2];
+    // [multiply]
+    int last = 0;  // stage of the slice before
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
+      const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
+      const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
+      gg::ptx::wgmma_fence(sums);
+#pragma unroll
+      for (int kk = 0; kk < BK; kk += 16) {
+        gg::ptx::wgmma<T>(sums, gg::ptx::wgmma_advance(a, kk * 2), gg::ptx::wgmma_advance(b, kk * 2),
+                          k_tile > 0 || kk > 0);
+      }
+      gg::ptx::wgmma_commit_group();
+      if (k_tile > 0) {
+        gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
+        release(last);
+      }
+      last = stage;
+    }
+    gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
+    release(last);
+    // [/multiply]
+    store_sums<C, T>(sums, tile, row_in_tile, col_in_tile);
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// The list of all groups and their tiles, and each group's tensor maps: one launch writes them, then each
+// block takes every W-th of W blocks' tiles. Its loading warp finds them.
+
+#pragma once
+
+#include "common/check.h"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/tensormap.cuh"
+#include "config.cuh"
+#include "group.cuh"
+
+namespace chapter {
+
+constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
+
+// At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
+__device__ struct {
+  Group groups[MAX_GROUPS];
+  int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
+  Maps maps[MAX_GROUPS];      // of groups with matrices of their own
+} schedule;
+
+// Makes a group's maps of A and B from patterns that have type, box and swizzle. Who: a whole warp; lane 0
+// makes A's, lane 1 B's. `shared`: of the warp. sizes, leading_dims: the group's, [3].
+template <class T>
+__device__ void make_maps(const Maps& patterns, int g, const T* a, const T* b, const int* sizes,
+                          const int* leading_dims, Maps& shared) {
+  // [maps]
+  GG_DEVICE_ASSERT(sizes[1] % 8 == 0 && sizes[2] % 8 == 0 && leading_dims[2] % 8 == 0);
+  const int lane = int(threadIdx.x) % 32;
+  const uint32_t a_addr = gg::ptx::shared_addr(&shared.a), b_addr = a_addr + sizeof(CUtensorMap);
+  if (lane < 2) {
+    const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
+    (lane == 0 ? shared.a : shared.b) = lane == 0 ? patterns.a : patterns.b;
+    gg::ptx::tensormap_replace_global_address(map_addr, lane == 0 ? a : b);
+    gg::ptx::tensormap_replace_global_dim<0>(map_addr, sizes[2]);  // behind K there are zeros
+    gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(sizes[lane], 1));
+    gg::ptx::tensormap_replace_global_stride<1>(map_addr, leading_dims[lane] * int64_t(sizeof(T)));
+  }
+  __syncwarp();  // both maps are in shared memory
+  gg::ptx::tensormap_cp_fenceproxy(&schedule.maps[g].a, a_addr);
+  gg::ptx::tensormap_cp_fenceproxy(&schedule.maps[g].b, b_addr);
+  // [/maps]
+}
+
+// Block 0 writes the schedule. The warps of the others make maps, if groups have sizes of their own.
+template <class T, class Offset>
+__global__ void __launch_bounds__(PLANNERS, 1)
+    plan(const __grid_constant__ Maps patterns, const T* const* a_ptrs, const T* const* b_ptrs,
+         T* const* d_ptrs, const int* sizes, const int* leading_dims, T* d, const Offset* offsets, int n,
+         int k, int groups, int bm, int bn) {
+  const int thread = int(threadIdx.x), threads = int(blockDim.x), warp = thread / 32;
+  __shared__ Maps of_warp[PLANNERS / 32];
+  if (blockIdx.x > 0) {
+    const int g = (int(blockIdx.x) - 1) * threads / 32 + warp;
+    if (g >= groups) return;
+    make_maps(patterns, g, a_ptrs[g], b_ptrs[g], sizes + 3 * g, leading_dims + 3 * g, of_warp[warp]);
+    return;
+  }
+  // A thread describes its group; then all add up their tiles, those of 1, 2, 4 .. groups at a time.
+  __shared__ int counts[PLANNERS];
+  for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
+    const int g = batch + thread, *size = sizes + 3 * g;
+    Group group = {};  // no rows, no tiles
+    if (g < groups && sizes) group = {d_ptrs[g], 0, size[0], size[1], size[2], leading_dims[3 * g + 2]};
+    if (g < groups && !sizes)
+      group = {d + int64_t(offsets[g]) * n, int(offsets[g]), int(offsets[g + 1] - offsets[g]), n, k, n};
+    counts[thread] = group.tiles(bm, bn);
+    for (int step = 1; step < threads; step *= 2) {
+      __syncthreads();  // sums of `step` groups are there
+      const int below = thread >= step ? counts[thread - step] : 0;
+      __syncthreads();  // and have been read
+      counts[thread] += below;
+    }
+    if (g < groups) {
+      schedule.groups[g] = group;
+      schedule.first[g + 1] = earlier + counts[thread];
+    }
+    __syncthreads();
+    earlier += counts[threads - 1];
+    __syncthreads();  // everybody knows where the next batch begins
+  }
+}
+
+// This block's tiles, for a warp that walks through them.
+template <class C, class T>
+class Tiles {
+ public:
+  __device__ explicit Tiles(int groups) : groups_(groups), count_(schedule.first[groups]) {}
+
+  // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
+  __device__ bool next(Tile& tile) {
+    if (index_ >= count_) return false;
+    const int lane = int(threadIdx.x) % 32;
+    unsigned after;  // which of 32 groups end after this tile: each lane looks at one
+    while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
+      batch_ += 32;  // never back: the numbers that a walk gets only grow
+    }
+    const int g = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[g];
+    const Group group = schedule.groups[g];
+    const int r0 = group.tile_m(in_group, C::BM) * C::BM, col0 = group.tile_n(in_group, C::BM) * C::BN;
+    T* const d = static_cast<T*>(group.d) + int64_t(r0) * group.ldd + col0;
+    tile = {
+        g, group.row0 + r0, min(C::BM, group.rows - r0), col0, min(C::BN, group.n - col0), group.k, group.ldd,
+        d};
+    index_ += int(gridDim.x);
+    return true;
+  }
+
+ private:
+  int groups_, count_;  // of groups, of all tiles
+  int index_ = int(blockIdx.x);
+  int batch_ = 0;  // the first of the 32 groups that are looked at
+};
+
+}  // namespace chapter

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp brings slices of A and B to shared memory, as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes signal `full`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Tiles<C> tiles, int k) {
+  const int k_tiles = (k + BK - 1) / BK;
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    // [load]
+    const int rows = round_up(tile.rows, STEP);  // as many as are multiplied
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage, k0 = k_tile * BK;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // All consumers have multiplied what was in this stage. The first time round there was nothing.
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
+        gg::ptx::tma_load_2d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a[rows / STEP - 1], k0, tile.row0,
+                             full_addr);
+        gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
+                             full_addr);
+      }
+      __syncwarp();
+    }
+    // [/load]
+  }
+}
+
+}  // namespace chapter

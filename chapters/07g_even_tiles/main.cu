@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Chapter 07g: what it supports and how it is launched.
+#include "common/harness.cuh"
+#include "launch.cuh"
+
+int main(int argc, char** argv) {
+  const gg::Chapter info = {
+      .id = "07g_even_tiles",
+      .arch = gg::Arch::sm_90a,
+      .title = "rows dealt out evenly",
+      .k_multiple = 8,
+      .n_multiple = 8,
+      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers",
+               "moe"},
+      .previous = "07f_pairs",
+      .options = {"offsets", "tile"},
+      .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}},
+      .b_layouts = {gg::BLayout::nk},
+  };
+  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+      argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.any_offsets(), p.rows(), p.groups(), p.n(), p.k(),
+                        p.tile(), stream);
+      });
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp loads its block's rows of each slice of A into all blocks of the cluster, and the slice of
+// B into its own, as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+
+#pragma once
+
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Tiles<C> tiles, int rank, int k) {
+  const int k_tiles = (k + BK - 1) / BK;
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    // [load]
+    const int rows = round_up(tile.rows, STEP);  // as many as are multiplied
+    const int box_rows = rows / C::CLUSTER;      // as many as this block loads
+    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+      const int stage = ring.stage, k0 = k_tile * BK;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // All consumers of the cluster have multiplied what was here. The first time round there was nothing.
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
+        const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
+        const int row0 = tile.row0 + rank * box_rows;
+        if constexpr (C::CLUSTER > 1) {
+          gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
+        } else {
+          gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
+        }
+        gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
+                             full_addr);
+      }
+      __syncwarp();
+    }
+    // [/load]
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// The host checks limits, makes tensor maps and launches.
+
+#pragma once
+
+#include "common/check.h"
+#include "common/launch.h"
+#include "common/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+template <class C, class T>
+void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
+               int k, int rows_each, cudaStream_t stream) {
+  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
+  Maps<C> maps;
+  maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
+  maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
+  for (int box_rows = STEP; box_rows <= C::BM; box_rows += STEP) {
+    maps.a[box_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, box_rows / C::CLUSTER});
+  }
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::BLOCKS,
+                     .dependent = true},
+                    grouped_gemm<C, T>, maps, d, offsets, groups, n, k, rows_each, next_counter());
+}
+
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset. rows_each: of
+// all groups, or 0. `tile` 0x0: 64x64, if each such tile can have four multiprocessors; else 256x128. A tile
+// of 64x64 has K in four splits, or in two where there are fewer multiprocessors. 256x128 comes in pairs
+// where there are two.
+template <class T>
+void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int64_t m_total,
+            int groups, int n, int k, int rows_each, gg::Tile tile, cudaStream_t stream) {
+  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
+  const int multiprocessors = gg::multiprocessors();
+  // [choose]
+  if (tile.m == 0) {
+    const int64_t tiles_m = (m_total + 64 * groups - 1) / (64 * groups);  // of a group of average rows
+    const int64_t tiles_n = (n + 63) / 64;
+    const bool few = multiprocessors >= 2 && groups * tiles_m * tiles_n * 4 <= multiprocessors;
+    tile = few ? gg::Tile{64, 64} : gg::Tile{256, 128};
+  }
+  // [/choose]
+  GG_REQUIRE(tile.n != 64 || multiprocessors >= 2,
+             "--tile 64x64: its splits want 2 multiprocessors, here is %d", multiprocessors);
+  auto* pairs = multiprocessors >= 2 ? launch_as<Config<2, 256, 4, 2>, T> : launch_as<Config<2, 256, 4>, T>;
+  auto* splits =
+      multiprocessors >= 4 ? launch_as<Config<1, 64, 6, 1, 4>, T> : launch_as<Config<1, 64, 7, 1, 2>, T>;
+  auto* launch = tile.m == 256   ? pairs
+                 : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
+                 : tile.n == 64  ? splits
+                 : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
+                                 : launch_as<Config<2, 32, 9>, T>;
+  launch(a, b, d, offsets, rows, groups, n, k, rows_each, stream);
+}
+
+}  // namespace chapter

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// The host chooses a configuration, makes tensor maps and launches.
+
+#pragma once
+
+#include <cmath>
+
+#include "choose.cuh"
+#include "common/check.h"
+#include "common/launch.h"
+#include "common/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+template <class C, class T, class D, Major B_MAJOR>
+void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
+               bool dependent, cudaStream_t stream) {
+  const auto [_, groups, n, k, rows_each] = sizes;
+  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
+  Maps<C> maps;
+  maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
+                               : gg::make_swizzled_map(b, {n, k, groups}, {64, BK, 1});
+  if constexpr (sizeof(D) == 2) maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
+  for (int box_rows = STEP; box_rows <= C::BM; box_rows += STEP) {
+    maps.a[box_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, box_rows / C::CLUSTER});
+  }
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::BLOCKS,
+                     .dependent = dependent},
+                    grouped_gemm<C, T, D, B_MAJOR>, maps, d, offsets, groups, n, k, rows_each,
+                    next_counter());
+}
+
+// A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
+// estimated. `dependent`: the launch may begin under the one before.
+template <class T, class D>
+void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
+            bool nk, gg::Tile tile, bool dependent, cudaStream_t stream) {
+  GG_REQUIRE(sizes.n % 8 == 0 && sizes.k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8",
+             sizes.n, sizes.k);
+  const int multiprocessors = gg::multiprocessors();
+  decltype(&launch_as<Config<2, 256, 4>, T, D, Major::k>) best = nullptr;
+  double least = INFINITY;
+  // [choose]
+  for_each_config([&]<class C>(C) {
+    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (cycles > least) return;
+    least = cycles;
+    best = nk ? launch_as<C, T, D, Major::k> : launch_as<C, T, D, Major::mn>;
+  });
+  // [/choose]
+  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+             multiprocessors);
+  best(a, b, d, offsets, rows, sizes, dependent, stream);
+}
+
+}  // namespace chapter

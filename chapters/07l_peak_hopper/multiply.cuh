@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
+// next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+
+#pragma once
+
+#include "cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/ptx/wgmma.cuh"
+#include "common/widths.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+#include "split_k.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+// Sums stay in registers, so all of it is inlined.
+template <class C, class T, Major B_MAJOR, class D>
+__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
+                                               Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
+                                               const gg::Offsets& offsets, Slices slices, int n_rank,
+                                               int k_rank, int n, int k) {
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
+  const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
+  const auto release = [&](int stage) {  // this consumer does not read it any more
+    const int thread = int(threadIdx.x) % 128;
+    if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
+  };
+  Store<C, D> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  Ring<C::STAGES> ring;
+  const bool holds = guess.holds(offsets);
+  // [discard]
+  if (!holds) {
+    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
+    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
+      if (warp % 4 > 0) continue;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
+      __syncwarp();  // in all its lanes
+      release(ring.stage);
+    }
+    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+  }
+  // [/discard]
+  Tiles<C> tiles(mailbox, n_rank, guess, holds);
+  // [split]
+  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
+  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+    Tile tile;
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    return;
+  }
+  // [/split]
+  Tile next;
+  bool more = tiles.first(next);
+  while (more) {
+    const Tile tile = next;
+    float registers[C::BM / 2];
+    const auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
+      // [multiply]
+      int last = 0;  // stage of the slice before
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
+        const int stage = ring.stage;
+        gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
+        const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
+        const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
+        gg::ptx::wgmma_fence(sums);
+#pragma unroll
+        for (int kk = 0; kk < BK; kk += 16) {
+          constexpr int B_STEP = B_MAJOR == Major::k ? 16 * 2 : 16 * ROW_BYTES;  // bytes of 16 k
+          gg::ptx::wgmma<T, T, B_MAJOR, Major::k>(sums, gg::ptx::wgmma_advance(b, kk / 16 * B_STEP),
+                                                  gg::ptx::wgmma_advance(a, kk * 2), k_tile > 0 || kk > 0);
+        }
+        gg::ptx::wgmma_commit_group();
+        if (k_tile % 2 == 0) store.step();  // of the tile before, under these products
+        if (k_tile > 0) {
+          gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
+          release(last);
+        }
+        last = stage;
+      }
+      store.settle();
+      more = tiles.next(next);             // while the last products are made
+      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
+      release(last);
+      // [/multiply]
+      if constexpr (C::SPLIT > 1) others.add(sums);
+      if (k_rank == 0) store.put(sums, tile, tile.col0 + consumer * 64);
+    };
+    gg::with_width_for<C::BM, STEP>(tile.rows, multiply);  // as many rows as were loaded
+  }
+  store.finish();
+}
+
+}  // namespace chapter

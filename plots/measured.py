@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The table of what a chapter was measured at, in its README and, whole, in its results.md."""
+
+import math
+import re
+
+from changes import short
+from markdown import named, table, value
+from results import RACES, run_of
+from sets import problems
+
+NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
+ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
+DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
+ROWS = 6  # of counters in a README; results.md has all
+
+
+def type_of_d(row, default_d):
+    """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
+    return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
+                row.format if row.peer else default_d.get(row.chapter) or row.format)
+
+
+def place_of(problem):
+    """Where a problem stands in a chapter's table."""
+    name, fmt, shape = problem
+    return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
+
+
+def p_number(name, shape):
+    """P1, P2 .. are the problems of the set `peers`, in its order; other problems have no such name."""
+    peers = [(len(m), sum(m), max(m), n, k) for m, n, k in problems()["peers"]]
+    return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
+
+
+def named_first(problems, text):
+    """Problems as set, format and shape: those that a README's text names, as `decode` or P8, in the order in which it does,
+    what it measures before all else; then the others."""
+    measured = text.partition("## Measured")[2].partition("## Counted")[0] + text
+
+    def at(problem):
+        name, _, shape = problem
+        word = p_number(name, shape) or f"`{name}`"
+        found = re.search(re.escape(word) + r"(?!\d)", measured)
+        return found.start() if found else len(measured)
+    return sorted(problems, key=at)
+
+
+def chapter_table(data, chapter, everything=False):
+    """Rows of the chapter, of its fastest variant, its predecessor and, in the table of everything, the libraries timed
+    beside it, of which a README has the fastest; it has at most ROWS rows. They stand side by side only if they are of one kind and one run: a label
+    says where the type of D or the run is another."""
+    default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
+    mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
+    marked = chapter.readme.read_text(encoding="utf-8")
+    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]  # that table has them
+    if not mine:
+        return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
+    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)
+
+    def label(row):
+        who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
+        d = type_of_d(row, default_d)
+        return who + (f", D {d}" if d != row.format else "") + \
+            (f", of {row.date[:10]} at {short(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
+
+    lines, shown, there = [], [], []
+    in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=place_of)
+    for name, fmt, shape in in_order if everything else named_first(in_order, text):
+        groups, m_total, m_max, n, k = shape
+        first = f"`{name}` {p_number(name, shape)}".rstrip() + f"{'' if fmt == 'bf16' else ' ' + fmt}: " \
+                f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
+        rows = [row for row in here if (row.set, row.format, row.shape) == (name, fmt, shape)]
+        found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
+        who_ran = contestants(chapter, rows, found, fmt, default_d)
+        if not everything:
+            runs = {each: [found[*each, warm] for warm in (False, True) if (*each, warm) in found] for each in who_ran}
+            slower = sorted((each for each in who_ran if each[1]), key=lambda each: min(
+                (row.us_median for row in runs[each] if row.timed), default=math.inf))[1:]
+            who_ran = [each for each in who_ran if runs[each] and each not in slower]
+            if len(lines) + len(who_ran) > ROWS:
+                continue
+        for who, peer, variant in who_ran:
+            cold, warm = (found.get((who, peer, variant, warm)) for warm in (False, True))
+            some = [row for row in (cold, warm) if row]
+            if some:
+                shown += some
+                there += beside_both(found, chapter, some[0]) if who == chapter.previous else []
+                lines.append([first, label(some[0]), value(cold, "us_median"), value(warm, "us_median"),
+                              value(cold, "tflops"), value(warm, "tflops"),
+                              value(cold, "gbytes_per_s"), value(cold, "% of roof")])
+                first = ""
+    head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
+            "% of roof cold"]
+    text = table(head, 2, lines) + "\n"
+    if not everything:
+        text += "\n[All problems, and libraries beside it](results.md#measured).\n"
+    if any(row.chapter == chapter.previous for row in shown) and not data.like:
+        text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
+            (f"libraries beside it took {span_of(there)} of their time here." if there
+             else "no library was timed beside both.")
+    return text, shown
+
+
+def contestants(chapter, rows, found, fmt, default_d):
+    """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
+    ours = [row for row in rows if row.chapter == chapter.id]
+    others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
+                    key=lambda row: row.us_median)
+    # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
+    same = [(chapter.id, "", f"d={fmt}")] if default_d.get(chapter.id) not in ("", fmt) else []
+    before = f"d={default_d.get(chapter.id) or fmt}"
+    if not any((chapter.previous, "", before, warm) in found for warm in (False, True)):
+        before = ""
+    peers = sorted({row.peer for row in ours if row.peer})
+    return [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]), *same,
+            (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
+
+
+def beside_both(found, chapter, before):
+    """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
+    run of that kernel, and with one type of D."""
+    mine = found.get((chapter.id, "", "", False))
+    pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
+             if who == chapter.previous and peer and not warm]
+    return [theirs.us_median / ours.us_median for theirs, ours in pairs
+            if ours and mine and theirs.timed and ours.timed and run_of(theirs) == run_of(before)
+            and run_of(ours) == run_of(mine) and type_of_d(theirs, {}) == type_of_d(ours, {})]
+
+
+def span_of(ratios):
+    low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
