@@ -197,9 +197,9 @@ def attempts(program):
     apart = ["--weights", "discrete"] if "weights" in described["options"] else []
     if "norm-const" in described["options"]:
         problems.append([*scales, "--bias", *apart, *rows])
-        problems.append(["4", *scales, "--m", "256", "--n", "144", "--k", "32"])
+        problems.append(["4", *scales, "--bias", *apart, "--m", "256", "--n", "144", "--k", "32"])
         if described["id"] >= "08i":  # D leaves as boxes, of which one of f32 fits
-            problems += [["--format", fmt, "--d-dtype", d, *rows] for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
+            problems += [["--format", fmt, "--d-dtype", d, *apart, *rows] for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
     if apart:
         problems.append([*apart, *rows])
     if "schedule" in described["options"]:
