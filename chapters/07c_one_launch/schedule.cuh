@@ -38,7 +38,7 @@ struct Mailbox {
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
+    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
     return next;
   }

@@ -16,8 +16,9 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. A tile of up to HALF rows leaves at once. Where tiles may have more, the first half
-// waits in shared memory and the second one in registers, rounded: two rows of a column in each.
+// Who: a whole warpgroup. Where tiles have at most HALF rows (BM), each leaves at once. Where they may have
+// more, the first HALF rows wait in shared memory and the others in registers, as 16 bits: two rows of a
+// column in each.
 template <class C, class T>
 class Store {
   static constexpr int BM = C::BM;
@@ -28,7 +29,7 @@ class Store {
   __device__ Store(const CUtensorMap& d_map, T* d, int n, unsigned char* shared, int barrier)
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
-  // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Before: `settle`.
+  // Takes the sums of a tile, whose rows are rounded up to a multiple of STEP. Before: `settle`.
   template <int SUMS>
   __device__ void put(const float (&sums)[SUMS], const Tile& tile, int col0) {
     if (!TALL && stored_) make_room();

@@ -22,8 +22,9 @@ namespace chapter {
 // before all have read the one before. So nobody is two phases behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
-  uint64_t full;   // barrier: a tile has come
-  uint64_t empty;  // barrier, of the first block: all warps of the worker that load or multiply have read it
+  uint64_t full;  // barrier: a tile has come
+  uint64_t
+      empty;  // barrier, used in the first block: all warps of the worker that load or multiply have read it
   Tile tile;
 
   // Who: one thread. `readers`: warps of the worker.
@@ -58,7 +59,7 @@ struct Mailbox {
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
+    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
     // The load must have been made before the first block hears of it, whose next tile would be read here.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next)) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;

@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: where few tiles are left over, each becomes several, of fewer rows.
+// New here: each tile of the last round may become several, of fewer rows.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where the tiles are no multiple of the workers, some workers have none in the last round. Its tiles are
-// then cut into pieces, so that all have something.
+// In the last round some workers may have no tile. Its tiles may each be cut into pieces of fewer rows, so
+// that more workers have something.
 
 #pragma once
 
@@ -16,7 +16,7 @@ __device__ constexpr int cycles_of_slice(int rows) {
   const int multiply = rows * C::BN / 32, load = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 45;
   return max(multiply, load);
 }
-// A tile takes 1000 cycles beside those of its slices (measured).
+// A tile takes about 1000 cycles beside those of its slices (worklog of chapter 07l, entry 28).
 template <class C>
 __device__ float cycles_of_tile(int rows, int slices) {
   return float(cycles_of_slice<C>(rows)) * float(slices) + 1000;

@@ -25,8 +25,9 @@ namespace chapter {
 // before all have read the one before. So nobody is two phases behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
-  uint64_t full;   // barrier: a tile has come
-  uint64_t empty;  // barrier, of the first block: all warps of the worker that load or multiply have read it
+  uint64_t full;  // barrier: a tile has come
+  uint64_t
+      empty;  // barrier, used in the first block: all warps of the worker that load or multiply have read it
   Tile tile;
 
   // Who: one thread. `readers`: warps of the worker.
@@ -61,7 +62,7 @@ struct Mailbox {
   __device__ Tile read(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes have looked and read: a later one could find `full` two phases on
+    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
     // The load must have been made before the first block hears of it, whose next tile would be read here.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next)) arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&empty));
     return next;
@@ -109,15 +110,15 @@ class Schedule {
     return {tile.group, tile.row0 + row0, min(piece_rows, tile.rows - row0), tile.col0};
   }
   // [/piece]
-  // Who: a whole warp. Plans the last round. Returns the number of all groups' tiles, with the pieces. The
-  // first round is never cut, for its tiles are found before this.
+  // Who: a whole warp. Plans the last round. Returns how many indices `find` has a tile or a piece for. All
+  // workers must come to the same number: the counter of claims goes by it.
   __device__ int plan_last_round(int workers, int slices) {
     int rows_of_tiles = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
       rows_of_tiles += (offsets_[group + 1] - offsets_[group] + C::BM - 1) / C::BM;
     }
     const int tiles = __reduce_add_sync(~0u, rows_of_tiles) * tiles_n_;
-    if (tiles <= workers) return tiles;
+    if (tiles <= workers) return tiles;  // all of them have been sent, whole
     const float rows = float(offsets_[groups_]) * float(tiles_n_);
     whole_tiles_ = (tiles - 1) / workers * workers;
     pieces_ = pieces_of_last_round<C>(tiles, rows, workers, slices);
