@@ -199,7 +199,9 @@ def attempts(program):
         problems.append([*scales, "--bias", *apart, *rows])
         problems.append(["4", *scales, "--bias", *apart, "--m", "256", "--n", "144", "--k", "32"])
         if described["id"] >= "08i":  # D leaves as boxes, of which one of f32 fits
-            problems += [["--format", fmt, "--d-dtype", d, *apart, *rows] for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
+            narrow = ["--m", "256,0,768", "--n", "16", "--k", "32"]  # warps without columns, and sums that are used again
+            problems += [["--format", fmt, "--d-dtype", d, *apart, *some] for some in (rows, narrow)
+                         for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
     if apart:
         problems.append([*apart, *rows])
     if "schedule" in described["options"]:
