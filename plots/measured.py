@@ -12,7 +12,7 @@ from sets import problems
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
-ROWS = 6  # of counters in a README; results.md has all
+ROWS = 6  # of a table in a README; results.md has all
 
 
 def type_of_d(row, default_d):
@@ -33,9 +33,9 @@ def p_number(name, shape):
     return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
 
 
-def named_first(problems, text):
-    """Problems as set, format and shape: those that a README's text names, as `decode` or P8, in the order in which it does,
-    what it measures before all else; then the others."""
+def named_first(timed, text):
+    """Problems that were timed, as set, format and shape. First come those that a README's text names, as `decode` or P8,
+    in the order in which it does, and those of its section Measured before all else; then come the others."""
     measured = text.partition("## Measured")[2].partition("## Counted")[0] + text
 
     def at(problem):
@@ -43,20 +43,20 @@ def named_first(problems, text):
         word = p_number(name, shape) or f"`{name}`"
         found = re.search(re.escape(word) + r"(?!\d)", measured)
         return found.start() if found else len(measured)
-    return sorted(problems, key=at)
+    return sorted(timed, key=at)
 
 
 def chapter_table(data, chapter, everything=False):
-    """Rows of the chapter, of its fastest variant, its predecessor and, in the table of everything, the libraries timed
-    beside it, of which a README has the fastest; it has at most ROWS rows. They stand side by side only if they are of one kind and one run: a label
-    says where the type of D or the run is another."""
+    """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side by
+    side only if they are of one kind and one run: a label says where the type of D or the run is another. A README has
+    ROWS rows at most, and of the libraries the fastest; `everything` is for results.md."""
     default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
     mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
     marked = chapter.readme.read_text(encoding="utf-8")
     mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]  # that table has them
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
-    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)
+    lesson = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)
 
     def label(row):
         who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
@@ -66,7 +66,7 @@ def chapter_table(data, chapter, everything=False):
 
     lines, shown, there = [], [], []
     in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=place_of)
-    for name, fmt, shape in in_order if everything else named_first(in_order, text):
+    for name, fmt, shape in in_order if everything else named_first(in_order, lesson):
         groups, m_total, m_max, n, k = shape
         first = f"`{name}` {p_number(name, shape)}".rstrip() + f"{'' if fmt == 'bf16' else ' ' + fmt}: " \
                 f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"

@@ -217,10 +217,8 @@ def roofline(plt, data):
         some = [row for row in dots if row.chapter == chapter.id]
         some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told))
         ends += [(row.intensity, row.tflops, chapter.id, colour(chapter.id)) for row in some[-1:] if chapter.id in told]
-    libraries = [row for rows, _ in found.values() for row in rows
-                 if row.peer and row.timed and row.format == "bf16" and row.intensity and row.chapter in told]
-    if libraries:
-        fastest = max(libraries, key=lambda row: row.tflops)
+    fastest = results.best_peer(found["prefill"][0])  # the one that the ladder has
+    if fastest and fastest.intensity:
         ax.plot(fastest.intensity, fastest.tflops, ls="", marker="x", ms=7, mew=1.6, color=DARK, zorder=4)
         ends.append((fastest.intensity, fastest.tflops, fastest.peer, DARK))
         dots.append(fastest)
