@@ -65,11 +65,12 @@ struct Offsets {
   }
 };
 
-struct Tile {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's default
+struct TileShape {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's
+                    // default
   int m = 0, n = 0;
 };
-struct ClusterTile : Tile {  // or that a cluster computes:
-  int cluster = 1;           // of so many blocks, one behind the other along M
+struct ClusterTileShape : TileShape {  // or that a cluster computes:
+  int cluster = 1;                     // of so many blocks, one behind the other along M
 };
 
 }  // namespace gg

@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 // [schedule]
 // The same walk on the host: prints which block computes which tiles, as group(tile_m,tile_n).
 template <class Shape>
-void print_schedule(const Shape& shape, gg::Tile tile, int blocks) {
+void print_schedule(const Shape& shape, gg::TileShape tile, int blocks) {
   std::vector<int> sizes;
   for (int group = 0; group < shape.groups(); ++group) {
     sizes.insert(sizes.end(), {shape.m[size_t(group)], shape.n_of(group), shape.k_of(group)});
@@ -222,7 +222,7 @@ void print_schedule(const Shape& shape, gg::Tile tile, int blocks) {
 // bytes. `blocks` 0: as many as the device holds at once.
 template <class T>
 void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
-            const int* leading_dims, int groups, gg::Tile tile, int blocks, cudaStream_t stream) {
+            const int* leading_dims, int groups, gg::TileShape tile, int blocks, cudaStream_t stream) {
   if (tile.m == 0) tile = {128, 128};
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);

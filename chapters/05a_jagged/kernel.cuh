@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(THREADS<A, B, BM>, 256 / THREADS<A, B, BM>)
 // Every group gets the same share of the blocks that fit on the device at once, whatever its number of rows.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
-            int n, int k, int64_t b_group_stride, gg::Tile tile, cudaStream_t stream) {
+            int n, int k, int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(k % VEC == 0, "K=%d: rows of A are %d bytes, 16-byte copies want multiples of 16; pad K to %d",
              k, k * 2, (k + VEC - 1) / VEC * VEC);
   GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",

@@ -220,7 +220,7 @@ auto* kernel_for(int bn) {
 // `blocks` 0: one worker per multiprocessor. Two teams where an SM has shared memory for both.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
-            int n, int k, int64_t b_group_stride, gg::Tile tile, int blocks, cudaStream_t stream) {
+            int n, int k, int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(k % VEC == 0, "K=%d: rows of A are %d bytes, 16-byte copies want multiples of 16; pad K to %d",
              k, k * 2, (k + VEC - 1) / VEC * VEC);
   GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",

@@ -206,7 +206,7 @@ constexpr CUtensorMapDataType MAP_TYPE =
 // `rows`: of A in memory, at least the last offset. `blocks` 0: one worker per multiprocessor.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
-            gg::Tile tile, int blocks, cudaStream_t stream) {
+            gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(k % 8 == 0, "K=%d: rows of A are %d bytes, TMA wants multiples of 16; pad K to %d", k, k * 2,
              (k + 7) / 8 * 8);
   GG_REQUIRE(n % 8 == 0, "N=%d: rows of B are %d bytes, TMA wants multiples of 16; pad N to %d", n, n * 2,

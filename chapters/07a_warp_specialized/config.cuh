@@ -19,9 +19,13 @@ struct Config {
   static constexpr int CONSUMERS = 2;           // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS;  // a warp of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int SUM_COLUMNS = BM == 128 ? BN : BN / 2;  // of a consumer, whose sums have 64 rows
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  static_assert(CONSUMERS == 2 && (BM == 64 || BM == 128));
+  static constexpr bool BY_ROWS = BM == 128;  // consumers have 64 rows each, else half of the columns each
+  static constexpr int SUM_COLUMNS = BY_ROWS ? BN : BN / 2;                 // of a consumer
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static constexpr int SHARED_BYTES = 200 * 1024;
+  static constexpr int SHARED_BYTES = 200 * 1024;  // stages of any of these tiles fill 192 KB of it
   static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);  // slices in shared memory
 };
 

@@ -30,16 +30,16 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `blocks` 0: one for each multiprocessor.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
-            gg::Tile tile, int blocks, cudaStream_t stream) {
+            gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
-  auto* launch = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
-                 : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>
-                 : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T>
-                 : tile.m == 64 && tile.n == 64   ? launch_as<Config<64, 64>, T>
-                                                  : nullptr;
-  GG_REQUIRE(launch, "--tile %dx%d: tiles are 128x128, 128x256, 64x128 or 64x64", tile.m, tile.n);
-  launch(a, b, d, offsets, rows, groups, n, k, blocks, stream);
+  auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
+                      : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>
+                      : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T>
+                      : tile.m == 64 && tile.n == 64   ? launch_as<Config<64, 64>, T>
+                                                       : nullptr;
+  GG_REQUIRE(launch_tile, "--tile %dx%d: tiles are 128x128, 128x256, 64x128 or 64x64", tile.m, tile.n);
+  launch_tile(a, b, d, offsets, rows, groups, n, k, blocks, stream);
 }
 
 }  // namespace chapter

@@ -19,7 +19,7 @@ struct Group {  // what a block must know of a group
 
 // The same list on the host: prints which block computes which tiles, as group(tile_m,tile_n).
 template <class Shape>
-void print_schedule(const Shape& shape, gg::Tile tile, int blocks) {
+void print_schedule(const Shape& shape, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
     for (int g = 0, next = block, tiles; g < shape.groups(); ++g, next -= tiles) {  // next: seen from group g

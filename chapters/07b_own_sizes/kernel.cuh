@@ -45,10 +45,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   __syncthreads();  // the barriers are there for all threads and for TMA
   // [roles]
   if (warp < C::LOADER) {
-    gg::ptx::setmaxnreg_inc<224>();
+    gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C, T>(memory, schedule.first[groups]);
   } else {
-    gg::ptx::setmaxnreg_dec<56>();
+    gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles(packed, own_maps, memory, Tiles<C, T>(groups));
   }
   // [/roles]

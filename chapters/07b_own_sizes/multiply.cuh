@@ -18,8 +18,8 @@ namespace chapter {
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
-  const int row_in_tile = C::BM == 128 ? consumer * 64 : 0;  // where its sums begin
-  const int col_in_tile = C::BM == 128 ? 0 : consumer * C::SUM_COLUMNS;
+  const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
+  const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);

@@ -47,17 +47,17 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
   // [dependent]
-  // All above overlaps the end of the kernel before. Nothing of memory was looked at.
+  // Everything above may run before the previous kernel has ended: it reads no global memory.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  const Tiles<C> tiles(mailbox);
+  const TileReceiver tiles(mailbox);
   if (warp < C::LOADER) {
-    gg::ptx::setmaxnreg_inc<224>();
+    gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(d, memory, tiles, n, k);
   } else {
-    gg::ptx::setmaxnreg_dec<56>();
+    gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, tiles, k);
     if (warp == C::SCHEDULER) schedule_tiles<C>(mailbox, offsets, groups, n);
   }

@@ -15,7 +15,7 @@
 namespace chapter {
 
 template <class C>
-__device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int k) {
+__device__ void load_tiles(const Maps& maps, const Memory& memory, TileReceiver tiles, int k) {
   const int k_tiles = (k + BK - 1) / BK;
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {

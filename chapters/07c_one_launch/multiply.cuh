@@ -17,14 +17,16 @@ namespace chapter {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T>
-__device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, Tiles<C> tiles, int n, int k) {
+__device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileReceiver tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
-  const int row_in_tile = C::BM == 128 ? consumer * 64 : 0;  // where its sums begin
-  const int col_in_tile = C::BM == 128 ? 0 : consumer * C::SUM_COLUMNS;
+  const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
+  const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
-  const auto release = [&](int stage) {  // this consumer does not read it any more
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
+  const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;

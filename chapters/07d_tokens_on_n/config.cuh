@@ -21,6 +21,8 @@ struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
@@ -28,13 +30,14 @@ struct Config {
 
 template <class C>
 struct Maps {
-  CUtensorMap a[C::BM / STEP];  // for each number of rows: its rows of a slice are one box, one instruction
+  CUtensorMap a[C::BM / STEP];  // a[i] is for tiles of (i + 1) * STEP rows, which are one box of a slice of A
   CUtensorMap b;
 };
 
 struct alignas(16) Tile {
-  int group;       // -1: there is no other tile
-  int row0, rows;  // its first row, as A and D count, and how many it has
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A and D count
+  int rows;   // 1 to BM: load_tiles picks a map by it
   int col0;
 };
 

@@ -15,12 +15,12 @@
 namespace chapter {
 
 template <class C>
-__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Tiles<C> tiles, int k) {
+__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver tiles, int k) {
   const int k_tiles = (k + BK - 1) / BK;
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // as many as are multiplied
+    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;

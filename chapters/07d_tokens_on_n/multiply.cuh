@@ -28,18 +28,20 @@ __device__ __forceinline__ void with_width_for(int rows, F& f) {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T>
-__device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, Tiles<C> tiles, int n, int k) {
+__device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileReceiver tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  const auto release = [&](int stage) {  // this consumer does not read it any more
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
+  const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     float registers[C::BM / 2];
-    const auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+    const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
       // [multiply]
       int last = 0;  // stage of the slice before
@@ -67,7 +69,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, Tiles
       // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
-    with_width_for<C::BM>(tile.rows, multiply);  // as many rows as were loaded
+    with_width_for<C::BM>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // The scheduling warp finds its block's tiles in the offsets. It sends each to the warps that load and
 // multiply, while they have the tile before.
-// It waits for the mailbox's `empty` and signals its `full`.
+// It waits for the mailbox's `received` and signals its `sent`.
 
 #pragma once
 
@@ -13,47 +13,48 @@
 
 namespace chapter {
 
-// In shared memory, a place for one tile. `phase`: the parity of the number of tiles that went through
-// before.
+// A place for one tile in shared memory. `phase` is the parity of the number of tiles that were sent before
+// this one.
 struct Mailbox {
-  uint64_t full, empty;  // barriers: a tile has come; all warps that load or multiply have read it
+  uint64_t sent;      // barrier: the tile is here
+  uint64_t received;  // barrier: all warps that load or multiply have read it
   Tile tile;
 
-  // Who: one thread. `readers`: warps.
-  __device__ void init(int readers) {
-    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full), 1);
-    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty), readers);
+  // Who: one thread. `receivers`: the number of warps that load or multiply.
+  __device__ void init(int receivers) {
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
   // Who: a whole warp.
   __device__ void send(const Tile& next, int phase) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&empty), phase ^ 1);  // all have read the tile before
-    __syncwarp();  // a slow lane could find `empty` two phases on
-    if (gg::ptx::elect()) {
+    // All have read the tile before.
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
+    if (gg::ptx::elect()) {  // all lanes meet here, so no slow one finds `received` two phases on
       tile = next;
-      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&full));
+      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&sent));
     }
   }
   // Who: a whole warp.
-  // [read]
-  __device__ Tile read(int phase) const {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full), phase);  // a tile has come
+  // [receive]
+  __device__ Tile receive(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&empty));
+    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&received));
     return next;
   }
-  // [/read]
+  // [/receive]
 };
 
-// The block's tiles, for a warp that loads or multiplies each.
-template <class C>
-class Tiles {
+// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives every tile of its
+// block.
+class TileReceiver {
  public:
-  __device__ explicit Tiles(Mailbox& mailbox) : mailbox_(mailbox) {}
+  __device__ explicit TileReceiver(Mailbox& mailbox) : mailbox_(mailbox) {}
 
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
-    tile = mailbox_.read(phase_);
+    tile = mailbox_.receive(phase_);
     phase_ ^= 1;
     return tile.group >= 0;
   }
@@ -63,63 +64,68 @@ class Tiles {
   int phase_ = 0;
 };
 
-// Walks the tiles of all groups in order, for a whole warp: lane l looks at group first_group + l.
+// Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
+// first_group_ + l.
 template <class C>
-class Schedule {
+class TileFinder {
  public:
-  __device__ Schedule(const gg::Offsets& offsets, int groups, int n)
+  __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::BN - 1) / C::BN) {
-    look();
+    read_offsets();
   }
-  // Returns a tile of group -1 where there is none. `index` only grows.
+  // Returns the tile of this index. Past the last one its group is -1. Call it with growing indices.
   __device__ Tile find(int index) {
     for (;;) {
-      const unsigned after = __ballot_sync(~0u, index < end_ * tiles_n_);  // groups that end after it
+      // Lanes whose group ends after this tile.
+      const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
       if (first_group_ >= groups_) return {-1, 0, 0, 0};
-      tiles_before_ = __shfl_sync(~0u, end_, 31);
-      look();
+      tiles_m_before_ = __shfl_sync(~0u, tiles_m_end_, 31);
+      read_offsets();
     }
   }
 
  private:
-  // Reads the offsets of 32 groups.
-  __device__ void look() {
+  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
+  __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
     rows_ = offsets_[min(group + 1, groups_)] - begin_;
-    end_ = tiles_m_ = (rows_ + C::BM - 1) / C::BM;
-    for (int step = 1; step < 32; step *= 2) {
-      const int below = __shfl_up_sync(~0u, end_, step);
-      if (lane >= step) end_ += below;
+    tiles_m_end_ = tiles_m_ = (rows_ + C::BM - 1) / C::BM;
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int below = __shfl_up_sync(~0u, tiles_m_end_, distance);
+      if (lane >= distance) tiles_m_end_ += below;
     }
-    end_ += tiles_before_;
+    tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index, which lane `owner`'s group has: column after column.
+  // The tile of this index. It is in the group of lane `owner`, whose tiles go column after column.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
-    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner), before = __shfl_sync(~0u, end_, owner) - tiles_m;
-    const int in_group = index - before * tiles_n_, row0 = in_group % tiles_m * C::BM;
-    return {first_group_ + owner, begin + row0, min(C::BM, rows - row0), in_group / tiles_m * C::BN};
+    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
+    const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
+    const int tile_in_group = index - before * tiles_n_, first = tile_in_group % tiles_m * C::BM;
+    return {first_group_ + owner, begin + first, min(C::BM, rows - first), tile_in_group / tiles_m * C::BN};
   }
 
   const gg::Offsets& offsets_;
-  int groups_, tiles_n_;  // of all; columns of tiles
-  int first_group_ = 0;   // lane 0's
-  int tiles_before_ = 0;  // rows of tiles before that group
-  int begin_, rows_;      // of this lane's group: its first row, and how many
-  int tiles_m_, end_;     // rows of tiles of this lane's group; of all groups up to it
+  int groups_;              // of the problem
+  int tiles_n_;             // columns of tiles
+  int first_group_ = 0;     // the group of lane 0
+  int tiles_m_before_ = 0;  // tiles in a column of all groups before first_group_
+  int begin_, rows_;        // this lane's group: its first row, and how many it has
+  int tiles_m_;             // this lane's group: tiles in a column
+  int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
 template <class C>
 __device__ void schedule_tiles(Mailbox& mailbox, const gg::Offsets& offsets, int groups, int n) {
   // [find]
-  Schedule<C> schedule(offsets, groups, n);
+  TileFinder<C> finder(offsets, groups, n);
   Tile tile;
   int index = int(blockIdx.x), phase = 0;
   do {
-    tile = schedule.find(index);
+    tile = finder.find(index);
     mailbox.send(tile, phase);  // as soon as all warps have the one before
     index += int(gridDim.x);
     phase ^= 1;

@@ -18,8 +18,8 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
   maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
-  for (int box_rows = STEP; box_rows <= C::BM; box_rows += STEP) {
-    maps.a[box_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, box_rows / C::CLUSTER});
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
                      .threads = C::THREADS,
@@ -30,18 +30,18 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. 256x128 in pairs, where there is room
-// for one: smaller tiles lose more at a cluster's start than it saves.
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's. 256x128 in
+// pairs, where there is room for one: smaller tiles lose more at a cluster's start than it saves.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
-            gg::Tile tile, cudaStream_t stream) {
+            gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   auto* tall = gg::multiprocessors() > 1 ? launch_as<Config<256, 4, 2>, T> : launch_as<Config<256, 4>, T>;
-  auto* launch = tile.m == 256   ? tall
-                 : tile.m == 128 ? launch_as<Config<128, 6>, T>
-                 : tile.m == 64  ? launch_as<Config<64, 8>, T>
-                                 : launch_as<Config<32, 9>, T>;
-  launch(a, b, d, offsets, rows, groups, n, k, stream);
+  auto* launch_tile = tile.m == 256   ? tall
+                      : tile.m == 128 ? launch_as<Config<128, 6>, T>
+                      : tile.m == 64  ? launch_as<Config<64, 8>, T>
+                                      : launch_as<Config<32, 9>, T>;
+  launch_tile(a, b, d, offsets, rows, groups, n, k, stream);
 }
 
 }  // namespace chapter

@@ -16,23 +16,23 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Where tiles have at most HALF rows (BM), each leaves at once. Where they may have
-// more, the first HALF rows wait in shared memory and the others in registers, as 16 bits: two rows of a
-// column in each.
+// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have
+// more rows (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
+// registers, as 16 bits: two rows of a column in each. `proceed` sends every tile then, one action at a time.
 template <class C, class T>
 class Store {
   static constexpr int BM = C::BM;
-  static constexpr bool TALL = BM > HALF;
 
  public:
   // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
   __device__ Store(const CUtensorMap& d_map, T* d, int n, unsigned char* shared, int barrier)
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
-  // Takes the sums of a tile, whose rows are rounded up to a multiple of STEP. Before: `settle`.
+  // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
+  // Before: `complete`.
   template <int SUMS>
   __device__ void put(const float (&sums)[SUMS], const Tile& tile, int col0) {
-    if (!TALL && stored_) make_room();
+    if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
     stored_ = true;
 #pragma unroll
     for (int box = 0; box * 16 < SUMS; ++box) {
@@ -41,54 +41,54 @@ class Store {
       for (int i = 0; i < 8; ++i) {
         reg[i] = gg::ptx::cvt_rn_x2<T>(sums[box * 16 + i * 2], sums[box * 16 + i * 2 + 1]);
       }
-      if (box < HALF / STEP) {
+      if (box < STORE_ROWS / STEP) {
         write_box(box, reg);
       } else {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) second_half_[(box - HALF / STEP) * 8 + i] = reg[i];
+        for (int i = 0; i < 8; ++i) held_[(box - STORE_ROWS / STEP) * 8 + i] = reg[i];
       }
     }
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    if constexpr (TALL) {
-      left_ = SEND_FIRST;
+    if constexpr (C::HOLDS_ROWS) {
+      action_ = SEND_FIRST;
     } else {
       send(0, rows_);
     }
   }
 
-  // [step]
-  // Makes one of the steps that a tall tile wants after `put`, while the tensor cores have the next tile: all
-  // at once would take longer than a slice's products.
-  __device__ void step() {
-    if constexpr (TALL) {
-      if (left_ == 0) return;
-      if (left_ == SEND_FIRST) {
-        send(0, min(rows_, HALF));
-      } else if (left_ == WRITE_SECOND) {
+  // [proceed]
+  // Does the next action for the tile that `put` took, during products of the tile after it. Only the
+  // products of two slices are queued: if all actions came at once, the tensor cores would run dry.
+  __device__ void proceed() {
+    if constexpr (C::HOLDS_ROWS) {
+      if (action_ == DONE) return;
+      if (action_ == SEND_FIRST) {
+        send(0, min(rows_, STORE_ROWS));
+      } else if (action_ == WRITE_HELD) {
         make_room();
 #pragma unroll
-        for (int box = 0; box < (BM - HALF) / STEP; ++box) {
-          if (HALF + box * STEP < rows_)
-            write_box(box, reinterpret_cast<uint32_t(&)[8]>(second_half_[box * 8]));
+        for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
+          if (STORE_ROWS + box * STEP < rows_)
+            write_box(box, reinterpret_cast<uint32_t(&)[8]>(held_[box * 8]));
         }
-      } else if (left_ == SEND_SECOND) {
-        send(HALF, rows_ - HALF);
-      } else {
+      } else if (action_ == SEND_HELD) {
+        send(STORE_ROWS, rows_ - STORE_ROWS);
+      } else {  // MAKE_ROOM
         make_room();
       }
-      left_ = left_ == SEND_FIRST && rows_ <= HALF ? MAKE_ROOM : left_ - 1;
+      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? MAKE_ROOM : action_ - 1;
     }
   }
-  // Makes all steps that are left, so that `put` may come again.
-  __device__ void settle() {
-    while (left_ > 0) step();
+  // Does all actions that are left, so that `put` may be called again.
+  __device__ void complete() {
+    while (action_ != DONE) proceed();
   }
-  // [/step]
-  // Behind the last tile.
+  // [/proceed]
+  // Call it after the last tile.
   __device__ void finish() {
-    settle();
+    complete();
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
   }
 
@@ -101,18 +101,23 @@ class Store {
     gg::ptx::bar_sync(barrier_, 128);
   }
 
-  // Brings 32 rows of this warp's 16 columns to shared memory. As wgmma left them, registers 0-3 are rows
-  // 0-15, 8 rows by 8 columns each, and 4-7 rows 16-31. They land where TMA's swizzle of 128 bytes has them.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
+  __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
+
+  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
+  // matrix: rows i / 2 * 8 and up, columns i % 2 * 8 and up. A stmatrix takes four of them, and lane l gives
+  // the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk.
   __device__ void write_box(int box, const uint32_t (&reg)[8]) {
-    const int lane = thread() % 32, row = lane / 16 * 8 + lane % 8, unit = thread() / 32 * 2 + lane / 8 % 2;
-    const uint32_t row_addr = addr_ + (box * STEP + row) * ROW_BYTES + (unit ^ row % 8) * 16;
+    static_assert(STEP == 32);  // two stmatrix of 16 rows
+    const int lane = thread() % 32, row = lane / 16 * 8 + lane % 8, chunk = thread() / 32 * 2 + lane / 8 % 2;
+    const uint32_t row_addr = addr_ + box * STEP * ROW_BYTES + swizzled(row, chunk);
     gg::ptx::stmatrix_x4_trans(row_addr, {reg[0], reg[1], reg[2], reg[3]});
     gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
   }
 
   // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
   __device__ void send(int first, int rows) {
-    const int row0 = row0_ + first, boxes = rows / STEP, unit = thread() % 8;  // unit: 16 bytes of a row
+    const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 8;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
@@ -124,24 +129,26 @@ class Store {
     }
 #pragma unroll 1
     for (int row = boxes * STEP + thread() / 8; row < rows; row += 16) {
-      if (col0_ + unit * 8 < n_) {
-        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0_ + unit * 8) =
-            *reinterpret_cast<const uint4*>(shared_ + row * ROW_BYTES + (unit ^ row % 8) * 16);
+      if (col0_ + chunk * 8 < n_) {
+        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0_ + chunk * 8) =
+            *reinterpret_cast<const uint4*>(shared_ + swizzled(row, chunk));
       }
     }
   }
 
-  // A tall tile's steps, by how many are left.
-  static constexpr int SEND_FIRST = 4, WRITE_SECOND = 3, SEND_SECOND = 2, MAKE_ROOM = 1;
+  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
+  // branch of `proceed` set the next one instead, ptxas spilled.
+  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
 
   const CUtensorMap& d_map_;
   T* d_;
   int n_, barrier_;
   const unsigned char* shared_;
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
-  uint32_t second_half_[TALL ? (BM - HALF) / 4 : 1];
+  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
+  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
-  int left_ = 0;                        // steps that it still wants
+  int action_ = DONE;                   // its next action
   bool stored_ = false;
 };
 

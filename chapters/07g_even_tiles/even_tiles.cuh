@@ -8,16 +8,25 @@
 
 namespace chapter {
 
+// The number of tiles in each column of a group of so many rows. The count of all tiles and `tile_of_group`
+// go by it.
+template <class C>
+__host__ __device__ int tiles_in_column(int rows) {
+  return (rows + C::BM - 1) / C::BM;
+}
+
 // The tiles of a group go column after column. Its steps of 32 rows are dealt out evenly over the tiles of a
-// column: the first `taller` ones have one more. `begin`, `rows`: the group's.
+// column: the first `with_one_more` ones have a step more. `begin`, `rows`: the group's, which has at least
+// one row. tiles_m: tiles_in_column(rows). A tile has 1 to BM rows.
 // [even]
 template <class C>
-__device__ Tile tile_of_group(int group, int begin, int rows, int in_group) {
-  const int tiles_m = (rows + C::BM - 1) / C::BM, tile_m = in_group % tiles_m;
-  const int steps = (rows + STEP - 1) / STEP, each = steps / tiles_m, taller = steps % tiles_m;
-  const int row0 = (tile_m * each + min(tile_m, taller)) * STEP;
-  const int most = (tile_m < taller ? each + 1 : each) * STEP;  // the group's last step may have fewer rows
-  return {group, begin + row0, min(most, rows - row0), in_group / tiles_m * C::COLUMNS};
+__device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tile_in_group) {
+  const int tile_m = tile_in_group % tiles_m;  // in its column
+  const int steps = (rows + STEP - 1) / STEP, each = steps / tiles_m, with_one_more = steps % tiles_m;
+  const int first = (tile_m * each + min(tile_m, with_one_more)) * STEP;  // row of the group
+  const int most = (tile_m < with_one_more ? each + 1 : each) * STEP;
+  // The group's last step may have fewer rows.
+  return {group, begin + first, min(most, rows - first), tile_in_group / tiles_m * C::COLUMNS};
 }
 // [/even]
 

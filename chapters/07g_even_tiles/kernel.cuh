@@ -55,17 +55,17 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::cluster_wait();  // and those of the other block
   }
   // [dependent]
-  // All above overlaps the end of the kernel before. Nothing of memory was looked at.
+  // Everything above may run before the previous kernel has ended: it reads no global memory.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  const Tiles<C> tiles(mailbox, rank);
+  const TileReceiver<C> tiles(mailbox, rank);
   if (warp < C::LOADER) {
-    if constexpr (C::BM > HALF) gg::ptx::setmaxnreg_inc<224>();
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, memory, tiles, n, k);
   } else {
-    if constexpr (C::BM > HALF) gg::ptx::setmaxnreg_dec<56>();
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, tiles, rank, k);
     if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, offsets, groups, n);
   }

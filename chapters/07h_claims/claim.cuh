@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The worker that is done first takes the next tile, by a counter in global memory.
+// A worker takes its next tile from a counter in global memory, so the one that is done first is first.
 
 #pragma once
 
@@ -18,15 +18,15 @@ inline int next_counter() {
   return int(launches++ % COUNTERS);
 }
 
-// Tiles of fewer slices are handed out by their indices, for a claim is a way to the L2 and back. Nobody has
-// tuned this number.
+// With fewer slices tiles go in turn, for a claim is a way to the L2 and back. Nobody has tuned this number.
 constexpr int LEAST_SLICES = 32;
 
 // Who: a whole warp. Returns the index of the next tile that nobody has: the first `workers` tiles are taken.
-// Invariant: a counter is 0 between launches. Each worker claims once behind each of its tiles, so there are
-// `tiles` claims. The last `workers` of them find no tile, and the very last sets the counter back to 0.
-// Where a change lets workers count different `tiles`, or claim more or less often, nothing here goes wrong:
-// the next launch that has this counter leaves tiles out, or makes them twice.
+// Invariant: a counter is 0 between launches. After each of its tiles a worker claims once, and once more for
+// each index that it skips, so there are `tiles` claims. The last `workers` of them find no tile, and the
+// very last sets the counter back to 0. Danger: no error is reported here. With `tiles` too large, or too few
+// claims, a later launch with this counter leaves tiles out. With `tiles` too small, or too many claims,
+// tiles are made twice in this launch.
 // [claim]
 __device__ inline int claim(int counter, int workers, int tiles) {
   int index = 0;

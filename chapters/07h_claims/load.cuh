@@ -16,12 +16,13 @@
 namespace chapter {
 
 template <class C>
-__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Tiles<C> tiles, int rank, int k) {
+__device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,
+                           int k) {
   const int k_tiles = (k + BK - 1) / BK;
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // as many as are multiplied
+    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {

@@ -21,12 +21,14 @@ namespace chapter {
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
-                                               Tiles<C> tiles, int n, int k) {
+                                               TileReceiver<C> tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  const auto release = [&](int stage) {  // this consumer does not read it any more
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
+  const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
@@ -37,7 +39,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   while (more) {
     const Tile tile = next;
     float registers[C::BM / 2];
-    const auto multiply = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+    const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
       // [multiply]
       int last = 0;  // stage of the slice before
@@ -54,21 +56,21 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
                             k_tile > 0 || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        if (k_tile % 2 == 0) store.step();  // of the tile before, under these products
+        if (k_tile % 2 == 0) store.proceed();  // with the tile before, during these products
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
         }
         last = stage;
       }
-      store.settle();
-      more = tiles.next(next);             // while the last products are made
+      store.complete();
+      more = tiles.next(next);  // during the last products; it is sent as soon as all have this one
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
       // [/multiply]
       store.put(sums, tile, tile.col0 + consumer * 64);
     };
-    gg::with_width_for<C::BM, STEP>(tile.rows, multiply);  // as many rows as were loaded
+    gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
   store.finish();
 }

@@ -18,8 +18,8 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
   maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
-  for (int box_rows = STEP; box_rows <= C::BM; box_rows += STEP) {
-    maps.a[box_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, box_rows / C::CLUSTER});
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
                      .threads = C::THREADS,
@@ -35,7 +35,7 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 // splits, or in two where there are fewer multiprocessors. 256x128 comes in pairs where there are two.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int64_t m_total,
-            int groups, int n, int k, gg::Tile tile, cudaStream_t stream) {
+            int groups, int n, int k, gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   const int multiprocessors = gg::multiprocessors();
   // [choose]
@@ -43,7 +43,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
     const int64_t tiles_m = (m_total + 64 * groups - 1) / (64 * groups);  // of a group of average rows
     const int64_t tiles_n = (n + 63) / 64;
     const bool few = multiprocessors >= 2 && groups * tiles_m * tiles_n * 4 <= multiprocessors;
-    tile = few ? gg::Tile{64, 64} : gg::Tile{256, 128};
+    tile = few ? gg::TileShape{64, 64} : gg::TileShape{256, 128};
   }
   // [/choose]
   GG_REQUIRE(tile.n != 64 || multiprocessors >= 2,
@@ -51,12 +51,12 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   auto* pairs = multiprocessors >= 2 ? launch_as<Config<2, 256, 4, 2>, T> : launch_as<Config<2, 256, 4>, T>;
   auto* splits =
       multiprocessors >= 4 ? launch_as<Config<1, 64, 6, 1, 4>, T> : launch_as<Config<1, 64, 7, 1, 2>, T>;
-  auto* launch = tile.m == 256   ? pairs
-                 : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
-                 : tile.n == 64  ? splits
-                 : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
-                                 : launch_as<Config<2, 32, 9>, T>;
-  launch(a, b, d, offsets, rows, groups, n, k, stream);
+  auto* launch_tile = tile.m == 256   ? pairs
+                      : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
+                      : tile.n == 64  ? splits
+                      : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
+                                      : launch_as<Config<2, 32, 9>, T>;
+  launch_tile(a, b, d, offsets, rows, groups, n, k, stream);
 }
 
 }  // namespace chapter

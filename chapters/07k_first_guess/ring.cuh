@@ -10,7 +10,9 @@ template <int STAGES>
 struct Ring {
   int stage = 0, phase = 0;  // phase: how often round, as a parity
   __device__ void next() {
-    if (++stage == STAGES) stage = 0, phase ^= 1;
+    if (++stage < STAGES) return;
+    stage = 0;
+    phase ^= 1;
   }
 };
 

@@ -25,8 +25,8 @@ template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
   const double average = std::max(1.0, 1.0 * sizes.m_total / sizes.groups),
                slices = std::ceil(sizes.k / double(BK * C::SPLIT));
-  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;       // measured: each tile's
-  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::BM > HALF ? 3500 : 300);  // measured: the launch's
+  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;        // measured: each tile's
+  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);  // measured: the launch's
   double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, three groups
   for (const double of_average : {0.2, 0.6, 2.2}) {
     const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);

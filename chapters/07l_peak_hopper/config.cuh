@@ -14,10 +14,10 @@ namespace chapter {
 
 using gg::ptx::Major;  // of B: [G,N,K] is K-major, [G,K,N] is MN-major
 
-constexpr int BK = 64;          // depth of a slice
-constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
-constexpr int STEP = 32;        // rows of a tile, and wgmma's N, come in steps of it
-constexpr int HALF = 128;       // rows of D for which a consumer has room in shared memory
+constexpr int BK = 64;           // depth of a slice
+constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most that TMA swizzles
+constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
+constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -29,26 +29,33 @@ struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
   static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static constexpr int STORE_BYTES = std::min(BM, HALF) * ROW_BYTES;        // of a consumer
+  static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
+  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
+  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
+  static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
 };
 
 template <class C>
 struct Maps {
-  CUtensorMap a[C::BM / STEP];  // for each number of rows: what a block loads of a slice of A is one box
+  // a[i] is for tiles of (i + 1) * STEP rows. Its box is what one block loads of a slice of A.
+  CUtensorMap a[C::BM / STEP];
   CUtensorMap b, d;
 };
 
 struct alignas(16) Tile {
-  int group;       // -1: there is no other tile
-  int row0, rows;  // its first row, as A and D count, and how many it has
-  int col0;        // in the mailbox, of the worker's first block
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A and D count
+  int rows;   // 1 to BM: load_tiles picks a map by it
+  int col0;   // in the mailbox, of the worker's first block
 };
 
 // Shared memory.

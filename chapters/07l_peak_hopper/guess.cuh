@@ -25,12 +25,12 @@ struct Guess {
       : rows_each(rows_each), groups(groups) {
     if (rows_each == 0) return;
     const int worker = int(blockIdx.x) / C::BLOCKS, workers = int(gridDim.x) / C::BLOCKS;
-    const int tiles_n = (n + C::COLUMNS - 1) / C::COLUMNS;
-    const int of_group = (rows_each + C::BM - 1) / C::BM * tiles_n;
+    const int tiles_m = tiles_in_column<C>(rows_each), tiles_n = (n + C::COLUMNS - 1) / C::COLUMNS;
+    const int of_group = tiles_m * tiles_n;
     one_each = groups * of_group <= workers;
     const int group = worker / of_group;
     if (group >= groups) return;
-    tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_n, worker - group * of_group);
+    tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n, worker - group * of_group);
     tile.col0 += n_rank * C::BN;
     slices = min(C::STAGES, block_slices);
   }

@@ -23,8 +23,8 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
                                : gg::make_swizzled_map(b, {n, k, groups}, {64, BK, 1});
   if constexpr (sizeof(D) == 2) maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
-  for (int box_rows = STEP; box_rows <= C::BM; box_rows += STEP) {
-    maps.a[box_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, box_rows / C::CLUSTER});
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
                      .threads = C::THREADS,
@@ -40,7 +40,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 // estimated. `dependent`: the launch may begin under the one before.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
-            bool nk, gg::Tile tile, bool dependent, cudaStream_t stream) {
+            bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
   GG_REQUIRE(sizes.n % 8 == 0 && sizes.k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8",
              sizes.n, sizes.k);
   const int multiprocessors = gg::multiprocessors();

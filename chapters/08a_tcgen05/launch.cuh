@@ -14,7 +14,7 @@ namespace chapter {
 // A [rows,K], B [G,N,K], D [rows,N] and offsets[G+1] on the device. K and N: multiples of 8.
 template <class T, class D, class Offset>
 void launch(const T* a, const T* b, D* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
-            gg::Tile tile, int blocks, cudaStream_t stream) {
+            gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
   auto* kernel = tile.n == 64    ? grouped_gemm<Config<T, D, 64, Offset>>

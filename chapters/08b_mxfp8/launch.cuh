@@ -15,7 +15,7 @@ namespace chapter {
 // 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: a multiple of 16; N: of 8.
 template <class T, class D>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d, const int* ends,
-            int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks, cudaStream_t stream) {
+            int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 16 == 0, "N=%d, K=%d: TMA wants multiples of 16 for K, D's stores of 8 for N",
              n, k);

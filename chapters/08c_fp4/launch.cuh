@@ -16,7 +16,7 @@ namespace chapter {
 // [G][N/128][K/4V][512], rounded up. K: a multiple of 32; N: of 8.
 template <class Scale, int V, class D>
 void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, D* d,
-            const int* ends, int64_t rows, int groups, int n, int k, gg::Tile tile, int blocks,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks,
             cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",

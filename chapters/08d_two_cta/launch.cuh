@@ -16,7 +16,7 @@ namespace chapter {
 // [G][N/128][K/4V][512], rounded up. K: a multiple of 16, with E2M1 of 32; N: of 8.
 template <class Scale, int V, class T, class D>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d, const int* ends,
-            int64_t rows, int groups, int n, int k, gg::ClusterTile tile, cudaStream_t stream) {
+            int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, cudaStream_t stream) {
   using C = Config<T, Scale, V, D>;
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   GG_REQUIRE(n % 8 == 0 && k % (16 * C::IN_BYTE) == 0,

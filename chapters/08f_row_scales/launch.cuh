@@ -16,7 +16,7 @@ namespace chapter {
 // [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
 template <class Scale, int V, class T>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, const Operands& operands,
-            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTile tile,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile,
             cudaStream_t stream) {
   using C = Config<T, Scale, V>;
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);

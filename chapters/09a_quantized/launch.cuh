@@ -41,7 +41,7 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
 // [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
-            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTile tile, bool dynamic,
+            const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,
             cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   if (rows == 0) return;  // there is no tensor to map
@@ -55,10 +55,10 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
                  tile.m % BLOCK_ROWS == 0 && tile.n == BN,
              "--tile %dx%d --cluster %dx1: 256x256 with 2x1, 128x256 with 1x1 or 2x1", tile.m, tile.n,
              blocks);
-  auto* launch = cta_group == 2 ? launch_as<Config<T, Scale, V, 2, 2>>
-                 : blocks == 2  ? launch_as<Config<T, Scale, V, 2, 1>>
-                                : launch_as<Config<T, Scale, V, 1, 1>>;
-  launch(a, sfa, weights, operands, ends, rows, groups, n, k, dynamic, stream);
+  auto* launch_tile = cta_group == 2 ? launch_as<Config<T, Scale, V, 2, 2>>
+                      : blocks == 2  ? launch_as<Config<T, Scale, V, 2, 1>>
+                                     : launch_as<Config<T, Scale, V, 1, 1>>;
+  launch_tile(a, sfa, weights, operands, ends, rows, groups, n, k, dynamic, stream);
 }
 
 }  // namespace chapter

@@ -16,14 +16,14 @@ namespace gg {
 struct SameBits {  // what a reader may choose without changing a bit of an output, as far as a chapter offers
                    // it
   bool weights = false, schedule = false;
-  std::vector<ClusterTile> tiles{};
+  std::vector<ClusterTileShape> tiles{};
 };
 
 struct Setup {  // how a chapter wants its problems
   Formats formats;
   bool host_offsets = true;   // may the launch read offsets on the host?
   bool wide_offsets = false;  // int64_t offsets
-  ClusterTile tile;
+  ClusterTileShape tile;
   int tile_k = 0;
   int blocks = 0;
   BLayout b_layout = BLayout::kn;

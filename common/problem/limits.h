@@ -44,7 +44,7 @@ struct ProblemOptions {      // what a reader asks of the problems themselves
   std::vector<int> m, n, k;  // --m, --n, --k: one problem in place of the sets
   uint64_t seed = 0;
   bool shared_b = false;
-  ClusterTile tile;
+  ClusterTileShape tile;
   int tile_k = 0;
   Steps steps{};
 

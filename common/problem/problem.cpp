@@ -153,7 +153,7 @@ bool Problem::is_off(const char* idea) const {
   return found->second;
 }
 
-Problem Problem::with_tile(const ClusterTile& tile) const {
+Problem Problem::with_tile(const ClusterTileShape& tile) const {
   Problem other = *this;
   other.tile_ = tile;
   return other;

@@ -160,11 +160,11 @@ class Problem {
   int k() const { return k_; }
   int64_t b_group_stride() const { return b_group_stride_; }
   BLayout b_layout() const { return b_layout_; }
-  ClusterTile tile() const { return tile_; }
+  ClusterTileShape tile() const { return tile_; }
   int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
   // Did the reader switch this idea off? The chapter lists it among its ideas.
   bool is_off(const char* idea) const;
-  Problem with_tile(const ClusterTile& tile) const;
+  Problem with_tile(const ClusterTileShape& tile) const;
   Problem with_ideas(const std::map<std::string, bool>& off) const;  // instead; lives no longer than `off`
   int blocks() const { return blocks_; }
 
@@ -236,7 +236,7 @@ class Problem {
   int64_t b_group_stride_ = 0;
   bool wide_offsets_ = false, own_sizes_ = false;
   BLayout b_layout_ = BLayout::kn;
-  ClusterTile tile_;
+  ClusterTileShape tile_;
   Formats formats_;
   Epilogue epilogue_;
   const float *alpha_ = nullptr, *prob_ = nullptr, *norm_const_ = nullptr;

@@ -12,13 +12,13 @@
 
 namespace gg {
 
-struct ShapeLimits {       // what `edges` asks of the chapter it probes
-  int n_multiple = 1;      // least legal N, and its step
-  int k_multiple = 1;      // least legal K, and its step
-  Tile tile = {64, 64};    // sizes one below and one above it are tried
-  bool own_sizes = false;  // every group may have its own N and K
-  uint64_t seed = 0;       // of the set `random`
-  int pad_rows_to = 1;     // the rows of each group are rounded up to a multiple of this
+struct ShapeLimits {          // what `edges` asks of the chapter it probes
+  int n_multiple = 1;         // least legal N, and its step
+  int k_multiple = 1;         // least legal K, and its step
+  TileShape tile = {64, 64};  // sizes one below and one above it are tried
+  bool own_sizes = false;     // every group may have its own N and K
+  uint64_t seed = 0;          // of the set `random`
+  int pad_rows_to = 1;        // the rows of each group are rounded up to a multiple of this
 };
 
 // Sets that hold problems of several kinds: a chapter gets those that it supports, and a line for each other.

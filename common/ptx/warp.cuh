@@ -11,9 +11,9 @@
 namespace gg::ptx {
 
 // Who: a whole warp.
-// Does: true in one lane, always the same one. The compiler knows that no other lane goes on: TMA takes its
-//   operands from registers that a warp has once, and behind `lane == 0` each such instruction becomes a loop
-//   over the lanes that might differ.
+// Does: true in one lane, always the same one. All lanes meet here.
+//   The compiler knows that no other lane goes on: TMA takes its operands from registers that a warp has
+//   once, and behind `lane == 0` each such instruction becomes a loop over the lanes that might differ.
 __device__ inline bool elect() {
   uint32_t elected;
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
@@ -21,10 +21,10 @@ __device__ inline bool elect() {
 }
 
 // Who: a whole warp, every lane with the same value, of whole words.
-// Does: returns it, as one of which the compiler knows that: what is made of it is worked out once for a
-// warp,
-//   in uniform registers, where wgmma and TMA take their operands from. From other registers each operand has
-//   to be brought there, and a loop that depends on one is no longer the warp's but each lane's own.
+// Does: returns lane 0's value, by shuffles. All lanes meet here.
+//   The compiler then knows that all lanes have the same, and keeps what is made of it in uniform registers,
+//   where wgmma and TMA take their operands from. From other registers each operand has to be brought there,
+//   and a loop that depends on one is no longer the warp's but each lane's own.
 template <class Value>
 __device__ inline Value uniform(Value value) {
   constexpr int WORDS = sizeof(Value) / 4;

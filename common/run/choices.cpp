@@ -30,13 +30,13 @@ std::vector<std::string> own_options(const Chapter& chapter) {
   return names;
 }
 
-std::string tile_name(const ClusterTile& tile) { return format("%dx%d", tile.m, tile.n); }
-std::string cluster_name(const ClusterTile& tile) { return format("%dx1", tile.cluster); }
+std::string tile_name(const ClusterTileShape& tile) { return format("%dx%d", tile.m, tile.n); }
+std::string cluster_name(const ClusterTileShape& tile) { return format("%dx1", tile.cluster); }
 
 static std::vector<std::string> each_once(const Chapter& chapter,
-                                          std::string (*name)(const ClusterTile& tile)) {
+                                          std::string (*name)(const ClusterTileShape& tile)) {
   std::vector<std::string> names;
-  for (const ClusterTile& tile : chapter.tiles) {
+  for (const ClusterTileShape& tile : chapter.tiles) {
     if (std::find(names.begin(), names.end(), name(tile)) == names.end()) names.push_back(name(tile));
   }
   return names;
@@ -51,7 +51,7 @@ std::vector<std::string> cluster_names(const Chapter& chapter) {
 
 std::vector<std::string> tile_and_cluster_names(const Chapter& chapter) {
   std::vector<std::string> names;
-  for (const ClusterTile& tile : chapter.tiles)
+  for (const ClusterTileShape& tile : chapter.tiles)
     names.push_back(tile_name(tile) + " with " + cluster_name(tile));
   return names;
 }

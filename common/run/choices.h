@@ -14,8 +14,8 @@ namespace gg {
 // The chapter's own options: those it lists and those that it gives values for.
 std::vector<std::string> own_options(const Chapter& chapter);
 
-std::string tile_name(const ClusterTile& tile);     // "128x64"
-std::string cluster_name(const ClusterTile& tile);  // "2x1"
+std::string tile_name(const ClusterTileShape& tile);     // "128x64"
+std::string cluster_name(const ClusterTileShape& tile);  // "2x1"
 std::vector<std::string> tile_names(const Chapter& chapter);
 // Empty where every tile is a block's own and there is nothing to choose.
 std::vector<std::string> cluster_names(const Chapter& chapter);

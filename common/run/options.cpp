@@ -291,7 +291,7 @@ void settle_halves(Draft& draft) {
 // The first of the chapter's tiles that is as asked for: --tile and --cluster decide together.
 void settle_tile(Draft& draft) {
   if (draft.tile.empty() && draft.cluster.empty()) return;
-  for (const ClusterTile& tile : draft.chapter.tiles) {
+  for (const ClusterTileShape& tile : draft.chapter.tiles) {
     const bool as_asked = (draft.tile.empty() || draft.tile == tile_name(tile)) &&
                           (draft.cluster.empty() || draft.cluster == cluster_name(tile));
     if (!as_asked) continue;

@@ -40,7 +40,7 @@ static std::string epilogue_name(const Chapter& chapter, const Options& options)
   return name;
 }
 
-std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
+std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTileShape tile,
                         const std::string& peer) {
   std::string name = peer.empty() ? "grouped_gemm" : peer;
   bool other_d = options.other_d;
@@ -87,8 +87,8 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   return bytes;
 }
 
-Row result_row(const Session& session, const Shape& shape, const ClusterTile& tile, const std::string& peer,
-               const std::string& version) {
+Row result_row(const Session& session, const Shape& shape, const ClusterTileShape& tile,
+               const std::string& peer, const std::string& version) {
   const Device& device = session.device;
   const auto largest = [](const std::vector<int>& values) {
     return std::to_string(*std::max_element(values.begin(), values.end()));

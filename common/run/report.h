@@ -25,7 +25,7 @@ constexpr const char* kAllIdeas = "all_ideas";
 // The kernel column of results: a chapter's grouped_gemm with its tile, and its cluster where there is a
 // choice, or a library's call, and what the reader asked for beyond the defaults, by which figures and tables
 // tell rows apart.
-std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTile tile,
+std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTileShape tile,
                         const std::string& peer);
 
 // Bytes that no launch can avoid moving: A, B and D once, and what an epilogue reads and writes.
@@ -33,8 +33,8 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
 
 // A row of kResultColumns without times. Columns n and k say what every group has, or where they
 // differ the largest.
-Row result_row(const Session& session, const Shape& shape, const ClusterTile& tile, const std::string& peer,
-               const std::string& version);
+Row result_row(const Session& session, const Shape& shape, const ClusterTileShape& tile,
+               const std::string& peer, const std::string& version);
 void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof);
 // One row of kCountColumns for each counter.

@@ -197,7 +197,7 @@ void print_schedule(const Options& options, const Chapter& chapter) {
   }
   for (const Shape& shape : shapes) {
     if (shapes.size() > 1) std::printf("%s\n", shape.describe().c_str());
-    chapter.print_schedule(shape, options.tile.m ? Tile(options.tile) : Tile{64, 64},
+    chapter.print_schedule(shape, options.tile.m ? TileShape(options.tile) : TileShape{64, 64},
                            options.blocks ? options.blocks : 6);
   }
 }

@@ -55,7 +55,7 @@ class Field {
  public:
   struct Entrant {
     std::string peer, version;  // of the chapter both are empty
-    ClusterTile tile;
+    ClusterTileShape tile;
     Contestant contestant;
     double us = 0;  // the median of the last rounds; 0: the check failed
 
@@ -81,7 +81,7 @@ class Field {
   }
 
   // The chapter with this tile; 0x0: with the one that it chooses.
-  void enter_tile(const ClusterTile& tile) {
+  void enter_tile(const ClusterTileShape& tile) {
     tally(enter("", tile, [tile](const Problem& problem) { return problem.with_tile(tile); }));
   }
 
@@ -148,7 +148,7 @@ class Field {
 
   // `variant`: the problem as it is to be launched. Whether it may be timed.
   template <class Variant>
-  bool enter(const char* name, const ClusterTile& tile, const Variant& variant) {
+  bool enter(const char* name, const ClusterTileShape& tile, const Variant& variant) {
     const auto launch = [this, variant](int set, cudaStream_t stream) {
       session_.launch(variant(sets_[size_t(set)]->problem()), stream);
     };
@@ -203,7 +203,7 @@ void Times::tune(const Shape& shape) {
   if (shape.flops() == 0) return;
   Field field(session_, shape, *stopwatch_);
   if (session_.chapter.chooses_tile) field.enter_tile({});
-  for (const ClusterTile& tile : session_.chapter.tiles) field.enter_tile(tile);
+  for (const ClusterTileShape& tile : session_.chapter.tiles) field.enter_tile(tile);
   for (const auto& peer : peers_) field.enter_peer(*peer);
   field.time(true, roof_);
   if (!session_.options.csv.empty()) append_csv(session_.options.csv, kResultColumns, field.rows());

@@ -253,8 +253,8 @@ class EpilogueTrials {
       add(e.discrete ? "dense weights" : "discrete weights").epilogue.discrete = !e.discrete;
     if (setup_.same_bits.schedule)
       add(e.dynamic ? "a static schedule" : "a dynamic schedule").epilogue.dynamic = !e.dynamic;
-    for (const ClusterTile& tile : setup_.same_bits.tiles) {
-      const ClusterTile& ours = setup_.tile;
+    for (const ClusterTileShape& tile : setup_.same_bits.tiles) {
+      const ClusterTileShape& ours = setup_.tile;
       if (tile.m == ours.m && tile.n == ours.n && tile.cluster == ours.cluster) continue;
       add(format("tile %dx%d in a cluster of %d", tile.m, tile.n, tile.cluster)).tile = tile;
     }

@@ -250,7 +250,7 @@ TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
   chapter.options = {"tile"};
   chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
   const auto chosen = [&](const std::vector<std::string>& words) {
-    const ClusterTile tile = parsed(words, chapter).tile;
+    const ClusterTileShape tile = parsed(words, chapter).tile;
     return format("%dx%d %d", tile.m, tile.n, tile.cluster);
   };
   EXPECT_EQ(chosen({}), "0x0 1") << "the chapter's first";
@@ -284,7 +284,8 @@ TEST(OwnOptions, ALayoutWithoutAChoiceIsNone) {
 }
 
 TEST(KernelName, SaysWhatWasAskedForBeyondTheDefaults) {
-  const auto name = [](const std::vector<std::string>& words, const char* peer = "", ClusterTile tile = {}) {
+  const auto name = [](const std::vector<std::string>& words, const char* peer = "",
+                       ClusterTileShape tile = {}) {
     return kernel_name(uniform(), parsed(words), tile, peer);
   };
   const std::vector<std::string> all = {"--off", "overlap,multicast", "--tile-k", "16", "--d-dtype",
@@ -304,7 +305,7 @@ TEST(KernelName, SaysTheClusterWhereThereIsAChoice) {
   Chapter chapter = jagged();
   chapter.options = {"tile"};
   chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
-  const auto name = [&](const ClusterTile& tile, const char* peer = "") {
+  const auto name = [&](const ClusterTileShape& tile, const char* peer = "") {
     return kernel_name(chapter, parsed({}, chapter), tile, peer);
   };
   EXPECT_EQ(name(chapter.tiles[0]), "grouped_gemm 256x256 2x1");
