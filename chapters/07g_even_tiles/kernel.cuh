@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: no tile has more than one step of 32 rows more than another of its group.
+// New here: the tiles of a group differ by at most one step of 32 rows, and the last step may not be full.
 
 #pragma once
 

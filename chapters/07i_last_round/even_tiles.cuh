@@ -8,10 +8,11 @@
 
 namespace chapter {
 
-// The number of tiles in each column of a group of so many rows. The count of all tiles and `tile_of_group`
-// go by it.
+// The number of tiles in each column of a group of so many rows: 0 for no rows, as a lane without a group
+// asks too. Else at least rows / BM, so that no tile has more than BM rows, and at most the group's steps, so
+// that each tile has some.
 template <class C>
-__host__ __device__ int tiles_in_column(int rows) {
+__device__ int tiles_in_column(int rows) {
   return (rows + C::BM - 1) / C::BM;
 }
 

@@ -108,7 +108,7 @@ class TileFinder {
   __device__ Tile find(int index) {
     const bool cut = index >= whole_tiles_;
     const int piece_index = cut ? index - whole_tiles_ : 0, piece = piece_index % pieces_;
-    const Tile tile = find_whole(index - piece_index + piece_index / pieces_);
+    const Tile tile = find_uncut(index - piece_index + piece_index / pieces_);
     if (!cut || tile.group < 0) return tile;
     const int piece_rows = round_up((tile.rows + pieces_ - 1) / pieces_, STEP);
     const int first = min(piece * piece_rows, tile.rows);
@@ -122,13 +122,15 @@ class TileFinder {
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
       tiles_m += tiles_in_column<C>(offsets_[group + 1] - offsets_[group]);
     }
-    const int uncut = __reduce_add_sync(~0u, tiles_m) * tiles_n_;
-    tiles_ = uncut;
-    if (uncut <= workers) return;                                   // all of them have been sent, whole
-    const float rows = float(offsets_[groups_]) * float(tiles_n_);  // of all uncut tiles
-    whole_tiles_ = (uncut - 1) / workers * workers;
-    pieces_ = pieces_of_last_round<C>(uncut, rows, workers, slices);
-    tiles_ = whole_tiles_ + (uncut - whole_tiles_) * pieces_;
+    const int all_tiles = __reduce_add_sync(~0u, tiles_m) * tiles_n_;
+    tiles_ = all_tiles;
+    if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
+    const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
+    // At least `workers`: the first tiles have been sent whole, and the finder does not go back.
+    whole_tiles_ = (all_tiles - 1) / workers * workers;
+    const int last_tiles = all_tiles - whole_tiles_;
+    pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
+    tiles_ = whole_tiles_ + last_tiles * pieces_;
   }
   // The number of tiles, each piece being one. Before: `plan_last_round`. All workers must come to the same
   // number: the counter of claims goes by it.
@@ -136,7 +138,7 @@ class TileFinder {
 
  private:
   // The tile of this index, if none were cut.
-  __device__ Tile find_whole(int index) {
+  __device__ Tile find_uncut(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);

@@ -93,7 +93,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
         last = stage;
       }
       store.complete();
-      more = tiles.next(next);  // during the last products; it is sent as soon as all have this one
+      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
       // [/multiply]
