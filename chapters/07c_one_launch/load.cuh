@@ -31,7 +31,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, TileReceiver 
         gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
                              full_addr);
       }
-      __syncwarp();
+      __syncwarp();  // the lanes go on together, as elect would have them anyway
     }
     // [/load]
   }

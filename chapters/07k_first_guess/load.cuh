@@ -38,7 +38,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       }
       gg::ptx::tma_load_3d(b_addr, &maps.b, k0, tile.col0, tile.group, full_addr);
     }
-    __syncwarp();
+    __syncwarp();  // the lanes go on together, as elect would have them anyway
   };
   // [/load]
   // [guessed]

@@ -48,7 +48,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
         }
       }
     }
-    __syncwarp();
+    __syncwarp();  // the lanes go on together, as elect would have them anyway
   };
   // [/load]
   // [guessed]

@@ -85,7 +85,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
                                                   gg::ptx::wgmma_advance(a, kk * 2), k_tile > 0 || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        if (k_tile % 2 == 0) store.proceed();  // with the tile before, during these products
+        store.proceed();  // with the tile before, during these products
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
