@@ -20,7 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 import sets  # noqa: E402
-from results import COLUMNS, FORMER, read_chapters, read_csv  # noqa: E402
+from results import COLUMNS, read_chapters, read_csv  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SHAPE = "groups m_total m_max n k".split()
@@ -167,7 +167,7 @@ def known_commit(repo, commit):
 
 def faults(repo):
     """Every cell that does not follow from the others, as file, line and sentence."""
-    defaults = {each.id: each.d for each in read_chapters(repo)} | dict.fromkeys(FORMER, "")
+    defaults = {each.id: each.d for each in read_chapters(repo)}
     roofs, alike = Roofs(), {}
     for path in sorted((repo / "plots" / "data").glob("*/*.csv")):
         for line, row in enumerate(read_csv(path, COLUMNS), 2):

@@ -286,8 +286,7 @@ def peers(plt, data):
         if row.peer and row.chapter == last and row.shape in ours:
             best = libraries.setdefault(row.peer.split("_")[0], {})
             best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
-    fig, ax = canvas(plt, f"Libraries beside {last}" + (f", now {results.FORMER[last]}" if last in results.FORMER else ""),
-                     "their rate over ours, warm inputs, bf16; below 1 they are slower",
+    fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower",
                      width=11, bottom=84)
     ax.axhline(1, color=colour(last), lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)

@@ -28,7 +28,6 @@ BLOCK_FORMATS = {("e4m3", "32", "ue8m0"): "mxfp8", ("e5m2", "32", "ue8m0"): "mxf
                  ("e2m1", "16", "ue8m0"): "fp4_ue8m0_16"}
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
-FORMER = {"07b_peak_hopper": "07l_peak_hopper"}  # chapters that are no more: their rows stay under the name of then
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
 TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()

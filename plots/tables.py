@@ -11,7 +11,7 @@ from beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
 from changes import aged, lines_changed, short
 from markdown import NONE, digits, named, table, value
 from measured import ROWS, chapter_table, p_number
-from results import (ALL_IDEAS, CUDNN_COLUMNS, FORMER, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
+from results import (ALL_IDEAS, CUDNN_COLUMNS, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
                      read_csv, read_said, run_of, smoke_counts, told)
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
@@ -26,8 +26,7 @@ def signed_with(history, text, shown):
     """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
     shown = sorted(shown, key=lambda row: row.date)
     return "\n".join([text, provenance(shown) + ".",
-                      *aged([row for row in shown if row.peer in ("", ALL_IDEAS) and row.chapter not in FORMER],
-                            history)]) if shown else text
+                      *aged([row for row in shown if row.peer in ("", ALL_IDEAS)], history)]) if shown else text
 
 
 def every(repo, data, history):
@@ -88,14 +87,6 @@ def ladder_table(data):
               value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
               value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
              for chapter in data.chapters]
-    for former, now in FORMER.items():
-        known, timed = [chapter.id for chapter in data.chapters], fast.get(former) or small.get(former)
-        if timed and now in known:
-            lines.insert(known.index(now) + 1, [
-                f"{former} ([worklog](chapters/{now}/WORKLOG.md))",
-                f"what {now} was cut from, at commit {short(timed.commit)}", "sm_90a",
-                value(fast.get(former), "tflops"), value(fast.get(former), "% of roof"),
-                value(small.get(former), "us_median"), NONE])
     head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
             "lines changed"]
     text = table(head, 3, lines)
