@@ -72,13 +72,12 @@ def collect(run, data):
         write_csv(path, COLUMNS, (rows[at] for at in sorted(latest.values())))
 
 
-def collect_counts(run, folder):
-    """Adds the counts of a run to folder/<chapter>.csv; of two of one set and order the run's stay."""
-    counts = (read_counts(folder) if folder.exists() else {}) | read_counts(run)
-    for chapter in sorted({key[0] for key in counts}):
-        write_csv(folder / f"{chapter}.csv", COUNT_COLUMNS,
-                  (dict(zip(COUNT_COLUMNS, (*key, counter, value))) for key, some in sorted(counts.items())
-                   for counter, value in some.items() if key[0] == chapter))
+def collect_counts(run, table):
+    """Adds the counts of a run to a table of all chapters'; of two of one chapter, set and order the run's stay."""
+    counts = read_counts(table) | read_counts(run)
+    if counts:
+        write_csv(table, COUNT_COLUMNS, (dict(zip(COUNT_COLUMNS, (*key, counter, value)))
+                                         for key, some in sorted(counts.items()) for counter, value in some.items()))
 
 
 def write_csv(path, columns, rows):
@@ -119,7 +118,7 @@ def main():
     try:
         if args.run:
             collect(args.run, plots / "data")
-            collect_counts(args.run, plots / "data" / "emulator")
+            collect_counts(args.run, plots / "data" / "emulator.csv")
         data = plot.Data([plots / "data"], args.gpu, read_chapters(args.repo))
         history = History(args.repo)
         for readme, mark, text in tables.every(args.repo, data, history):

@@ -4,7 +4,7 @@
 
   python3 -B plots/recount.py [--build DIR] [--compare]
 
-Writes plots/data/emulator/<chapter>.csv and plots/data/said.csv; then `publish` fills tables and sentences. --compare
+Writes plots/data/emulator.csv and plots/data/said.csv; then `publish` fills tables and sentences. --compare
 writes nothing and names each number that is another. A compiler chooses instructions; bytes, sectors, barriers and
 products are the kernel's own. So instructions are compared only where nvcc is the one that plots/data/nvcc.txt names.
 """
@@ -83,7 +83,7 @@ def measure(build):
     jobs = [(each.id, ["--set", smoke_of(each)]) for each in chapters] + [(who, RUNS[who, name]) for who, name in RUNS]
     with ThreadPoolExecutor(2) as pool:
         counted = list(pool.map(lambda job: count(build, *job), jobs))
-    files = {f"emulator/{each.id}.csv": (COUNT_COLUMNS, rows) for each, rows in zip(chapters, counted)}
+    files = {"emulator.csv": (COUNT_COLUMNS, [row for rows in counted[:len(chapters)] for row in rows])}
     said = [(*key, row["counter"], row["value"]) for key, rows in zip(RUNS, counted[len(chapters):]) for row in rows
             if row["counter"] in KEPT]
     used = dict.fromkeys(name for names, *_ in unfused.STEPS.values() for name in names)

@@ -108,10 +108,11 @@ def read_rows(directory):
     return sorted(rows, key=lambda row: row.date)
 
 
-def read_counts(directory):
-    """What the emulator counted: by chapter, set and order a dictionary of counters."""
-    counts = {}
-    for path in sorted(Path(directory).rglob("*.csv")):
+def read_counts(place):
+    """What the emulator counted, of a file or of all files under a directory: by chapter, set and order a dictionary of
+    counters."""
+    counts, place = {}, Path(place)
+    for path in [place] if place.is_file() else sorted(place.rglob("*.csv")):
         for row in read_csv(path, COUNT_COLUMNS):
             if whole(row["value"]) is None:
                 raise BadData(f"{path}: {row['counter']} is {row['value']!r}, a count is a whole number")

@@ -15,7 +15,7 @@ from results import (ALL_IDEAS, CUDNN_COLUMNS, NCU_COLUMNS, RACES, REFERENCE_COL
                      read_csv, read_said, run_of, smoke_counts, told)
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
-# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.
+# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.csv.
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
     instructions_cp_async instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
     global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
@@ -164,7 +164,7 @@ def results_page(data, chapter, predicted, history):
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
             "Written by `cmake --build build --target publish` from `plots/data`. The [README](README.md) says what they mean.",
             "", "## Counted", ""]
-    text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator/{chapter.id}.csv).", "",
+    text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator.csv).", "",
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
     measured, rows = chapter_table(data, chapter, everything=True)
     if rows:

@@ -173,7 +173,7 @@ class PlotsTest(unittest.TestCase):
         written = (self.data / "01_naive.csv").read_text()
         self.assertEqual(self.cells("README.md", "[01_naive]")[3], "13.0")
         self.assertEqual(len(written.splitlines()), 2)
-        self.assertFalse((self.data.parent / "emulator").exists())
+        self.assertFalse((self.data.parent / "emulator.csv").exists())
         _, out, _ = self.run_tool(publish, "--run", tour)
         self.assertEqual((self.data / "01_naive.csv").read_text(), written)
         self.assertNotIn("publish:", out)
@@ -181,12 +181,13 @@ class PlotsTest(unittest.TestCase):
     def test_publish_takes_counts_in_and_keeps_the_newest(self):
         with open(self.repo / "chapters/02_tiled/README.md", "a") as readme:
             readme.write("<!-- counts -->\n<!-- /counts -->\n")
-        tour, there = self.repo / "build" / "tour", self.data.parent / "emulator"
+        tour, there = self.repo / "build" / "tour", self.data.parent / "emulator.csv"
         save(tour / "01.counts.csv", counted("01_naive", 3) + counted("01_naive", 9, order="1:skew"),
              COUNT_COLUMNS)
         save(tour / "02.counts.csv", counted("02_tiled", 5), COUNT_COLUMNS)
         self.run_tool(publish, "--run", tour)
-        self.assertEqual(sorted(path.name for path in there.iterdir()), ["01_naive.csv", "02_tiled.csv"])
+        self.assertEqual([line.split(",")[:3] for line in there.read_text().splitlines()[1::11]],
+                         [["01_naive", "smoke", "0:fair"], ["01_naive", "smoke", "1:skew"], ["02_tiled", "smoke", "0:fair"]])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "`shared_bank_conflicts`")[1:], ["3", "5"])
         self.assertEqual(self.cells("chapters/02_tiled/results.md", "wasted")[1:], ["75 %", "75 %"])
