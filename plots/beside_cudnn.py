@@ -2,6 +2,7 @@
 """The table of a chapter beside NVIDIA's kernels, made of plots/data/cudnn.csv, which cudnn/compare.py writes."""
 
 from costs import MULTIPLY_ADDS
+from markdown import table
 
 CHAPTERS = {  # configurations shown, and what their operands are
     "09a_quantized": [("fp8 -> bf16", "fp8"), ("fp8 -> bf16, bias", "fp8"), ("nvfp4 -> bf16", "fp4"),
@@ -30,12 +31,12 @@ def beside_cudnn_table(chapter, rows):
 
     head = ["ours / theirs, a tile", "machine instructions", "sectors stored", "bytes loaded", "cycles of the epilogue",
             *(f"a tile at K = {k}" for k in KS)]
-    text = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    lines = []
     for name, operands in CHAPTERS[chapter]:
         times = [{side: tile_cycles(side, operands, found[name, side]["epilogue_cycles"], k)
                   for side in ("ours", "theirs")} for k in KS]
-        cells = [name, both(name, "machine_instructions", TILES), both(name, "global_store_sectors", TILES),
-                 both(name, "global_load_bytes", TILES), both(name, "epilogue_cycles"),
-                 *(f"{each['ours'] / each['theirs']:.2f}" for each in times)]
-        text.append("| " + " | ".join(cells) + " |")
-    return "\n".join(text)
+        lines.append([
+            name, both(name, "machine_instructions", TILES), both(name, "global_store_sectors", TILES),
+            both(name, "global_load_bytes", TILES), both(name, "epilogue_cycles"),
+            *(f"{each['ours'] / each['theirs']:.2f}" for each in times)])
+    return table(head, 1, lines)

@@ -2,6 +2,8 @@
 """The tables of an epilogue beside the unfused way, chapter 08d's product and then a kernel for each step (gg-unfused),
 and of the two Hadamard transforms: made of plots/data/said.csv, which recount.py writes."""
 
+from markdown import table
+
 # The steps that a chapter fuses, its run in said.csv, the format of both, and what the table's first cell says.
 STEPS = {"08e_epilogue": (["scale", "largest"], "mxfp8", "mxfp8", "`mxfp8`, D bf16"),
          "08f_row_scales": (["scale", "largest", "quantise_rows"], "scaled", "mxfp8",
@@ -16,11 +18,6 @@ TRANSFORMS = {"09b_glu, without a transform": ("09b_glu", "plain"),
               "`--transform butterfly`": ("09c_glu_hadamard", "butterfly")}
 
 
-def lines(head, rows):
-    return "\n".join("| " + " | ".join(cells) + " |"
-                     for cells in [head, ["---"] + ["---:"] * (len(head) - 1), *rows])
-
-
 def unfused_table(chapter, said):
     """A chapter's table, from the counters of each run by chapter and name."""
     names, run, fmt, first = STEPS[chapter]
@@ -29,11 +26,11 @@ def unfused_table(chapter, said):
     rows = [[f"08d_two_cta, then {', '.join(f'`{name}`' for name in names)}", str(2 + len(names)),
              *(f"{sum(part[c] for part in parts):,}" for c in COLUMNS)],
             [chapter, "2", *(f"{said[chapter, run][c]:,}" for c in COLUMNS)]]
-    return lines([first, "launches", *(f"`{c}`" for c in COLUMNS)], rows)
+    return table([first, "launches", *(f"`{c}`" for c in COLUMNS)], 1, rows)
 
 
 def transforms_table(said):
     """One more tile of 256x256: two tiles less one."""
     rows = [[who, *(f"{said[chapter, run + '512'][c] - said[chapter, run + '256'][c]:,}"
                     for c in ("instructions", "instructions_floating"))] for who, (chapter, run) in TRANSFORMS.items()]
-    return lines(["instructions of warps, a tile", "all", "f32"], rows)
+    return table(["instructions of warps, a tile", "all", "f32"], 1, rows)
