@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The fastest of several ways to run a problem: how cuBLAS's proposals are chosen from, and the ways of each
-// library in plots/peers. All are chosen by the same rounds. Two variables of the environment are read:
+// library in plots/measure/peers. All are chosen by the same rounds. Two variables of the environment are read:
 //   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
 //   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, timer.h
 #pragma once

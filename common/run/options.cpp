@@ -182,7 +182,7 @@ const Rule kRules[] = {
      order},
     {{"peer", "NAME[,NAME]",
       "also time cublas_loop, cublas_grouped, cublas_strided (the fastest of what cublasLt proposes), "
-      "cublas_plain, or another library by its path (libgg_peer_NAME.so, plots/peers), on the same data; "
+      "cublas_plain, or another library by its path (libgg_peer_NAME.so, plots/measure/peers), on the same data; "
       "needs a GPU"},
      false,
      list<&Options::peers>},

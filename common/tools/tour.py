@@ -221,15 +221,14 @@ class Tour:
         """Draws the figures if what they are made of has changed; returns what went wrong, if anything."""
         if not self.plot_python:
             return "not drawn: `cmake --workflow --preset tour` fetches what draws them"
-        plots, out = REPO / "plots", self.out / "figures"
-        sources = [*plots.glob("*.*"), *plots.glob("data/**/*.csv"), *self.out.glob("*.csv")]
+        plots, data, out = REPO / "plots", REPO / "plots" / "measure" / "data", self.out / "figures"
+        sources = [*plots.glob("*/*.*"), *data.rglob("*.csv"), *self.out.glob("*.csv")]
         key = digest(self.plot_python, *sorted(sources), *sorted(REPO.glob("chapters/*/main.cu")))
         if not (out.exists() and self.state.kept("figures", key)):
-            data = ["--data", plots / "data", "--data", self.out]
-            code = run(self.plot_python, "-B", plots / "plot.py", *data, "--out", out)
+            code = run(self.plot_python, "-B", plots / "draw" / "plot.py", "--data", data, "--data", self.out, "--out", out)
             self.state.put("figures", key, result_of(code))
             if code:
-                return f"NOT DRAWN: plots/plot.py ended with {code}"
+                return f"NOT DRAWN: plots/draw/plot.py ended with {code}"
         return ""
 
 
@@ -274,7 +273,7 @@ def like(args):
     """The tables and figures of a tour on another GPU, with dashes for its numbers."""
     out = args.build / "tour" / f"like-{args.like}"
     os.environ["MPLCONFIGDIR"] = str(args.build / "matplotlib")
-    code = run(args.plot_python or sys.executable, "-B", REPO / "plots" / "like.py", args.like, "--out", out)
+    code = run(args.plot_python or sys.executable, "-B", REPO / "plots" / "draw" / "like.py", args.like, "--out", out)
     ladder = out / "tables.md"
     if ladder.exists():
         print("\n" + ladder.read_text(encoding="utf-8").split("\n## ")[1].strip())

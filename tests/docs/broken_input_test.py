@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "plots"))
 
-import results  # noqa: E402
+from measure import files  # noqa: E402
 
-GOOD = dict.fromkeys(results.COLUMNS, "") | {
+GOOD = dict.fromkeys(files.COLUMNS, "") | {
     "chapter": "03_tensor_cores", "kernel": "grouped_gemm", "device": "NVIDIA H200", "date": "2026-01-01", "set": "prefill",
     "groups": "8", "m_total": "16384", "m_max": "2048", "n": "4096", "k": "7168", "format": "bf16", "warm": "0",
     "us_median": "2400", "us_p10": "2390", "us_p90": "2410", "tflops": "400", "gbytes_per_s": "300", "ok": "1"}
-HEADER = ",".join(results.COLUMNS)
+HEADER = ",".join(files.COLUMNS)
 
 
 class Broken(unittest.TestCase):
@@ -42,12 +42,12 @@ class Broken(unittest.TestCase):
         """plot.py with one file of this content."""
         file = self.folder / "x.csv"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        done = self.says([str(file), *parts], "plots/plot.py", "--data", self.folder, "--out", self.folder / "figures")
+        done = self.says([str(file), *parts], "plots/draw/plot.py", "--data", self.folder, "--out", self.folder / "figures")
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
     def with_field(self, column, value):
         row = GOOD | {column: value}
-        return f"{HEADER}\n" + ",".join(row[name] for name in results.COLUMNS) + "\n"
+        return f"{HEADER}\n" + ",".join(row[name] for name in files.COLUMNS) + "\n"
 
     def test_files_that_are_no_measurements(self):
         for content, part in ((b"\xff\xfe\x00\x01", "cannot be read"), ("", "its header"), ("a,b\n1,2\n", "its header"),
@@ -68,13 +68,13 @@ class Broken(unittest.TestCase):
         self.plot(self.with_field("tflops", ""), "us_median is there without tflops")
 
     def test_a_count_that_is_none(self):
-        self.plot(",".join(results.COUNT_COLUMNS) + "\n01_naive,smoke,0:fair,instructions,many\n", "instructions is 'many'")
+        self.plot(",".join(files.COUNT_COLUMNS) + "\n01_naive,smoke,0:fair,instructions,many\n", "instructions is 'many'")
 
     def test_folders_and_devices_that_are_not_there(self):
         nowhere = self.folder / "nowhere"
-        self.says([f"{nowhere}: is no folder"], "plots/plot.py", "--data", nowhere, "--out", self.folder)
-        self.says(["README.md: is no folder"], "plots/plot.py", "--data", "README.md", "--out", self.folder)
-        self.says(["--gpu abacus: no device of that name was measured"], "plots/plot.py", "--gpu", "abacus",
+        self.says([f"{nowhere}: is no folder"], "plots/draw/plot.py", "--data", nowhere, "--out", self.folder)
+        self.says(["README.md: is no folder"], "plots/draw/plot.py", "--data", "README.md", "--out", self.folder)
+        self.says(["--gpu abacus: no device of that name was measured"], "plots/draw/plot.py", "--gpu", "abacus",
                   "--out", self.folder)
 
     def tour(self, *parts):
@@ -109,9 +109,9 @@ class Good(unittest.TestCase):
     def test_the_row_that_is_broken_above_is_read(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(Path(folder, "x.csv"), "w", newline="") as file:
-                csv.DictWriter(file, results.COLUMNS).writeheader()
-                csv.DictWriter(file, results.COLUMNS).writerow(GOOD)
-            (row,) = results.read_rows(folder)
+                csv.DictWriter(file, files.COLUMNS).writeheader()
+                csv.DictWriter(file, files.COLUMNS).writerow(GOOD)
+            (row,) = files.read_rows(folder)
         self.assertEqual((row.groups, row.us_median, row.roof_tflops, row.timed), (8, 2400, None, True))
 
 

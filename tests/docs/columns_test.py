@@ -13,11 +13,10 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
-import columns  # noqa: E402
-import sets  # noqa: E402
-from results import COLUMNS  # noqa: E402
+from measure import columns, sets  # noqa: E402
+from measure.files import COLUMNS  # noqa: E402
 
-FOLDER = Path("plots/data/h200")
+FOLDER = Path("plots/measure/data/h200")
 FILES = ["06b_wgmma_multi_k.csv", "07l_peak_hopper.csv"]  # D of f32; every set, libraries, sustained rows
 
 

@@ -16,12 +16,11 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
-import cost_counts  # noqa: E402
-import costs  # noqa: E402
-import tables  # noqa: E402
-from results import COST_COLUMNS, BadData  # noqa: E402
+from draw import tables  # noqa: E402
+from measure import cost_counts, costs  # noqa: E402
+from measure.files import COST_COLUMNS, DATA, BadData  # noqa: E402
 
-COMMITTED = ROOT / "plots" / "data" / "costs.csv"
+COMMITTED = ROOT / DATA / "costs.csv"
 
 # A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what it takes anyhow.
 PROGRAM = """

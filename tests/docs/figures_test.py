@@ -16,10 +16,11 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "plots"), str(Path(__file__).parent)]
 
-import plot  # noqa: E402
-import tables  # noqa: E402
+from draw import plot, tables  # noqa: E402
+from draw.results import Data  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import DATA  # noqa: E402
 from plots_test import row, save  # noqa: E402
-from results import Data, read_chapters  # noqa: E402
 
 POINTS = 0.1  # that a place may differ, with another matplotlib: its fonts differ, not where data lie
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,7 +61,7 @@ class PublishedTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.out = Path(folder.name)
         with contextlib.redirect_stdout(io.StringIO()):
-            plot.draw(Data([ROOT / "plots" / "data"], "", read_chapters(ROOT)), cls.out)
+            plot.draw(Data([ROOT / DATA], "", read_chapters(ROOT)), cls.out)
 
     def test_every_figure_is_what_the_data_make(self):
         committed = ROOT / "plots" / "figures"

@@ -8,11 +8,9 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots" / "machine_code"))
+sys.path.insert(0, str(ROOT / "plots"))
 
-import clocked  # noqa: E402
-import listing  # noqa: E402
-import model  # noqa: E402
+from measure.machine_code import clocked, listing, model  # noqa: E402
 
 
 def row(address, line, text, stall=1, sets=7, frees=7, waits=0):

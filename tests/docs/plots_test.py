@@ -21,16 +21,13 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
-import choice  # noqa: E402
-import like  # noqa: E402
-import ncu_counts  # noqa: E402
-import canvas  # noqa: E402
-import plot  # noqa: E402
-import publish  # noqa: E402
-import tables  # noqa: E402
-from changes import History, aged, lines_changed  # noqa: E402
-from results import (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, first_format,  # noqa: E402
-                     first_tile, newest, read_chapters, read_counts, read_csv, read_rows)
+from draw import canvas, like, plot, publish, tables  # noqa: E402
+from draw.changes import History, aged, lines_changed  # noqa: E402
+from draw.results import newest  # noqa: E402
+from measure import choice, ncu_counts  # noqa: E402
+from measure.chapters import first_format, first_tile, read_chapters  # noqa: E402
+from measure.files import (COLUMNS, COUNT_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, BadData, read_counts,  # noqa: E402
+                           read_csv, read_rows)
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
@@ -77,7 +74,7 @@ class PlotsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.repo = Path(folder.name)
-        self.data = self.repo / "plots" / "data" / "h200"
+        self.data = self.repo / DATA / "h200"
         text = "# Title\n<!-- table -->\nold\n<!-- /table -->\nkept\n"
         for name, previous, _ in CHAPTERS:
             chapter = self.repo / "chapters" / name
@@ -398,7 +395,7 @@ class PlotsTest(unittest.TestCase):
         save(tour / "a.csv", rows)
         status, out, _ = self.run_tool(publish, "--run", tour)
         self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
-        written = self.repo / "plots" / "data" / "b200"
+        written = self.repo / DATA / "b200"
         self.assertEqual(sorted(path.name for path in written.iterdir()),
                          ["03_tensor_cores.csv", "08a_bf16.csv", "08b_fp4.csv"])
         self.assertEqual(self.cells("README.md", "[08a_bf16]")[3:5], ["1500", "75 %"])
@@ -451,8 +448,8 @@ class PlotsTest(unittest.TestCase):
 
     def test_like_takes_what_is_committed(self):
         for gpu in like.DEVICES:
-            data = like.data_like(gpu, read_chapters(ROOT), ROOT / "plots/data")
-            text = like.sheet(data, like.read_costs(ROOT / "plots/data/costs.csv"))
+            data = like.data_like(gpu, read_chapters(ROOT), ROOT / "plots/measure/data")
+            text = like.sheet(data, like.read_costs(ROOT / "plots/measure/data/costs.csv"))
             for chapter in data.chapters:
                 self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.home, gpu)
 
@@ -460,7 +457,7 @@ class PlotsTest(unittest.TestCase):
         text = (ROOT / "common/problem/shapes.cpp").read_text(encoding="utf-8")
         for name, (shapes, _) in like.SETS.items():
             self.assertIn(f"N={shapes[0][3]}, K={shapes[0][4]}\"", re.search(rf'{{"{name}", "[^"]*"', text)[0])
-        known = {(row.set, row.shape) for row in read_rows(ROOT / "plots/data/h200") if row.chapter == "07a_warp_specialized"}
+        known = {(row.set, row.shape) for row in read_rows(ROOT / "plots/measure/data/h200") if row.chapter == "07a_warp_specialized"}
         for name, (shapes, _) in like.SETS.items():
             for shape in shapes:
                 self.assertIn((name, shape), known)
@@ -558,7 +555,7 @@ class PlotsTest(unittest.TestCase):
 
     @unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
     def test_nothing_lies_over_a_text_of_the_figures(self):
-        committed = ("--repo", ROOT, "--data", ROOT / "plots/data")
+        committed = ("--repo", ROOT, "--data", ROOT / "plots/measure/data")
         found = self.drawn(plot, *committed)
         chapters = [chapter.id.replace("_", " ") for chapter in read_chapters(ROOT)]
         self.assertEqual([text for text in found["What each chapter asks of the machine"][0] if text in chapters], chapters)
@@ -731,7 +728,7 @@ class ChangesTest(unittest.TestCase):
                        "chapters/01_naive/README.md": "<!-- table -->\n<!-- /table -->\n"}
         shutil.rmtree(self.repo / "chapters/02_tiled")
         commit = self.committed()
-        save(self.repo / "plots/data/h200/all.csv",
+        save(self.repo / "plots/measure/data/h200/all.csv",
              [row("01_naive", "prefill", [8], 9, kernel="grouped_gemm", commit=commit),
               row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])  # no kernel of ours
         sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
@@ -761,13 +758,13 @@ class CommittedTablesTest(unittest.TestCase):
         history = History(ROOT)
         chapters = read_chapters(ROOT)
         wrong, several = [], 0
-        for readme, mark, text in tables.every(ROOT, plot.Data([ROOT / "plots" / "data"], "", chapters), history):
+        for readme, mark, text in tables.every(ROOT, plot.Data([ROOT / DATA], "", chapters), history):
             found = re.search(rf"(?s)<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", readme.read_text(encoding="utf-8"))
             if found:
                 several += 1
                 said, needed = (re.findall(r"^The kernels? of .* changed since commit .*$", each, re.M)
                                 for each in (found[1], text))
-                wrong += [f"{readme.relative_to(ROOT)}, {mark}: says {said}, needs {needed}: run plots/publish.py"
+                wrong += [f"{readme.relative_to(ROOT)}, {mark}: says {said}, needs {needed}: run plots/draw/publish.py"
                           for _ in "1" if said != needed]
         if history.lacking:
             self.skipTest(f"git lacks {', '.join(sorted(history.lacking))} (a shallow clone, or no clone): whether "
@@ -834,7 +831,7 @@ SOURCE = """"Kernel Name","void chapter::grouped_gemm<__nv_bfloat16>(int, int)"
 
 
 class ChoiceTest(unittest.TestCase):
-    """plots/choice.py with a program that answers as --tune does."""
+    """plots/measure/choice.py with a program that answers as --tune does."""
 
     def test_draws_the_same_problems_from_a_seed(self):
         def drawn(seed):
@@ -874,7 +871,7 @@ class ChoiceTest(unittest.TestCase):
 
 
 class NcuCountsTest(unittest.TestCase):
-    """plots/ncu_counts.py with programs that answer as chapters and ncu do: no GPU is needed."""
+    """plots/measure/ncu_counts.py with programs that answer as chapters and ncu do: no GPU is needed."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -957,8 +954,8 @@ class NcuCountsTest(unittest.TestCase):
         readme.parent.mkdir(parents=True)
         readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
         (self.folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
-        (self.folder / "plots" / "data" / "h200").mkdir(parents=True)
-        (self.folder / "ncu.csv").rename(self.folder / "plots" / "data" / "h200" / "ncu.csv")
+        (self.folder / DATA / "h200").mkdir(parents=True)
+        (self.folder / "ncu.csv").rename(self.folder / DATA / "h200" / "ncu.csv")
         command = ["publish", "--repo", str(self.folder)]
         with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(io.StringIO()):
             with contextlib.redirect_stderr(io.StringIO()):

@@ -11,11 +11,10 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
-import plot  # noqa: E402
-import said  # noqa: E402
-import tables  # noqa: E402
-from changes import History  # noqa: E402
-from results import read_chapters  # noqa: E402
+from draw import plot, said, tables  # noqa: E402
+from draw.changes import History  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import DATA  # noqa: E402
 
 LISTED = Path(__file__).with_name("unfilled_numbers.txt")
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
@@ -55,8 +54,8 @@ def without_ages(text):
 class PublishedTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.data = plot.Data([ROOT / "plots" / "data"], "", read_chapters(ROOT))
-        cls.said = said.Said(cls.data, said.counted(ROOT / "plots" / "data"))
+        cls.data = plot.Data([ROOT / DATA], "", read_chapters(ROOT))
+        cls.said = said.Said(cls.data, said.counted(ROOT / DATA))
         cls.readmes = [ROOT / "README.md", *(chapter.readme for chapter in cls.data.chapters)]
 
     def test_tables(self):
@@ -98,7 +97,7 @@ class PublishedTest(unittest.TestCase):
             results = readme.with_name("results.md").read_text(encoding="utf-8")
             for line, number in not_in_tables(readme.read_text(encoding="utf-8"), results):
                 with self.subTest(readme=name, line=line):
-                    self.assertIn(number, left, f"line {line}: mark it, as plots/said.py says, or leave it out")
+                    self.assertIn(number, left, f"line {line}: mark it, as plots/draw/said.py says, or leave it out")
                     left.remove(number)
             self.assertEqual(left, [], f"{name}: no longer there, take it out of {LISTED.name}")
 

@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "common" / "tools"), str(ROOT / "plots")]
 import tour  # noqa: E402
-from changes import lines_changed  # noqa: E402
+from draw.changes import lines_changed  # noqa: E402
 PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what was built, maybe not everything
 
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
@@ -271,7 +271,7 @@ class Lessons(EveryCase):
             self.expect(measured and re.search(marks, measured[1]), path, "has no table marks under Measured")
             self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, path,
                         "must have one table")
-            rows = [read(csv) for csv in ROOT.glob(f"plots/data/*/{chapter.name}.csv")]
+            rows = [read(csv) for csv in ROOT.glob(f"plots/measure/data/*/{chapter.name}.csv")]
             figure, drawn = f"(../../plots/figures/step_{chapter.name}.svg)", any(",step," in some for some in rows)
             self.expect(measured and (figure in measured[1]) == drawn, path,
                         "shows its step figure just if the set step was timed")
@@ -304,7 +304,7 @@ class Lessons(EveryCase):
 
     def test_root_readme_prints_what_tour_prints(self):  # on the emulator, of what was counted last: some of its lines
         text, shown = read(ROOT / "README.md"), 0
-        head, *counted = read(ROOT / "plots" / "data" / "emulator.csv").splitlines()
+        head, *counted = read(ROOT / "plots" / "measure" / "data" / "emulator.csv").splitlines()
         for chapter in dict.fromkeys(line.split(",")[0] for line in counted):
             with tempfile.TemporaryDirectory() as folder:  # the table that a tour has of this chapter
                 table = Path(folder, "counts.csv")
@@ -396,9 +396,9 @@ class Texts(EveryCase):
 class Files(EveryCase):
     def test_every_file_names_its_licence(self):
         for path in files():
-            folder = path.relative_to(ROOT).parts[:2]
-            if path.name in ("LICENSE", "names.txt") or path.suffix in (".json", ".npy", ".bin") or folder in [("plots", "data"),
-                                                                              ("plots", "figures")]:
+            here = path.relative_to(ROOT)
+            if path.name in ("LICENSE", "names.txt") or path.suffix in (".json", ".npy", ".bin") \
+                    or here.is_relative_to("plots/measure/data") or here.is_relative_to("plots/figures"):
                 continue
             top = path.read_bytes()[:400].decode("utf-8", "replace").splitlines()[:3]
             self.expect(any("SPDX-License-Identifier: MIT" in line for line in top), path, "has no SPDX line")

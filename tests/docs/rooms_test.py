@@ -24,6 +24,10 @@ EMU_TAKES = ["base", "check.h"]                # all that common/emu includes of
 HARNESS_TAKES = "emu/runtime/interface.h"      # all that the harness includes of common/emu, and
 HARNESS_TAKES_FROM = "machine"                 # the room that does
 
+# The rooms of plots/, by the same rule: drawing reads what measuring leaves, measuring knows nothing of drawing.
+PLOTS_ORDER = ["measure", "draw"]
+WRITES_TABLES = "plots/draw/markdown.py"       # alone: CONTRIBUTING.md
+
 FILE_LINES = 500
 LONG_FILES = {"common/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
 FUNCTION_LINES = 100
@@ -115,6 +119,42 @@ def include_errors(root):
                 yield f'{path}:{number}: includes "{found[1]}"; {rule}'
 
 
+# ---- the rooms of plots/ ----
+
+def imported(text):
+    """(line, module) of every import of a Python text; a relative one begins with a dot."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, "." * node.level + (node.module or "")
+
+
+def wrong_in_plots(room, module, known):
+    """The rule that the import of a module in plots/ROOM breaks, `known` being the names of all files of plots/."""
+    first = module.split(".")[0]
+    here, there = place_in(PLOTS_ORDER, (room,)), place_in(PLOTS_ORDER, (first,))
+    if here is None:
+        return f"the rooms of plots/ are {' and '.join(PLOTS_ORDER)}"
+    if there is None:
+        return "imports of plots/ name their room" if first in known or not first else None
+    return None if there <= here else f"the rooms of plots/ import one way, {' < '.join(PLOTS_ORDER)}"
+
+
+def plots_errors(root):
+    paths = [path for path in listed(root) if path.parts[0] == "plots" and path.suffix == ".py"]
+    known = {path.stem for path in paths} - {"__init__"}
+    for path in paths:
+        text = text_of(root, path)
+        for number, module in imported(text):
+            rule = wrong_in_plots(path.parts[1], module, known)
+            if rule:
+                yield f"{path}:{number}: imports {module}; {rule}"
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search(r"---:|\| ?---", line) and str(path) != WRITES_TABLES:
+                yield f"{path}:{number}: writes a table by hand; {WRITES_TABLES} writes them all"
+
+
 # ---- lengths ----
 
 # What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is none of these.
@@ -194,6 +234,9 @@ class TreeTest(unittest.TestCase):
     def test_includes_go_one_way(self):
         self.check_that_none(include_errors(ROOT))
 
+    def test_measuring_imports_nothing_of_drawing(self):
+        self.check_that_none(plots_errors(ROOT))
+
     def test_files_and_functions_are_short(self):
         self.check_that_none(length_errors(ROOT))
 
@@ -269,11 +312,37 @@ class PlantedTest(unittest.TestCase):
                              ("tests/emu/x_test.cpp", "common/emu/state/grid.h")]:
             self.assertEqual(self.includes(path, target), [], (path, target))
 
+    def test_rooms_of_plots(self):
+        self.plant("plots/draw/canvas.py", "")
+        self.plant("plots/measure/files.py", "")
+        for path, text, rule in [
+                ("plots/measure/recount.py", "from draw.canvas import three", "draw.canvas; the rooms of plots/ import one way"),
+                ("plots/measure/peers/build.py", "import draw.canvas", "draw.canvas; the rooms of plots/ import one way"),
+                ("plots/measure/recount.py", "from draw import canvas", "draw; the rooms of plots/ import one way"),
+                ("plots/measure/recount.py", "def late():\n    from draw import canvas", "import one way, measure < draw"),
+                ("plots/measure/recount.py", "import canvas", "canvas; imports of plots/ name their room"),
+                ("plots/draw/plot.py", "from files import COLUMNS", "files; imports of plots/ name their room"),
+                ("plots/draw/plot.py", "from . import canvas", "imports of plots/ name their room"),
+                ("plots/plot.py", "import csv", "csv; the rooms of plots/ are measure and draw"),
+                ("plots/draw/tables.py", "text = '| --- | ---: |'", "writes a table by hand")]:
+            with self.subTest(path=path, text=text):
+                self.plant(path, f"\n{text}\n")
+                errors = list(plots_errors(self.root))
+                self.assertEqual(len(errors), 1, errors)
+                self.assertTrue(errors[0].startswith(f"{path}:{1 + len(text.splitlines())}: "), errors)
+                self.assertIn(rule, errors[0])
+                (self.root / path).unlink()
+        for path, text in [("plots/draw/plot.py", "from draw import canvas\nfrom measure.files import COLUMNS"),
+                           ("plots/measure/recount.py", "import csv\nfrom measure import files"),
+                           ("plots/draw/markdown.py", "rule = '---:'")]:
+            self.plant(path, text)
+        self.assertEqual(list(plots_errors(self.root)), [])
+
     def test_files(self):
         self.plant("common/run/long.cpp", "\n" * 501)
         self.plant("common/run/short.cpp", "\n" * 500)
         self.plant("plots/long.py", "\n" * 501)
-        self.plant("plots/data.csv", "\n" * 501)
+        self.plant("plots/measure/data.csv", "\n" * 501)
         self.plant("tests/emu/long.cpp", "\n" * 501)
         self.assertEqual([error.split(":")[0] for error in length_errors(self.root)],
                          ["common/run/long.cpp", "plots/long.py"])

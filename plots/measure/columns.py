@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Computes again what follows from other columns in the committed measurements, and names each cell that is another.
 
-  python3 -B plots/columns.py [--repo DIR]        # exit code 1: a cell is not what the others make it
+  python3 -B plots/measure/columns.py [--repo DIR]        # exit code 1: a cell is not what the others make it
 
 Every number was written with six digits, so each stands for an interval; the intervals of a row must have a time in
 common. An edit that rounding hides, in the last digit, is not found. In formats with scales the bytes that a problem
@@ -18,11 +18,13 @@ from functools import cache
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-import sets  # noqa: E402
-from results import COLUMNS, read_chapters, read_csv  # noqa: E402
+from measure import sets  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import COLUMNS, DATA, read_csv  # noqa: E402
 
-HERE = Path(__file__).resolve().parent
+REPO = Path(__file__).resolve().parents[2]
 SHAPE = "groups m_total m_max n k".split()
 WHOLE = ["groups", "m_total", "m_max", "n", "k", "warm", "ok"]
 NUMBERS = "us_median us_p10 us_p90 tflops gbytes_per_s roof_tflops prep_us power_w".split()
@@ -169,7 +171,7 @@ def faults(repo):
     """Every cell that does not follow from the others, as file, line and sentence."""
     defaults = {each.id: each.d for each in read_chapters(repo)}
     roofs, alike = Roofs(), {}
-    for path in sorted((repo / "plots" / "data").glob("*/*.csv")):
+    for path in sorted((repo / DATA).glob("*/*.csv")):
         for line, row in enumerate(read_csv(path, COLUMNS), 2):
             where = path.relative_to(repo).as_posix(), line
             wrong = ill_formed(row)
@@ -213,7 +215,7 @@ def same_work(row, alike):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repo", type=Path, default=HERE.parent, help=argparse.SUPPRESS)
+    parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
     found = list(faults(parser.parse_args().repo))
     for path, line, sentence in found:
         print(f"{path}:{line}: {sentence}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds a copy of a chapter that reads the clock before and behind its epilogue.
 
-  python3 -B plots/machine_code/clocked.py CHAPTER OUT [--build DIR]
+  python3 -B plots/measure/machine_code/clocked.py CHAPTER OUT [--build DIR]
 
 The program OUT/CHAPTER does what the chapter does and prints one line more, the cycles that warps took from one reading
 to the other. Between its two readings cycles.py predicts the same cycles from the same machine code: so the model is
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
+REPO = Path(__file__).resolve().parents[3]
 BEGIN, END = "const uint32_t begin_clock = clocked::now();\n", "clocked::keep(begin_clock);\n"
 # chapter -> the lines of its multiply.cuh behind and before which the clock is read: the epilogue of a tile
 PLACES = {

@@ -4,10 +4,10 @@
 import math
 import re
 
-from changes import short
-from markdown import named, table, value
-from results import RACES, run_of
-from sets import problems
+from draw.changes import short
+from draw.markdown import named, table, value
+from draw.results import RACES, run_of
+from measure.sets import problems
 
 NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name

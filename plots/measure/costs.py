@@ -5,7 +5,7 @@ the cycles of an epilogue by a model of its machine code. Nothing here is measur
 from math import ceil
 from types import SimpleNamespace
 
-from results import COST_COLUMNS, BadData, read_csv
+from measure.files import COST_COLUMNS, BadData, read_csv
 
 DEVICE = "NVIDIA B200"
 # Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table of HGX B200.

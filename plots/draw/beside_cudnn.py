@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The table of a chapter beside NVIDIA's kernels, made of plots/data/cudnn.csv, which cudnn/compare.py writes."""
+"""The table of a chapter beside NVIDIA's kernels, made of plots/measure/data/cudnn.csv, which cudnn/compare.py writes."""
 
-from costs import MULTIPLY_ADDS
-from markdown import table
+from draw.markdown import table
+from measure.costs import MULTIPLY_ADDS
 
 CHAPTERS = {  # configurations shown, and what their operands are
     "09a_quantized": [("fp8 -> bf16", "fp8"), ("fp8 -> bf16, bias", "fp8"), ("nvfp4 -> bf16", "fp4"),

@@ -5,17 +5,17 @@ import re
 from collections import Counter
 from types import SimpleNamespace
 
-import costs
-import unfused
-from beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
-from changes import aged, lines_changed, short
-from markdown import NONE, digits, named, table, value
-from measured import ROWS, chapter_table, p_number
-from results import (ALL_IDEAS, CUDNN_COLUMNS, NCU_COLUMNS, RACES, REFERENCE_COLUMNS, best_peer, level, libraries, provenance,
-                     read_csv, read_said, run_of, smoke_counts, told)
+from draw import unfused
+from draw.beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
+from draw.changes import aged, lines_changed, short
+from draw.markdown import NONE, digits, named, table, value
+from draw.measured import ROWS, chapter_table, p_number
+from draw.results import ALL_IDEAS, RACES, best_peer, level, libraries, provenance, run_of, smoke_counts, told
+from measure import costs
+from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
-# What a README's table shows of a chapter's counters; all of them are in plots/data/emulator.csv.
+# What a README's table shows of a chapter's counters; all of them are in plots/measure/data/emulator.csv.
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
     instructions_cp_async instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
     global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
@@ -35,14 +35,14 @@ def every(repo, data, history):
         return signed_with(history, text, shown)
 
     def committed(name, columns):
-        return [row for path in sorted((repo / "plots" / "data").glob(f"*/{name}.csv"))
+        return [row for path in sorted((repo / DATA).glob(f"*/{name}.csv"))
                 for row in read_csv(path, columns)]
 
     yield repo / "README.md", "table", signed(*ladder_table(data))
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
-    predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
-    cudnn = repo / "plots" / "data" / "cudnn.csv"
-    counted_runs = read_said(repo / "plots" / "data" / "said.csv")
+    predicted = costs.read_costs(repo / DATA / "costs.csv")
+    cudnn = repo / DATA / "cudnn.csv"
+    counted_runs = read_said(repo / DATA / "said.csv")
     if counted:
         sentences = aged([SimpleNamespace(**row) for row in counted], history)
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
@@ -54,7 +54,7 @@ def every(repo, data, history):
         yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
-        if chapter.id in unfused.STEPS and counted_runs:
+        if chapter.id in unfused.RUNS and counted_runs:
             yield chapter.readme, "unfused", unfused.unfused_table(chapter.id, counted_runs)
         if chapter.id in BESIDE_CUDNN and cudnn.exists():
             yield chapter.readme, "cudnn", beside_cudnn_table(chapter.id, read_csv(cudnn, CUDNN_COLUMNS))
@@ -64,7 +64,7 @@ def every(repo, data, history):
 
 def pages(repo, data, history):
     """The results.md of each chapter, as path and text."""
-    predicted = costs.read_costs(repo / "plots" / "data" / "costs.csv")
+    predicted = costs.read_costs(repo / DATA / "costs.csv")
     for chapter in data.chapters:
         if chapter.readme.exists():
             yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history)
@@ -162,9 +162,9 @@ def results_page(data, chapter, predicted, history):
     """A chapter's results.md: the tables of which its README shows a part."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
-            "Written by `cmake --build build --target publish` from `plots/data`. The [README](README.md) says what they mean.",
+            "Written by `cmake --build build --target publish` from `plots/measure/data`. The [README](README.md) says what they mean.",
             "", "## Counted", ""]
-    text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/data/emulator.csv).", "",
+    text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/measure/data/emulator.csv).", "",
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
     measured, rows = chapter_table(data, chapter, everything=True)
     if rows:
@@ -223,14 +223,14 @@ def costs_tables(data, chapter, predicted):
     many = " and ".join(f"{rate:,} multiply-adds of {kind}" for kind, rate in rates.items())
     return [
         table(first, 1, slices), "", table(second, 1, tiles), "",
-        "Predicted for one multiprocessor of a B200 from [counts](../../plots/data/costs.csv) of the emulator, "
-        "instructions in PTX, and [published rates](../../plots/costs.py)",
+        "Predicted for one multiprocessor of a B200 from [counts](../../plots/measure/data/costs.csv) of the emulator, "
+        "instructions in PTX, and [published rates](../../plots/measure/costs.py)",
         f"a cycle: {many}, {costs.SHARED_BYTES_PER_CYCLE} bytes of shared memory, {costs.MEMORY_BYTES_PER_CYCLE:.1f} bytes "
         f"of memory; {costs.CYCLES_PER_S / 1e9:.2f} GHz.",
         f"Cycles, where the head does not say otherwise. Slices of a main loop: {deep}. `read`: the tensor core reads A "
         "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
         "`bound by` leaves it out. `machine code`: a storing warp's cycles for its part of a tile, "
-        "[by a model](../../plots/machine_code/README.md) that was between 60 % too small and 21 % too large on "
+        "[by a model](../../plots/measure/machine_code/README.md) that was between 60 % too small and 21 % too large on "
         "an H200. An epilogue takes the longest of its "
         "columns, `slack` is what the main loop has beyond it. With one accumulator nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
@@ -360,7 +360,7 @@ def race_table(rows, chapter, name, references=()):
 
 
 def ncu_table(rows):
-    """Counts of a GPU (plots/ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
+    """Counts of a GPU (ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
     cells, same = {}, 0
     for row in rows:
         emulator, gpu = int(row["emulator"]), int(row["gpu"])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts of the emulator beside those of Nsight Compute, on a machine with a GPU and with ncu in the PATH.
 
-  python3 -B plots/ncu_counts.py [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
+  python3 -B plots/measure/ncu_counts.py [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
 
 One launch of each chapter's kernel, the first of `--bench`, is counted on both machines: data and offsets are
 the same there. Nsight Compute counts in two ways, and both are shown. Its hardware counters see the chip,
@@ -10,7 +10,7 @@ arbitration included; its instrumented counts are made for each machine instruct
 that lanes give. The emulator executes PTX, of which SASS is made: only those instructions compare that become
 one another.
 
-Prints the comparison and writes it to plots/data/<gpu>/ncu.csv, which `publish` takes into the README of
+Prints the comparison and writes it to plots/measure/data/<gpu>/ncu.csv, which `publish` takes into the README of
 common/emu. Counts of programs built from changes that were not committed are not written there. It stands here
 and not among the tests, as it measures and does not judge. Exit code 77: no GPU, no ncu, or one that may not count.
 """
@@ -27,10 +27,12 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-from results import NCU_COLUMNS, BadData, read_chapters, read_counts, read_csv  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv  # noqa: E402
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 NOT_HERE = 77
 PROBLEMS = ["--set smoke", "--m 300,0,77,512 --n 512 --k 1024"]
 LIMIT_S = 300  # for one command
@@ -239,7 +241,7 @@ def main():
     parser.add_argument("--problem", action="append",
                         help=f"options that name one problem (default: {' and '.join(PROBLEMS)})")
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
-    parser.add_argument("--out", type=Path, help="the CSV file (default: plots/data/<gpu>/ncu.csv)")
+    parser.add_argument("--out", type=Path, help="the CSV file (default: plots/measure/data/<gpu>/ncu.csv)")
     parser.add_argument("--ncu", default="ncu", help="the program, if it is not in the PATH")
     args = parser.parse_args()
     # Chapter 01 has a launch for each group, one of which says little.
@@ -264,7 +266,7 @@ def main():
               "writes elsewhere", file=sys.stderr)
         return 1
     gpu = re.sub(r"[^a-z0-9]+", "-", rows[0]["device"].lower().removeprefix("nvidia ")).strip("-")
-    out = args.out or REPO / "plots" / "data" / gpu / "ncu.csv"
+    out = args.out or REPO / DATA / gpu / "ncu.csv"
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, NCU_COLUMNS, lineterminator="\n")

@@ -18,13 +18,17 @@ from itertools import groupby
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-import results  # noqa: E402
-from canvas import (DARK, GREY, NAMES, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,  # noqa: E402
+from draw import results  # noqa: E402
+from draw.canvas import (DARK, GREY, NAMES, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,  # noqa: E402
                     three, told_apart)
-from results import Data  # noqa: E402
+from draw.results import Data  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import DATA, BadData  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
@@ -33,7 +37,7 @@ DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
              "NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA B200": (2250, 8.0)}
 
 
-# How much faster the tensor cores of a B200 are than with bf16 (costs.py has the source).
+# How much faster the tensor cores of a B200 are than with bf16 (plots/measure/costs.py has the source).
 TIMES_BF16 = {"bf16": 1, "mxfp8": 2, "mxfp8_e5m2": 2, "mxfp4": 4, "nvfp4": 4, "fp4_ue8m0_16": 4}
 
 
@@ -413,21 +417,21 @@ def draw_each(data, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/data)")
+    parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/measure/data)")
     parser.add_argument("--out", type=Path, required=True, help="where the .svg files go")
     parser.add_argument("--gpu", default="", help="part of the device's name, where several are measured")
-    parser.add_argument("--repo", type=Path, default=HERE.parent, help=argparse.SUPPRESS)
+    parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:
-        folders = args.data or [HERE / "data"]
+        folders = args.data or [REPO / DATA]
         for folder in folders:
             if not folder.is_dir() and (folder.exists() or folder == folders[0]):  # a tour's is there behind a tour
-                raise results.BadData(f"{folder}: is no folder; one with CSV files is wanted")
-        data = Data(folders, args.gpu, results.read_chapters(args.repo))
+                raise BadData(f"{folder}: is no folder; one with CSV files is wanted")
+        data = Data(folders, args.gpu, read_chapters(args.repo))
         if args.gpu and not data.device:
-            raise results.BadData(f"--gpu {args.gpu}: no device of that name was measured")
+            raise BadData(f"--gpu {args.gpu}: no device of that name was measured")
         return 0 if draw(data, args.out) else 1
-    except results.BadData as error:
+    except BadData as error:
         print(f"plots: {error}", file=sys.stderr)
         return 2
     except OSError as error:

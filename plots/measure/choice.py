@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B plots/choice.py [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
+  python3 -B plots/measure/choice.py [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
 
 Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
 over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (4096, 1536), (28672, 4096), (4096, 14336),
           (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]  # N, K
 GROUPS = [4, 8, 16, 32, 64, 128]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/cost_counts.py [--build DIR] [--fetch | --compare [--one]]
+  python3 -B plots/measure/cost_counts.py [--build DIR] [--fetch | --compare [--one]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
@@ -10,7 +10,7 @@ row of A and B; a tile's instructions are those that its slices do not have: the
 They are PTX of warps, of which ptxas makes machine code. How many cycles a storing warp takes for its part of a tile
 comes from that: machine_code/ has the model, what it assumes, and how wrong it was on a Hopper.
 
-Writes plots/data/costs.csv, of which `publish` makes the tables of predicted costs. --fetch gets what reads machine code
+Writes plots/measure/data/costs.csv, of which `publish` makes the tables of predicted costs. --fetch gets what reads machine code
 from PyPI first. --compare writes nothing and ends with 1 if bytes or multiply-adds differ from those that are there;
 instructions and cycles depend on the compiler.
 --one takes one variant of each chapter, another one when its kernel changes: `check` has time for that.
@@ -26,13 +26,13 @@ import zlib
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-sys.path.insert(1, str(Path(__file__).resolve().parent / "machine_code"))
-import cycles  # noqa: E402
-from costs import STORING_WARPS, read_costs, slice_k  # noqa: E402
-from results import COST_COLUMNS, BadData, read_counts  # noqa: E402
+from measure.costs import STORING_WARPS, read_costs, slice_k  # noqa: E402
+from measure.files import COST_COLUMNS, DATA, BadData, read_counts  # noqa: E402
+from measure.machine_code import cycles  # noqa: E402
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 LIMIT_S = 300  # for one run
 COUNTERS = "multiply_adds global_load_bytes shared_load_bytes global_store_bytes instructions".split()
 TILES = 16  # of the run that gives cycles: what a warp does beside them counts little
@@ -119,8 +119,7 @@ def main():
     parser.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
     parser.add_argument("--one", action="store_true", help="variant of each chapter; only with --compare")
-    parser.add_argument("--out", type=Path, default=REPO / "plots" / "data" / "costs.csv",
-                        help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=REPO / DATA / "costs.csv", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one and not args.compare:
         parser.error("--one: what is written has all variants, so it goes with --compare")

@@ -10,9 +10,9 @@ is written, otherwise it is whole, with commas.
 
 import re
 
-import sets
-from costs import read_costs
-from results import read_said
+from measure import sets
+from measure.costs import read_costs
+from measure.files import read_said
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
 NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
@@ -43,7 +43,7 @@ class Said:
             return repr(self.time(chapter, run, warmth == "warm", column))
         counters = self.counted.get((chapter, run)) or self.data.counts.get((chapter, run, "0:fair"))
         if not counters or column not in counters:
-            raise BadMark(f"{found[0]}: no such count in plots/data")
+            raise BadMark(f"{found[0]}: no such count in plots/measure/data")
         return str(counters[column])
 
     def time(self, chapter, problem, warm, column):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Takes a tour's measurements and counts into plots/data, then writes the READMEs' tables and plots/figures.
+"""Takes a tour's measurements and counts into plots/measure/data, then writes the READMEs' tables and plots/figures.
 
   cmake --build build --target publish        # the only thing that changes plots/ and the tables
 
@@ -26,12 +26,12 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-import plot  # noqa: E402
-import said  # noqa: E402
-import tables  # noqa: E402
-from changes import History  # noqa: E402
-from results import COLUMNS, COUNT_COLUMNS, BadData, read_chapters, read_counts, read_csv  # noqa: E402
+from draw import plot, said, tables  # noqa: E402
+from draw.changes import History  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv  # noqa: E402
 
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
 
@@ -101,7 +101,7 @@ def fill(readme, text, mark):
 
 def fill_sentences(repo, data):
     """The numbers that sentences of the READMEs mark (said.py)."""
-    numbers = said.Said(data, said.counted(repo / "plots" / "data"))
+    numbers = said.Said(data, said.counted(repo / DATA))
     for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
         if readme.exists():
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
@@ -112,14 +112,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="directory with the CSV files of a tour, taken in first")
     parser.add_argument("--gpu", default="", help="part of the device's name, where several are measured")
-    parser.add_argument("--repo", type=Path, default=plot.HERE.parent, help=argparse.SUPPRESS)
+    parser.add_argument("--repo", type=Path, default=plot.REPO, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    plots = args.repo / "plots"
+    folder = args.repo / DATA
     try:
         if args.run:
-            collect(args.run, plots / "data")
-            collect_counts(args.run, plots / "data" / "emulator.csv")
-        data = plot.Data([plots / "data"], args.gpu, read_chapters(args.repo))
+            collect(args.run, folder)
+            collect_counts(args.run, folder / "emulator.csv")
+        data = plot.Data([folder], args.gpu, read_chapters(args.repo))
         history = History(args.repo)
         for readme, mark, text in tables.every(args.repo, data, history):
             fill(readme, text, mark)
@@ -129,7 +129,7 @@ def main():
         if history.lacking:
             print(f"publish: git lacks {', '.join(sorted(history.lacking))}: whether kernels have changed since is not "
                   "said", file=sys.stderr)
-        return 0 if plot.draw(data, plots / "figures") else 1
+        return 0 if plot.draw(data, args.repo / "plots" / "figures") else 1
     except (BadData, said.BadMark) as error:
         print(f"publish: {error}", file=sys.stderr)
         return 2

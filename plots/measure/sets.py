@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 WORD = 2**64 - 1
 FALLING = [25, 20, 15, 12, 10, 9, 6, 3]  # per cent
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Counts again on the emulator what the READMEs say, in seconds: each chapter's smoke set, and runs for single sentences.
 
-  python3 -B plots/recount.py [--build DIR] [--compare]
+  python3 -B plots/measure/recount.py [--build DIR] [--compare]
 
-Writes plots/data/emulator.csv and plots/data/said.csv; then `publish` fills tables and sentences. --compare
+Writes emulator.csv and said.csv of plots/measure/data; then `publish` fills tables and sentences. --compare
 writes nothing and names each number that is another. A compiler chooses instructions; bytes, sectors, barriers and
-products are the kernel's own. So instructions are compared only where nvcc is the one that plots/data/nvcc.txt names.
+products are the kernel's own. So instructions are compared only where nvcc is the one that nvcc.txt there names.
 """
 
 import argparse
@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-import unfused  # noqa: E402
-from results import COUNT_COLUMNS, SAID_COLUMNS, read_chapters, read_csv  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv  # noqa: E402
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 SMOKE = ["--set", "smoke"]
 SCALED = [*SMOKE, "--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
 EMPTY = "--m 0,0,0,0 --n 256 --k 128".split()
@@ -39,6 +40,11 @@ RUNS = {("07c_one_launch", "empty"): EMPTY, ("07d_tokens_on_n", "empty"): EMPTY,
 for transform in ("tensor", "butterfly"):
     RUNS["09c_glu_hadamard", f"{transform}256"] = [*ONE_TILE, "--transform", transform]
     RUNS["09c_glu_hadamard", f"{transform}512"] = [*TWO_TILES, "--transform", transform]
+# The kernels of gg-unfused, by the chapter whose epilogue does what they do together.
+UNFUSED = {"08e_epilogue": ["scale", "largest"], "08f_row_scales": ["scale", "largest", "quantise_rows"],
+           "09a_quantized": ["scale", "largest", "quantise_rows", "quantise_columns"],
+           "09b_glu": ["scale_sums", "glu", "largest_output"],
+           "09c_glu_hadamard": ["scale_sums", "glu", "hadamard", "largest_output"]}
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]
 LIMIT_S = 120
 
@@ -78,7 +84,7 @@ def smoke_of(chapter):
 
 
 def measure(build):
-    """All counts: by file of plots/data its header and rows."""
+    """All counts: by file of the data its header and rows."""
     chapters = read_chapters(REPO)
     jobs = [(each.id, ["--set", smoke_of(each)]) for each in chapters] + [(who, RUNS[who, name]) for who, name in RUNS]
     with ThreadPoolExecutor(2) as pool:
@@ -86,7 +92,7 @@ def measure(build):
     files = {"emulator.csv": (COUNT_COLUMNS, [row for rows in counted[:len(chapters)] for row in rows])}
     said = [(*key, row["counter"], row["value"]) for key, rows in zip(RUNS, counted[len(chapters):]) for row in rows
             if row["counter"] in KEPT]
-    used = dict.fromkeys(name for names, *_ in unfused.STEPS.values() for name in names)
+    used = dict.fromkeys(name for names in UNFUSED.values() for name in names)
     kernels = steps(build)
     said += [("gg-unfused", name, counter, kernels[name].get(counter, 0)) for name in used for counter in KEPT]
     files["said.csv"] = SAID_COLUMNS, [dict(zip(SAID_COLUMNS, map(str, each))) for each in said]
@@ -124,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
-    parser.add_argument("--data", type=Path, default=REPO / "plots" / "data", help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, default=REPO / DATA, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:
         build = args.build.resolve()

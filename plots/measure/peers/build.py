@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter.
 
-  python3 plots/peers/build.py [--cutlass DIR] [--deepgemm DIR] [NAME ...]
+  python3 plots/measure/peers/build.py [--cutlass DIR] [--deepgemm DIR] [NAME ...]
 
 Says for each what was found and built, or what is missing. PyTorch and Triton are those of the Python that runs this;
 --cutlass and --deepgemm are clones of the two repositories, of which headers are taken. Nothing is fetched. Exit
@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 HERE = Path(__file__).resolve().parent
-REPO = HERE.parents[1]
+REPO = HERE.parents[2]
 BUILD = REPO / "build"
 # Not -arch=sm_90a, which also builds for sm_90: that has no wgmma. The warning is of CUTLASS's headers.
 HOPPER = ["--generate-code=arch=compute_90a,code=[compute_90a,sm_90a]", "--expt-relaxed-constexpr",

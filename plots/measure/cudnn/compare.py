@@ -4,12 +4,12 @@
 predicted cycles. No GPU is needed; pip must reach PyPI the first time.
 
   cmake --build --preset cudnn                                        (all of it)
-  python3 -B plots/cudnn/compare.py [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
+  python3 -B plots/measure/cudnn/compare.py [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
 
 cudnn-frontend and the DSL that its kernels are written in are fetched into the build tree. compile.py makes PTX of 23
 configurations. The chapter runs on the emulator and writes its operands; gg-ptx runs NVIDIA's kernels on the same ones;
 then the outputs are compared. --only takes the configurations whose name has this in it, --write puts the numbers into
-plots/data/cudnn.csv, of which publish makes the tables of 09a and 09c. Ends with 1 if a byte differs.
+plots/measure/data/cudnn.csv, of which publish makes the tables of 09a and 09c. Ends with 1 if a byte differs.
 """
 
 import argparse
@@ -23,16 +23,16 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
-REPO = Path(__file__).resolve().parents[2]
-sys.path[1:1] = [str(REPO / "plots"), str(REPO / "plots" / "machine_code")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
 
-import cycles  # noqa: E402
-from configurations import all_configurations  # noqa: E402
-from listing import BadListing, disassemble  # noqa: E402
-from model import Kernel  # noqa: E402
-from results import CUDNN_COLUMNS, COUNT_COLUMNS, read_csv  # noqa: E402
-from tools import NoTool, fetch, find, pip_environment  # noqa: E402
+from measure.machine_code import cycles  # noqa: E402
+from measure.cudnn.configurations import all_configurations  # noqa: E402
+from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
+from measure.machine_code.model import Kernel  # noqa: E402
+from measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv  # noqa: E402
+from measure.machine_code.tools import NoTool, fetch, find, pip_environment  # noqa: E402
 
+REPO = Path(__file__).resolve().parents[3]
 PACKAGES = "nvidia-cutlass-dsl[cu13]==4.4.1", "nvidia-cudnn-frontend==1.23.0"
 # Rows of the groups, N and K. Counts and cycles are those of the first.
 PROBLEMS = (256, 256, 256, 256), 512, 2048
@@ -198,7 +198,7 @@ def main():
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--ptxas", default="ptxas", help="of CUDA 13 (the one on the path)")
     parser.add_argument("--only", default="", metavar="TEXT", help="configurations with this in their name")
-    parser.add_argument("--write", action="store_true", help="plots/data/cudnn.csv")
+    parser.add_argument("--write", action="store_true", help="plots/measure/data/cudnn.csv")
     args = parser.parse_args()
     if args.only and args.write:
         parser.error("--only leaves rows out, so it does not go with --write")
@@ -220,12 +220,12 @@ def main():
             print(f"{one.name}: {'; '.join(said) if said else 'the same bytes'}\n  {ratios}", flush=True)
             wrong += bool(said)
         if args.write:
-            beside = REPO / "plots/data/.cudnn.csv.new"
+            beside = REPO / DATA / ".cudnn.csv.new"
             with open(beside, "w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, CUDNN_COLUMNS, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
-            os.replace(beside, REPO / "plots/data/cudnn.csv")
+            os.replace(beside, REPO / DATA / "cudnn.csv")
         print(f"{total:,} bytes compared, {wrong} configurations differ")
     except (Failed, cycles.Failed, NoTool, BadListing, OSError, subprocess.TimeoutExpired) as error:
         print(f"compare: {error}", file=sys.stderr)

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The tables of an epilogue beside the unfused way, chapter 08d's product and then a kernel for each step (gg-unfused),
-and of the two Hadamard transforms: made of plots/data/said.csv, which recount.py writes."""
+and of the two Hadamard transforms: made of plots/measure/data/said.csv, which recount.py writes."""
 
-from markdown import table
+from draw.markdown import table
+from measure.recount import UNFUSED
 
-# The steps that a chapter fuses, its run in said.csv, the format of both, and what the table's first cell says.
-STEPS = {"08e_epilogue": (["scale", "largest"], "mxfp8", "mxfp8", "`mxfp8`, D bf16"),
-         "08f_row_scales": (["scale", "largest", "quantise_rows"], "scaled", "mxfp8",
-                            "`mxfp8`, D E4M3 with scales of rows"),
-         "09a_quantized": (["scale", "largest", "quantise_rows", "quantise_columns"], "scaled", "mxfp8",
-                           "`mxfp8`, D and D_col E4M3"),
-         "09b_glu": (["scale_sums", "glu", "largest_output"], "nvfp4", "nvfp4", "`nvfp4`"),
-         "09c_glu_hadamard": (["scale_sums", "glu", "hadamard", "largest_output"], "nvfp4", "nvfp4", "`nvfp4`")}
+# A chapter's run in said.csv, the format of both, and what the table's first cell says.
+RUNS = {"08e_epilogue": ("mxfp8", "mxfp8", "`mxfp8`, D bf16"),
+         "08f_row_scales": ("scaled", "mxfp8", "`mxfp8`, D E4M3 with scales of rows"),
+         "09a_quantized": ("scaled", "mxfp8", "`mxfp8`, D and D_col E4M3"),
+         "09b_glu": ("nvfp4", "nvfp4", "`nvfp4`"), "09c_glu_hadamard": ("nvfp4", "nvfp4", "`nvfp4`")}
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 TRANSFORMS = {"09b_glu, without a transform": ("09b_glu", "plain"),
               "`--transform tensor`": ("09c_glu_hadamard", "tensor"),
@@ -20,7 +18,7 @@ TRANSFORMS = {"09b_glu, without a transform": ("09b_glu", "plain"),
 
 def unfused_table(chapter, said):
     """A chapter's table, from the counters of each run by chapter and name."""
-    names, run, fmt, first = STEPS[chapter]
+    names, (run, fmt, first) = UNFUSED[chapter], RUNS[chapter]
     parts = [said["08d_two_cta", fmt], *(said["gg-unfused", name] for name in names)]
     # A launch that plans, one that multiplies, and one for each step.
     rows = [[f"08d_two_cta, then {', '.join(f'`{name}`' for name in names)}", str(2 + len(names)),

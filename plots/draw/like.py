@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Shows what a tour on a GPU that is not here would fill: its tables and figures without numbers.
 
-  python3 -B plots/like.py b200 --out DIR      # the tour's --like b200
+  python3 -B plots/draw/like.py b200 --out DIR      # the tour's --like b200
 
 Writes DIR/tables.md, with the ladder and each chapter's table that a run there would write into the READMEs, and
 DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is measured, and `publish` never reads it.
@@ -15,13 +15,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-import plot  # noqa: E402
-import tables  # noqa: E402
-from costs import read_costs  # noqa: E402
-from results import COLUMNS, TEXT, BadData, read_chapters, variant  # noqa: E402
+from draw import plot, tables  # noqa: E402
+from draw.results import variant  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.costs import read_costs  # noqa: E402
+from measure.files import COLUMNS, DATA, TEXT, BadData  # noqa: E402
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
 DEVICES = {"a100": ("NVIDIA A100-SXM4-80GB", {"sm_80"}), "h100": ("NVIDIA H100 80GB HBM3", {"sm_80", "sm_90a"}),
            "h200": ("NVIDIA H200", {"sm_80", "sm_90a"}), "b200": ("NVIDIA B200", {"sm_80", "sm_100a"})}
@@ -90,7 +92,7 @@ def main():
     parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:
-        directory = args.repo / "plots" / "data"
+        directory = args.repo / DATA
         data = data_like(args.device, read_chapters(args.repo), directory)
         args.out.mkdir(parents=True, exist_ok=True)
         text, here = sheet(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Which of the measured and counted rows figures and tables show."""
+
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+from draw.changes import short
+from measure.files import read_counts, read_rows
+
+ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
+RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
+
+
+def smoke_counts(counts, chapter):
+    """The small set that a chapter was counted on in order 0:fair, and its counters; or nothing."""
+    found = ((name, counts.get((chapter, name, "0:fair"))) for name in ("smoke", "smoke_uniform"))
+    return next(((name, some) for name, some in found if some), ("", None))
+
+
+def newest(rows):
+    """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
+    latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
+    return sorted(latest.values(), key=lambda row: row.date)
+
+
+def newest_on_each(rows):
+    """The newest rows of each device, device after device."""
+    rows = list(rows)
+    return [row for device in sorted({row.device for row in rows})
+            for row in newest(row for row in rows if row.device == device)]
+
+
+def as_ours(row):
+    """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
+    run beside it."""
+    words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
+    return SimpleNamespace(**vars(row) | dict(kernel=" ".join(["grouped_gemm", *words]), peer=""))
+
+
+def told(row):
+    """What tells the rows apart that one run made of one chapter: with --off there are two, of one key."""
+    return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
+
+
+def without_solos(rows):
+    """A race's times of ours stay until the next race: one that was taken alone later is of another clock and heat."""
+    raced = {told(as_ours(row)) for row in rows if row.peer == ALL_IDEAS and row.set in RACES and row.ok and row.timed}
+    return [row for row in rows if row.peer or told(row) not in raced]
+
+
+def variant(row, chapters):
+    """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
+    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "").split()
+    words = row.kernel.split()[1:]
+    if default and words[:len(default)] == default:
+        words = words[len(default):]
+    return "" if row.peer else " ".join(word for word in words if word != "sustained")
+
+
+def cold_if_any(rows):
+    """The rows with cold inputs, or the warm ones if no chapter has others; and which of the two they are."""
+    warm = bool(rows) and not any(not row.warm and not row.peer for row in rows)
+    return [row for row in rows if row.warm == warm], "warm" if warm else "cold"
+
+
+def run_of(row):
+    """Rows of one run have one commit and one day: between runs cards and clocks differ by 15 %."""
+    return row.commit, row.date[:10]
+
+
+def libraries(rows):
+    """The libraries' rows of the run that timed the last chapter, or the last one that had any beside it."""
+    for own in sorted((row for row in rows if not row.peer), key=lambda row: row.chapter, reverse=True):
+        beside = [row for row in rows if row.peer and row.timed
+                  and row.chapter == own.chapter and run_of(row) == run_of(own)]
+        if beside:
+            return beside
+    return []
+
+
+def best_peer(rows):
+    """The fastest of these libraries, or None."""
+    return max(libraries(rows), key=lambda row: row.tflops, default=None)
+
+
+def level(one, other):
+    """Whether two times differ by no more than noise: by less than 1 %, or their p10 to p90 overlap."""
+    low, high = sorted([one.us_median, other.us_median])
+    known = None not in (one.us_p10, one.us_p90, other.us_p10, other.us_p90)
+    return high < 1.01 * low or known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90
+
+
+def provenance(rows):
+    """GPU, clocks, CUDA version, dates and commits of some rows in one line."""
+    def span(values):
+        values = sorted({value for value in values if value})
+        return " to ".join(str(value) for value in dict.fromkeys(values[:1] + values[-1:]))
+
+    clocks = span(clock for row in rows for clock in (row.clock_mhz, row.clock_after_mhz))
+    cuda = span(row.cuda for row in rows)
+    commits = list(dict.fromkeys(short(row.commit) for row in reversed(rows) if row.commit))
+    some = ", ".join(commits[:2]) + (f" and {len(commits) - 2} more" if len(commits) > 2 else "")
+    facts = [", ".join(sorted({row.device for row in rows})), clocks and f"{clocks} MHz",
+             cuda and f"CUDA {cuda}", span(row.date[:10] for row in rows), some and f"commit {some}"]
+    return " · ".join(fact for fact in facts if fact)
+
+
+class Data:
+    """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
+
+    def __init__(self, directories, gpu, chapters):
+        first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
+        devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
+        self.device = devices.most_common(1)[0][0] if devices else ""
+        self.others = sorted(set(devices) - {self.device})
+        self.all_ideas = {told(row): row for row in newest(first)
+                          if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
+        first = without_solos(first)
+        first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
+                          for rows in (first, *others))
+        rows = newest(row for row in first if row.device == self.device)
+        self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
+        self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
+        self.sustained = [row for row in rows if row.sustained]
+        self.extra = newest(row for rows in others for row in rows if not row.sustained)
+        self.chapters, self.like = chapters, ""
+        self.format = {chapter.id: chapter.format for chapter in chapters}
+        # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.
+        self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
+        elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
+        for (chapter, device), _ in elsewhere.most_common():
+            self.home.setdefault(chapter, device)
+        self.counts = {}
+        for directory in directories:
+            self.counts |= read_counts(directory)
+        for row in rows + self.everywhere + self.extra:
+            row.variant = variant(row, chapters)
+
+    def on(self, device):
+        """The rows of a device, whichever the figures show."""
+        return [row for row in self.everywhere if row.device == device]
+
+    def rows_of(self, chapter):
+        """The rows of the device that measured a chapter."""
+        return self.rows if self.home.get(chapter.id, self.device) == self.device else self.on(self.home[chapter.id])
+
+    def of(self, name, chapter=None):
+        """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
+        and which of the two they are.
+
+        Without cublas_plain, which computes another problem: one B for all groups.
+        """
+        some = self.rows_of(chapter) if chapter else self.rows
+        rows = [row for row in some if row.set == name and not row.variant and row.peer != "cublas_plain"
+                and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
+        return cold_if_any(rows)
+
+    def visiting(self, name, inputs):
+        """The rows of a set that another device measured, of chapters that this one did not: Blackwell's beside
+        Hopper's."""
+        return [row for row in self.everywhere if row.set == name and row.device == self.home.get(row.chapter) != self.device
+                and not row.peer and not row.variant and row.warm == (inputs == "warm")
+                and row.format == self.format.get(row.chapter)]
+
+    def added(self, name, inputs):
+        known = {chapter.id for chapter in self.chapters}
+        ours = [row for row in self.extra if row.timed and row.chapter in known]
+        ours = [row for row in ours if not row.peer and not row.variant]
+        return [row for row in ours if (row.set, row.format, row.warm) == (name, "bf16", inputs == "warm")]
