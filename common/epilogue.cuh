@@ -2,9 +2,9 @@
 //
 // The arithmetic of an epilogue that scales, adds a bias and quantises: pure functions of values that a
 // thread has in registers. They are the same on the host, where tests compare them with a model in double,
-// and on any device of compute capability 8.9 or later. Formulas: "grouped GEMM + quant" as its operator page
-// and its code define it; UE8M0 and the elements as in common/base/formats.h; blocks as in
-// common/base/block_scales.h.
+// and on any device of compute capability 8.9 or later. The formulas are those of
+// cudnn-frontend's operator "Grouped GEMM + Quant". tests/epilogues.md lists its features and their tests.
+// UE8M0 and the elements are as in common/base/formats.h, blocks as in common/base/block_scales.h.
 //
 // Letters: v, a value of D in f32 before its conversion; a block, 32 values that share a scale; S, the value
 // of that scale; norm, a factor of the whole tensor, so that v is about D * S / norm.

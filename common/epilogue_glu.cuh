@@ -5,8 +5,8 @@
 // them. NaN and infinities go through by the rules of f32 arithmetic. Nothing here needs more than sm_80.
 //
 // In the GEMM's N columns, gates and ups stand in turn, 32 of each: gate i and up 32 + i of 64 columns make
-// output column i of 32. Formulas are those of the operator "grouped GEMM + GLU + Hadamard", section 5.2 of
-// its specification, whose step numbers are used.
+// output column i of 32. The formulas are those of cudnn-frontend's operator "Grouped GEMM + GLU + Hadamard".
+// tests/epilogues.md lists its features and their tests.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace gg::epilogue {
 
-// Step 1: the sum c that the activation takes, before it is rounded to C: fl(alpha * sum), or with a bias
+// The sum c that the activation takes, before it is rounded to C: fl(alpha * sum), or with a bias
 // fma(alpha, sum, bias). No prob.
 GG_HD inline float scaled(float sum, float alpha) { return alpha * sum; }
 GG_HD inline float scaled(float sum, float alpha, float bias) { return fmaf(alpha, sum, bias); }
@@ -30,7 +30,7 @@ GG_HD inline float scaled(float sum, float alpha, float bias) { return fmaf(alph
 
 constexpr int GLU_COLUMNS = 32;  // gates, ups or outputs that follow each other
 
-// Step 3: the columns of the gate and of the up whose output is in column j.
+// The columns of the gate and of the up whose output is in column j.
 GG_HD inline int gate_column(int j) { return j / GLU_COLUMNS * 2 * GLU_COLUMNS + j % GLU_COLUMNS; }
 GG_HD inline int up_column(int j) { return gate_column(j) + GLU_COLUMNS; }
 
@@ -52,19 +52,20 @@ GG_HD inline float reciprocal_approx(float x) {
 #endif
 }
 
-// Step 4: sigma(t) = 1 / (1 + e^-t) with e^-t = 2^(-t log2 e). Its relative error is at most
-// (1 - sigma)(|t| 2^-22 + 2^-21) + 2^-21, where sigma is no less than 2^-126. Exactly 1 for t >= 20; 0 where
-// 1 + e^-t is more than 2^126, which is so for t < -87.4. NaN stays NaN.
+// The logistic function sigma(t) = 1 / (1 + e^-t), with e^-t = 2^(-t log2 e). Its relative error is at
+// most (1 - sigma)(|t| 2^-22 + 2^-21) + 2^-21, where sigma is no less than 2^-126. Exactly 1 for t >= 20; 0
+// where 1 + e^-t is more than 2^126, which is so for t < -87.4. NaN stays NaN.
 GG_HD inline float sigma(float t) {
   constexpr float LOG2_E = 1.4426950408889634f;
   return reciprocal_approx(1 + exp2_approx(-LOG2_E * t));
 }
 
-// Step 4: x = ((gate sigma(gate)) up) prob, each product rounded by itself. No clamps.
+// The output x = ((gate sigma(gate)) up) prob, each product rounded by itself. No clamps.
 GG_HD inline float swiglu(float gate, float up, float prob) { return gate * sigma(gate) * up * prob; }
 
-// Step 4: gate' = min(gate, 7), up' = max(min(up, 7), -7); NaN stays NaN. A gate has no lower clamp.
-// x = ((gate' sigma(1.702 gate')) (up' + 1)) prob, each product and the sum rounded by itself.
+// The clamps are gate' = min(gate, 7) and up' = max(min(up, 7), -7); NaN stays NaN. A gate has no lower
+// clamp. The output is x = ((gate' sigma(1.702 gate')) (up' + 1)) prob, each product and the sum rounded by
+// itself.
 GG_HD inline float geglu(float gate, float up, float prob) {
   constexpr float LIMIT = 7, SLOPE = 1.702f;
   gate = gate > LIMIT ? LIMIT : gate;  // false for NaN
@@ -76,7 +77,7 @@ GG_HD inline float geglu(float gate, float up, float prob) {
 
 constexpr int HADAMARD_SIZE = 16;
 
-// Step 6: row j, column i of the Hadamard matrix in natural order (Sylvester's): +1 or -1. It is symmetric,
+// Row j, column i of the Hadamard matrix in natural order (Sylvester's): +1 or -1. It is symmetric,
 // and its square is 16 times the identity.
 GG_HD inline float hadamard(int j, int i) {
   int common = i & j;
@@ -84,10 +85,10 @@ GG_HD inline float hadamard(int j, int i) {
   return (common ^ common >> 1) & 1 ? -1.0f : 1.0f;
 }
 
-// Step 6: Y[j] = sum over i of H[j][i] X[i], for 16 registers, by four rounds of sums and differences: 64
-// additions in place of 240. No normalisation. Exact for X of bf16 whose exponents, 0 left out, lie within 12
-// of each other, and below 2^124. NaN in X makes all of Y NaN; infinities of X meet in Y[j] with the signs of
-// row j.
+// The transform Y[j] = sum over i of H[j][i] X[i], for 16 registers, by four rounds of sums and differences:
+// 64 additions in place of 240. No normalisation. Exact for X of bf16 whose exponents, 0 left out, lie within
+// 12 of each other, and below 2^124. NaN in X makes all of Y NaN; infinities of X meet in Y[j] with the signs
+// of row j.
 GG_HD inline void hadamard_butterfly(float (&x)[HADAMARD_SIZE]) {
   for (int bit = 0; bit < 4; ++bit) {
     for (int i = 0; i < HADAMARD_SIZE; ++i) {

@@ -4,7 +4,7 @@
 // bits, a byte each) and ue8m0 (an exponent alone, for scales). PTX ISA: "Data Movement and Conversion
 // Instructions: cvt", "Alternate Floating-Point Data Formats". The first source, or the upper half of a pair,
 // goes to the upper part of the result. Pairs of e4m3 and e5m2, which older devices have too, are in
-// convert.cpp.
+// cvt.cpp.
 
 #include <algorithm>
 #include <array>
