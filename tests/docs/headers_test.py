@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("common", "chapters", "tests", "plots/measure/peers")
+FOLDERS = ("common", "chapters", "tests", "plots")
 
 # Names by header, those that other headers bring along in one library and not in another.
 NAMES = {

@@ -351,7 +351,7 @@ class Texts(EveryCase):
                 self.expect("TODO" not in line, path, f"line {number}: {line.strip()}")
 
     def test_commands_exist(self):
-        builds = read(ROOT / "common" / "CMakeLists.txt") + read(ROOT / "common" / "emu" / "CMakeLists.txt")
+        builds = "".join(read(ROOT / folder / "CMakeLists.txt") for folder in ("common/emu", "plots"))
         tools = set(re.findall(r"add_executable\((gg-\w+)", builds))
         known = tools | {chapter.name for chapter in chapters()}
         for path in readmes():

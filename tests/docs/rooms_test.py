@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A room may include itself and the rooms before it. A name with a dot is a file of common/ itself.
 ORDER = ["check.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "launch.h", "ptx", "base", "problem", "epilogue.cuh", "epilogue_glu.cuh",
-         "machine", "verify", "bench", "harness.cuh", "run", "tools"]
+         "machine", "verify", "bench", "harness.cuh", "run"]
 HARNESS_CUH = ["check.h", "types.cuh", "base", "problem"]  # every chapter includes it: it takes no more than these
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of what it counted.
 EMU_ORDER = ["text", "state", "decode", "isa", "schedule", "report", "runtime", "tools"]
@@ -101,6 +101,9 @@ def wrong(path, target, root):
     if path.parts[0] == "chapters":
         return wrong_in_chapter(path, target, root)
     parts = Path(target).parts
+    if path.parts[0] == "plots":
+        outside = parts[0] in ("chapters", "tests") or parts[:2] == ("common", "emu")
+        return "plots/ includes of the tree only common/, and nothing of the emulator" if outside else None
     if parts[0] != "common":
         return "common/ includes by paths that begin with common/, and neither chapters nor tests"
     if path.parts[1] == "emu":
@@ -110,7 +113,7 @@ def wrong(path, target, root):
 
 def include_errors(root):
     for path in listed(root):
-        if path.parts[0] not in ("chapters", "common") or path.suffix not in (".h", ".cuh", ".cpp", ".cu"):
+        if path.parts[0] not in ("chapters", "common", "plots") or path.suffix not in (".h", ".cuh", ".cpp", ".cu"):
             continue
         for number, line in enumerate(text_of(root, path).splitlines(), 1):
             found = INCLUDE.match(line)
@@ -294,6 +297,8 @@ class PlantedTest(unittest.TestCase):
                 ("common/emu/state/access.h", "common/emu/decode/decode.h", "state < decode"),
                 ("common/emu/isa/mma.cpp", "common/emu/schedule/schedule.h", "isa < schedule"),
                 ("common/emu/runtime/launch.cpp", "common/verify/verify.h", "only base and check.h"),
+                ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
+                ("plots/measure/roof.cu", "common/emu/report/counts.h", "plots/ includes"),
                 ("common/emu/new/x.cpp", "common/emu/state/grid.h", "the rooms of common/emu are")]:
             with self.subTest(path=path, target=target):
                 self.expect_refused(path, target, rule)
@@ -309,6 +314,8 @@ class PlantedTest(unittest.TestCase):
                              ("common/machine/emulator.h", "common/emu/runtime/interface.h"),
                              ("common/emu/isa/mma.cpp", "common/emu/state/access.h"),
                              ("common/emu/tools/gg-ptx.cpp", "common/check.h"),
+                             ("plots/measure/roof.cu", "common/run/device.h"),
+                             ("plots/measure/peers/deepgemm.cu", "cutlass/cutlass.h"),
                              ("tests/emu/x_test.cpp", "common/emu/state/grid.h")]:
             self.assertEqual(self.includes(path, target), [], (path, target))
 
