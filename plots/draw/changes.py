@@ -4,6 +4,7 @@
 import posixpath
 import re
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -19,19 +20,15 @@ COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^
 def lines_changed(before, chapter):
     """Lines added and removed from one chapter's folder to another's, or from none to it; whitespace is ignored.
     All of a folder counts but README.md, results.md, a worklog and main.cu."""
-    def files(folder):
-        return {} if folder is None else {path.relative_to(folder): path for path in Path(folder).rglob("*")
-                                          if path.is_file() and path.name not in NOT_COUNTED
-                                          and not path.name.startswith(".")}
-
-    command = "git diff --no-index --no-ext-diff --diff-algorithm=myers --numstat -w --".split()
-    old, new = files(before), files(chapter)
+    command = "git diff --no-index --no-ext-diff --no-renames --diff-algorithm=myers --numstat -z -w --".split()
+    with tempfile.TemporaryDirectory() as nothing:
+        said = subprocess.run([*command, before or nothing, chapter], capture_output=True, text=True).stdout.split("\0")
     added = removed = 0
-    for name in sorted(old.keys() | new.keys()):
-        pair = [old.get(name, "/dev/null"), new.get(name, "/dev/null")]
-        numbers = subprocess.run(command + pair, capture_output=True, text=True).stdout.split()[:2]
-        if numbers:  # none for two files that are the same
-            added, removed = added + int(numbers[0]), removed + int(numbers[1])
+    for numbers, old, new in zip(*3 * [iter(said)]):  # of each file that differs; a side that lacks it is /dev/null
+        name = posixpath.basename(old if new == "/dev/null" else new)
+        if name not in NOT_COUNTED and not name.startswith("."):
+            more, less, _ = numbers.split("\t")
+            added, removed = added + int(more), removed + int(less)
     return added, removed
 
 
@@ -76,6 +73,7 @@ class History:
 
     def __init__(self, repo):
         self.repo, self.known = Path(repo), {}
+        self.texts = {}  # by commit what files_at gave: chapters share commits and headers
         self.lacking = set()  # commits that were asked for and that git does not have
 
     def git(self, *words):
@@ -107,9 +105,26 @@ class History:
         return self.known[chapter, commit]
 
     def code_at(self, commit, chapter):
-        names = (self.git("ls-tree", "--name-only", commit, f"chapters/{chapter}/") or "").splitlines()
-        return with_headers([name for name in names if Path(name).suffix in CODE],
-                            lambda path: self.git("show", f"{commit}:./{path}"))
+        if commit not in self.texts:
+            self.texts[commit] = self.files_at(commit)
+        files = self.texts[commit]
+        return with_headers([path for path in files if posixpath.dirname(path) == f"chapters/{chapter}"
+                             and Path(path).suffix in CODE], files.get)
+
+    def files_at(self, commit):
+        """All that kernels are made of as it was at a commit: texts by path, in two runs of git."""
+        entries = (each.partition("\t") for each in (self.git("ls-tree", "-r", "-z", commit) or "").split("\0"))
+        blobs = {path: about.split()[2] for about, _, path in entries if path.startswith(("chapters/", "common/"))}
+        done = subprocess.run(["git", "-C", self.repo, "cat-file", "--batch"], capture_output=True,
+                              input="".join(f"{blob}\n" for blob in blobs.values()).encode())
+        said, at, texts = done.stdout, 0, {}
+        for path in blobs:  # for each a line with name, kind and size, its bytes and a line's end; or name and "missing"
+            end = said.index(b"\n", at)
+            words, at = said[at:end].split(), end + 1
+            if len(words) == 3:
+                texts[path] = said[at:at + int(words[2])].decode("utf-8", "replace")
+                at += int(words[2]) + 1
+        return texts
 
     def code_now(self, chapter):
         def read(path):

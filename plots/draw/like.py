@@ -66,7 +66,7 @@ def rows_of(chapters, device, archs):
 def data_like(name, chapters, directory):
     """Data of a device of which nothing is known but its name."""
     device, archs = DEVICES[name]
-    data = plot.Data([directory], "no such device", chapters)  # the emulator's counts alone
+    data = plot.Data([directory / "emulator.csv"], "", chapters)  # its counts, and no rows
     data.device, data.like, data.everywhere, data.extra, data.others = device, name, [], [], []
     data.rows = rows_of(chapters, device, archs)
     data.home = dict.fromkeys((row.chapter for row in data.rows), device)

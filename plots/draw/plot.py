@@ -382,34 +382,44 @@ def draw(data, out):
         return draw_each(data, out)
 
 
-def draw_each(data, out):
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        print(f"plots: no figures: {sys.executable} has no matplotlib; `cmake --preset tour` fetches it",
-              file=sys.stderr)
-        return False
+def each_figure(data, wanted=None):
+    """Name and figure, signed, of each that can be drawn, or of the wanted ones alone; of the others a line says why
+    they cannot. A figure is closed when the next one is asked for. Without matplotlib: ImportError."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
     matplotlib.rcdefaults()  # not the reader's own settings
     plt.style.use(HERE / "style.mplstyle")
-    if data.rows and not data.like and not any(row.roof_tflops for row in data.rows):
-        print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
-    if data.rows and not data.like and not any(row.peer for row in data.rows):
-        print("plots: no libraries: no row has a peer; --peer times them")
-    for device in data.others:
-        print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")
     for name, function in figures(data.chapters):
+        if wanted and name not in wanted:
+            continue
         try:
             fig, source = function(plt, data)
         except NoData as reason:
             print(f"plots: {name}: not drawn, {reason}")
             continue
         sign(fig, source, data)
+        yield name, fig
+        plt.close(fig)
+
+
+def draw_each(data, out):
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print(f"plots: no figures: {sys.executable} has no matplotlib; `cmake --preset tour` fetches it",
+              file=sys.stderr)
+        return False
+    if data.rows and not data.like and not any(row.roof_tflops for row in data.rows):
+        print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
+    if data.rows and not data.like and not any(row.peer for row in data.rows):
+        print("plots: no libraries: no row has a peer; --peer times them")
+    for device in data.others:
+        print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")
+    for name, fig in each_figure(data):
         beside = out / f".{name}.svg"
         fig.savefig(beside, format="svg", metadata={"Date": None, "Creator": None, "Title": name})
         beside.replace(out / f"{name}.svg")
-        plt.close(fig)
         print(f"plots: {name}: {out / name}.svg")
     return True
 

@@ -20,7 +20,7 @@ from draw import plot, tables  # noqa: E402
 from draw.results import Data  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import DATA  # noqa: E402
-from plots_test import row, save  # noqa: E402
+from plots_case import row, save  # noqa: E402
 
 POINTS = 0.1  # that a place may differ, with another matplotlib: its fonts differ, not where data lie
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Which kernels have changed since a commit, and how many lines a chapter changes."""
+
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
+
+from draw import publish  # noqa: E402
+from draw.changes import History, aged, lines_changed  # noqa: E402
+from measure.files import DATA  # noqa: E402
+from plots_case import main, row, save  # noqa: E402
+
+
+class ChangesTest(unittest.TestCase):
+    """Which kernels have changed since a commit, in a repository of the test's own."""
+
+    KERNEL = '#include "common/ptx/a.cuh"\nint one() { return 1; }\nconstexpr int BM = 64;\n'
+    A = '#include "common/b.h"\nnamespace gg {\n// loads\nint load(int x) { return x; }\n}  // namespace gg\n'
+    B = "#pragma once\nint first(int x);\ntemplate <>\nint second<int>(const char* s) {\n  return 2;\n}\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo = Path(folder.name)
+        self.files = {"chapters/01_naive/kernel.cuh": self.KERNEL, "chapters/01_naive/README.md": "old\n",
+                      "chapters/01_naive/main.cu": '#include "common/harness.cuh"\n#include "kernel.cuh"\n'
+                                                   'int main() { run({.title = "loops", .k = 8}); }\n',
+                      "chapters/02_tiled/main.cu": '#include "kernel.cuh"\n',
+                      "chapters/02_tiled/kernel.cuh": "int x;\n",
+                      "common/ptx/a.cuh": self.A, "common/b.h": self.B, "common/harness.cuh": "int old;\n"}
+        self.git("init", "--quiet")
+        self.commit = self.committed()
+
+    def git(self, *words):
+        command = "git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false".split() + list(words)
+        try:
+            return subprocess.run(command, cwd=self.repo, check=True, capture_output=True, text=True).stdout.strip()
+        except FileNotFoundError:
+            self.skipTest("there is no git, which knows what kernels were")
+
+    def write(self, **changed):
+        for path, text in (self.files | changed).items():
+            (self.repo / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.repo / path).write_text(text)
+
+    def committed(self):
+        self.write()
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "all")
+        return self.git("rev-parse", "HEAD")
+
+    def changed(self, chapter="01_naive", commit=None):
+        return History(self.repo).changed(chapter, commit or self.commit)
+
+    def test_code_of_a_kernel_and_its_headers(self):
+        kernel, a, b = "chapters/01_naive/kernel.cuh", "common/ptx/a.cuh", "common/b.h"
+        for path, old, new, files in [
+                (kernel, "return 1", "return 2", ("kernel.cuh",)), (kernel, "64", "128", ("kernel.cuh",)),
+                (kernel, "constexpr", "int two();\nconstexpr", ("kernel.cuh",)),
+                (a, "return x", "return x + 1", (a,)), (b, "return 2", "return 3", (b,)), (b, "int x", "long x", (b,)),
+                (a, "// loads", "int load(long);", ()), (b, "int first(int x);\n", "", ()),  # nothing of it was used
+                (a, "loads", "loads // twice", ()), (kernel, "int one() {", "/* a */ int one()\n{\n\n ", ()),
+                (kernel, "#include", "#include <cmath>\n#include", ()),
+                ("chapters/01_naive/main.cu", "loops", "a loop", ()),
+                ("chapters/01_naive/main.cu", "8", "16", ("main.cu",)),
+                ("chapters/01_naive/README.md", "old", "new", ()), ("common/harness.cuh", "old", "another", ()),
+                ("chapters/02_tiled/kernel.cuh", "x", "y", ())]:
+            self.write(**{path: self.files[path].replace(old, new)})
+            self.assertEqual(self.changed(), files, (path, new))
+        self.write()
+        self.assertEqual(self.changed(), ())
+
+    def test_what_moved_is_the_same(self):
+        (self.repo / "common/b.h").rename(self.repo / "common/c.h")
+        (self.repo / "common/ptx/a.cuh").write_text(self.A.replace("b.h", "c.h"))
+        self.assertEqual(self.changed(), ())
+
+    def test_a_table_says_it(self):
+        self.write(**{"common/b.h": self.B.replace("return 2", "return 3"),
+                      "chapters/02_tiled/kernel.cuh": "int y;\n"})
+        history = History(self.repo)
+        rows = [SimpleNamespace(chapter=chapter, commit=commit) for chapter, commit in
+                [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"),
+                 ("01_naive", "0" * 40), ("01_naive", "")]]
+        ten = self.commit[:10]
+        self.assertEqual(aged(rows, history),
+                         [f"The kernel of 01_naive has changed since commit {ten}: common/b.h.",
+                          f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
+        self.assertEqual(history.lacking, {"0" * 40})
+        self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})
+        rows[1].commit = self.commit
+        self.assertEqual(aged(rows, History(self.repo)),
+                         [f"The kernels of 01_naive and 02_tiled have changed since commit {ten}: kernel.cuh."])
+
+    def test_publish_writes_and_takes_back_the_sentence(self):
+        main = 'gg::Chapter info = {.id = "01_naive", .arch = gg::Arch::sm_80, .title = "Idea"};\n'
+        self.files = {path: text for path, text in self.files.items() if "02_tiled" not in path}
+        self.files |= {"chapters/01_naive/main.cu": main, "README.md": "<!-- table -->\n<!-- /table -->\n",
+                       "chapters/01_naive/README.md": "<!-- table -->\n<!-- /table -->\n"}
+        shutil.rmtree(self.repo / "chapters/02_tiled")
+        commit = self.committed()
+        save(self.repo / DATA / "h200" / "all.csv",
+             [row("01_naive", "prefill", [8], 9, kernel="grouped_gemm", commit=commit),
+              row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])  # no kernel of ours
+        sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
+        for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
+            (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)
+            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]):
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    publish.main()
+            for readme in ("README.md", "chapters/01_naive/README.md"):
+                self.assertEqual(sentence in (self.repo / readme).read_text(), there, readme)
+
+    def test_lines_of_a_whole_folder(self):
+        before, chapter = self.repo / "chapters/02_tiled", self.repo / "chapters/01_naive"
+        self.assertEqual(lines_changed(before, chapter), (3, 1))
+        self.assertEqual(lines_changed(None, chapter), (3, 0))
+        (chapter / "parts.cuh").write_text("1\n2\n")
+        (before / "old.cuh").write_text("1\n")
+        (chapter / "main.cu").write_text("int other;\n")
+        (chapter / "kernel.cuh").write_text("  int   x;\n")
+        self.assertEqual(lines_changed(before, chapter), (2, 1))
+
+
+if __name__ == "__main__":
+    main()

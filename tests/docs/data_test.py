@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What is read of CSV files and of main.cu, and which files are refused."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
+
+from draw import plot  # noqa: E402
+from draw.results import newest  # noqa: E402
+from measure.chapters import first_format, first_tile, read_chapters  # noqa: E402
+from measure.files import COLUMNS, COUNT_COLUMNS, BadData, read_rows  # noqa: E402
+from plots_case import ROOT, PlotsCase, main, row, save  # noqa: E402
+
+
+class DataTest(PlotsCase):
+    def test_a_chapter_that_chooses_its_tile_has_no_default(self):
+        main = self.repo / "chapters/02_tiled/main.cu"
+        main.write_text(main.read_text().replace(".previous", ".chooses_tile = true,\n  .previous"))
+        self.assertEqual([c.tile for c in read_chapters(self.repo)], ["128x64", "", "128x64"])
+
+    def test_what_a_chapter_computes_unless_told_otherwise(self):
+        self.assertEqual(first_format("gg::run<gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,"), "mxfp8")
+        self.assertEqual(first_format("template <int V, class S>\nusing F = gg::BlockScaled<gg::e2m1, V, S, bf16>;\n"
+                                      "return gg::run<F<16, gg::ue4m3>, F<32, gg::ue8m0>>("), "nvfp4")
+        self.assertEqual(first_format("gg::run<gg::Same<bf16>>(argc, argv)"), "bf16")
+        self.assertEqual(first_tile("{{128, 64}, {64, 64}}"), "128x64")
+        self.assertEqual(first_tile("{{256, 256, 2}, {128, 256}}"), "256x256 2x1")
+        self.assertEqual(first_tile("{{128, 256, 1}, {256, 256, 2}}"), "128x256 1x1")
+        self.assertEqual(first_tile(""), "")
+
+    def test_bad_files_are_refused_in_one_sentence(self):
+        self.data.mkdir(parents=True)
+        header = ",".join(COLUMNS)
+        counts = ",".join(COUNT_COLUMNS)
+        for text in ("chapter,us\n01_naive,3\n", header + "\n01_naive,3\n", "", header + "\n\0\n",
+                     header + "\n" + "many," * (len(COLUMNS) - 1) + "\n",
+                     counts + "\n01_naive,smoke\n", counts + "\n01_naive,smoke,0:fair,instructions,many\n"):
+            (self.data / "bad.csv").write_text(text)
+            status, out, err = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), text)
+            self.assertIn("bad.csv", err)
+        (self.data / "bad.csv").write_text("chapter,set,order,counter,value\n01_naive,smoke,0,bytes,3\n")
+        self.assertEqual(read_rows(self.data), [], "counts are no measurements")
+        with self.assertRaises(BadData):
+            (self.data / "bad.csv").write_bytes(b"\xff\xfe")
+            read_rows(self.data)
+
+    def test_every_chapter_of_the_tree_says_what_the_ladder_needs(self):
+        chapters = read_chapters(ROOT)
+        for before, chapter in zip([None, *chapters], chapters):
+            self.assertTrue(chapter.title and re.fullmatch(r"sm_\d+a?", chapter.arch), chapter)
+            known = [c.id for c in chapters if c.id < chapter.id]
+            self.assertIn(chapter.previous, known if before else [""], chapter)
+            main = (chapter.folder / "main.cu").read_text()
+            self.assertEqual(bool(chapter.tile), ".tiles" in main and ".chooses_tile" not in main)
+
+    def test_newest_keeps_one_row_for_each_measurement(self):
+        save(self.data / "a.csv", [row("01_naive", "prefill", [8], 3, date="2026-03-01"),
+                                   row("01_naive", "prefill", [8], 2)])
+        self.assertEqual([r.tflops for r in newest(read_rows(self.data))], [3])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""What a tour on a GPU that is not here would fill."""
+
+import contextlib
+import io
+import re
+import shutil
+import sys
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
+
+from draw import like  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.files import DATA, read_rows  # noqa: E402
+from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main  # noqa: E402
+
+
+class LikeTest(PlotsCase):
+    def test_like_a_gpu_that_is_not_here(self):
+        self.measure()
+        self.blackwell("08a_bf16", "03_tensor_cores", "gg::Same<bf16>")
+        self.blackwell("08b_fp4", "08a_bf16", "gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>")
+        text = (self.repo / "chapters/08b_fp4/main.cu").read_text()
+        (self.repo / "chapters/08b_fp4/main.cu").write_text(text.replace(".tiles", ".pads_groups = true, .tiles"))
+        before = sorted(self.repo.rglob("*"))
+        out, err, folder = io.StringIO(), io.StringIO(), self.repo.parent / (self.repo.name + "-like")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        with mock.patch.object(sys, "argv", ["like", "b200", "--repo", str(self.repo), "--out", str(folder)]), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = like.main()
+        self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1, err.getvalue())
+        self.assertEqual(sorted(self.repo.rglob("*")), before, "nothing is published")
+        text = (folder / "tables.md").read_text()
+        for line in text.splitlines():
+            if line.startswith("| [") or line.startswith("| `") or line.startswith("|  |"):
+                numbers = line.strip("| ").split(" | ")[3:6] if line.startswith("| [") else line.strip("| ").split(" | ")[-6:]
+                self.assertEqual(set(numbers), {"–"}, line)
+        self.assertIn("| `prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168 | 08a_bf16 |", text)
+        self.assertIn("| `decode` mxfp4: G=32, M=6656 (≤ 256), N=4096, K=7168 | 08b_fp4 |", text)
+        self.assertIn("Nothing here is measured", text)
+        for link in re.findall(r"\]\(([^)]+)\)", text):
+            self.assertTrue((folder / link).exists(), link)
+        for number in ("40.0", "30.0", "1980 MHz"):
+            self.assertNotIn(number, text, "of another device")
+        if HAVE_MATPLOTLIB:
+            for name in ("ladder", "step_08a_bf16", "step_08b_fp4"):
+                self.assertIn("as a run on an NVIDIA B200 would fill it; nothing is measured",
+                              re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
+
+    def test_like_takes_what_is_committed(self):
+        for gpu in like.DEVICES:
+            data = like.data_like(gpu, read_chapters(ROOT), ROOT / DATA)
+            text = like.sheet(data, like.read_costs(ROOT / DATA / "costs.csv"))
+            for chapter in data.chapters:
+                self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.home, gpu)
+
+    def test_the_sets_that_like_shows_are_the_harness_s(self):
+        text = (ROOT / "common/problem/shapes.cpp").read_text(encoding="utf-8")
+        for name, (shapes, _) in like.SETS.items():
+            self.assertIn(f"N={shapes[0][3]}, K={shapes[0][4]}\"", re.search(rf'{{"{name}", "[^"]*"', text)[0])
+        known = {(row.set, row.shape) for row in read_rows(ROOT / DATA / "h200") if row.chapter == "07a_warp_specialized"}
+        for name, (shapes, _) in like.SETS.items():
+            for shape in shapes:
+                self.assertIn((name, shape), known)
+
+
+if __name__ == "__main__":
+    main()

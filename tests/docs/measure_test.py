@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""Tools of plots/measure, with programs that answer as chapters and Nsight Compute do: no GPU is needed."""
+
+import contextlib
+import io
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
+
+from draw import publish  # noqa: E402
+from measure import choice, ncu_counts  # noqa: E402
+from measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, read_csv  # noqa: E402
+from plots_case import main, row  # noqa: E402
+
+
+# A program that answers as a chapter does: a row of measurements on a GPU, counts on the emulator.
+CHAPTER = """
+import csv, os, sys
+arguments = sys.argv[1:]
+option = "--csv" if "gpu" in arguments else "--counts-csv"
+if "gpu" in arguments and os.environ.get("FAKE") == "no gpu":
+    print("02_tiled: no GPU here"), sys.exit(77)
+if "--check" in arguments:
+    sys.exit(os.environ.get("FAKE") == "wrong")
+with open(arguments[arguments.index(option) + 1], "w", newline="") as file:
+    rows = {"--csv": ROWS, "--counts-csv": COUNTS}[option]
+    writer = csv.DictWriter(file, rows[0])
+    writer.writeheader(), writer.writerows(rows)
+"""
+# A program that answers as Nsight Compute 2025 does: FAKE chooses what is wrong with it.
+NCU = """
+import os, subprocess, sys
+arguments, fake = sys.argv[1:], os.environ.get("FAKE")
+if arguments == ["--version"]:
+    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0 (build 1)")
+elif arguments == ["--query-metrics"]:
+    print("Device NVIDIA H200 (GH100)\\nsmsp__inst_executed    Counter  inst  # of warp instructions executed")
+elif "--import" in arguments:
+    print("==PROF== remark")
+    print(RAW if "raw" in arguments else "" if fake == "no section" else SOURCE)
+else:
+    program = arguments[arguments.index("--metrics") + 2:]
+    code = subprocess.run(program).returncode
+    if fake == "forbidden":
+        print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
+              "Counters on the target device 0."), sys.exit(1)
+    if code:
+        sys.exit(code)
+    if fake == "no ldsm" and "ldsm" in arguments[arguments.index("--metrics") + 1]:
+        print("==ERROR== Failed to find metric smsp__inst_executed_op_ldsm.sum"), sys.exit(1)
+    if fake == "no section" and "--section" in arguments:
+        print("==ERROR== cannot sample"), sys.exit(1)
+    open(arguments[arguments.index("--export") + 1] + ".ncu-rep", "w").close()
+"""
+RAW = """"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Device","CC","smsp__inst_executed.sum",\
+"sm__inst_executed_pipe_tensor_op_hmma.sum","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",\
+"l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum","smsp__inst_executed_op_ldsm.sum"
+"","","","","","","","","inst","inst","sector","sector",""
+"0","12","02_tiled","127.0.0.1","grouped_gemm","1","0","9.0","1,234","8","100","20.000000","n/a"
+"""
+SOURCE = """"Kernel Name","void chapter::grouped_gemm<__nv_bfloat16>(int, int)"
+"#","Address","Source","# Samples","Instructions Executed","Predicated-On Thread Instructions Executed",\
+"L1 Wavefronts Shared","L1 Wavefronts Shared Ideal","L2 Theoretical Sectors Global"
+"0","7f00","LDG.E.128 R4, [R2.64]","3","10","320","0","0","100"
+"1","7f10","@!P0 LDGSTS.E.BYPASS.128 [R3], [R2.64]","0","5","160","20","16","20"
+"2","7f20","HMMA.16816.F32.BF16 R4, R8, R10, R4","1","8","256","0","0","0"
+"3","7f30","@P1 FFMA R1, R2, R3, R1","1","2","40","0","0","0"
+"4","7f40","EXIT ","1","4","128","","",""
+"""
+
+
+class ChoiceTest(unittest.TestCase):
+    """plots/measure/choice.py with a program that answers as --tune does."""
+
+    def test_draws_the_same_problems_from_a_seed(self):
+        def drawn(seed):
+            rng = random.Random(seed)
+            return [choice.draw(rng) for _ in range(40)]
+        self.assertEqual(drawn(1), drawn(1))
+        self.assertNotEqual(drawn(1), drawn(2))
+        for m, n, k in drawn(1):
+            self.assertIn((n, k), choice.SHAPES)
+            self.assertIn(sum(m) / len(m), choice.ROWS)
+        self.assertEqual({len(set(m)) > 1 for m, _, _ in drawn(1)}, {True, False})
+
+    def test_says_what_the_choice_loses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "chapter"
+            program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
+            program.chmod(0o755)
+            Path(folder, "chapter.py").write_text(
+                "import sys\nwords = sys.argv[1:]\n"
+                "assert words[:6] == ['--tune', '--m', '3,0,5', '--n', '64', '--k'], words\n"
+                "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
+                "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
+            times = choice.tuned(program, [3, 0, 5], 64, 128)
+        loss, best = choice.lost(times)
+        self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
+        self.assertEqual(choice.distribution([0.0, 0.015, 0.3, -0.002]),
+                         "4 problems: 2 within 1 %, 3 within 2 %, 3 within 5 %; mean 7.8 %, median 1.5 %, worst 30.0 %")
+
+    def test_without_a_gpu_there_is_nothing_to_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "chapter"
+            program.write_text("#!/bin/sh\nexit 77\n")
+            program.chmod(0o755)
+            with self.assertRaises(SystemExit) as stopped:
+                choice.tuned(program, [1], 8, 8)
+        self.assertEqual(stopped.exception.code, 77)
+
+
+class NcuCountsTest(unittest.TestCase):
+    """plots/measure/ncu_counts.py with programs that answer as chapters and ncu do: no GPU is needed."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "bin").mkdir()
+        shape = row("02_tiled", "smoke", [5, 0, 17, 64], 1)
+        counts = [dict(zip(COUNT_COLUMNS, ("02_tiled", "smoke", "0:fair", *each))) for each in
+                  {"instructions": 617, "instructions_mma": 8, "global_load_sectors": 120,
+                   "shared_wavefronts": 16, "shared_bank_conflicts": 0, "multiply_adds": 16424}.items()]
+        for path, text, values in [("bin/02_tiled", CHAPTER, dict(ROWS=[shape], COUNTS=counts)),
+                                   ("ncu", NCU, dict(RAW=RAW, SOURCE=SOURCE))]:
+            given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+            (self.folder / f"{path}.py").write_text(given + text)  # a first line takes no path with a space in it
+            (self.folder / path).write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
+            (self.folder / path).chmod(0o755)
+
+    def compare(self, fake="", out_to=("--out", "ncu.csv")):
+        """Exit status, stdout, stderr and the rows by counter and way."""
+        out, err, table = io.StringIO(), io.StringIO(), self.folder / "ncu.csv"
+        command = ["ncu_counts", "02_tiled", "--problem", "--set smoke", "--build", str(self.folder),
+                   "--ncu", str(self.folder / "ncu"), *out_to[:1], *(str(self.folder / name) for name in out_to[1:])]
+        with mock.patch.object(sys, "argv", command), mock.patch.dict("os.environ", FAKE=fake):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                status = ncu_counts.main()
+        rows = read_csv(table, NCU_COLUMNS) if table.exists() else []
+        return status, out.getvalue(), err.getvalue(), {(r["counter"], r["way"]): r for r in rows}
+
+    def test_compares_both_ways_of_counting(self):
+        status, out, err, rows = self.compare()
+        self.assertEqual((status, err), (0, ""))
+        found = {key: (int(r["emulator"]), int(r["gpu"])) for key, r in rows.items()}
+        self.assertEqual({key: value for key, value in found.items() if key[1] == "hardware"},
+                         {("instructions", "hardware"): (617, 1234), ("instructions_mma", "hardware"): (8, 8),
+                          ("global_load_sectors", "hardware"): (120, 120)})
+        for counter, both in {"instructions": (617, 29), "instructions_mma": (8, 8), "shared_wavefronts": (16, 20),
+                              "shared_bank_conflicts": (0, 4), "global_load_sectors": (120, 120),
+                              "multiply_adds": (16424, 8 * 2048 + 40), "instructions_cp_async": (0, 5)}.items():
+            self.assertEqual(found[counter, "instrumented"], both, counter)
+        self.assertIn("PTX on the emulator, SASS on the GPU", out)
+        one = rows["instructions", "hardware"]
+        self.assertEqual((one["m_total"], one["device"], one["ncu"]), ("86", "NVIDIA H200", "2025.3.1.0"))
+
+    def test_what_the_machine_lacks_is_said(self):
+        for fake, why in [("forbidden", "ERR_NVGPUCTRPERM"), ("no gpu", "02_tiled: no GPU here")]:
+            status, _, err, rows = self.compare(fake)
+            self.assertEqual((status, rows), (77, {}))
+            self.assertIn(why, err)
+
+    def test_counts_of_uncommitted_changes_are_not_written_among_the_data(self):
+        program = self.folder / "bin/02_tiled.py"
+        program.write_text(program.read_text().replace("0123456789abcdef", "0123456789abcdef-dirty"))
+        with mock.patch.object(ncu_counts, "REPO", self.folder):
+            status, out, err, _ = self.compare(out_to=())
+        self.assertEqual(status, 1)
+        self.assertIn("PTX on the emulator, SASS on the GPU", out)
+        self.assertIn("not written: the programs were built from changes that were not committed", err)
+        self.assertFalse((self.folder / "plots").exists())
+        status, _, _, rows = self.compare()
+        self.assertEqual((status, {r["commit"] for r in rows.values()}), (0, {"0123456789abcdef-dirty"}))
+
+    def test_what_is_wrong_is_not_counted(self):
+        status, _, err, rows = self.compare("wrong")
+        self.assertEqual((status, rows), (1, {}))
+        self.assertIn("it ended with 1", err)
+
+    def test_does_without_what_ncu_or_the_chip_lacks(self):
+        for fake, why, ways in [("no ldsm", "Failed to find metric", {"hardware", "instrumented"}),
+                                ("no section", "cannot sample", {"hardware"})]:
+            status, out, _, rows = self.compare(fake)
+            self.assertEqual(status, 0)
+            self.assertIn(why, out)
+            self.assertEqual({way for _, way in rows}, ways)
+
+    def test_publish_tells_the_agreement(self):
+        self.compare()
+        table = self.folder / "ncu.csv"
+        table.write_text(table.read_text().replace("0123456789abcdef", "0123456789abcdef-dirty"))
+        readme = self.folder / "common" / "emu" / "COUNTS.md"
+        readme.parent.mkdir(parents=True)
+        readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
+        (self.folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
+        (self.folder / DATA / "h200").mkdir(parents=True)
+        (self.folder / "ncu.csv").rename(self.folder / DATA / "h200" / "ncu.csv")
+        command = ["publish", "--repo", str(self.folder)]
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()):
+                publish.main()
+        text = readme.read_text()
+        for line in ("| `smoke`: G=4, M=86 (≤ 64), N=4096, K=7168 | `instructions` | hardware | 200 % |",
+                     "|  | `instructions_mma` | hardware | same |",
+                     "|  | `shared_bank_conflicts` | instrumented | 4 for 0 |",
+                     "NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025.3.1.0 · 2026-01-02 · commit 0123456789-dirty. "
+                     "`-dirty`: of a program with changes that were not committed."):
+            self.assertIn(line, text)
+
+
+if __name__ == "__main__":
+    main()

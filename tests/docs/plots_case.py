@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Made-up measurements in a temporary folder, for the tests of plots/: nothing in the tree changes."""
+
+import contextlib
+import csv
+import importlib.util
+import io
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "plots"))
+
+from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
+
+HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+with_matplotlib = unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
+CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
+SETS = {"prefill": [[2048] * 8], "decode": [[16] * 32], "skewed": [[4096, 0, 64, 32]],
+        "step": [[1] * 8, [64] * 8, [8192] * 8], "skew": [[2048] * 8, [9216] + [1024] * 7]}
+
+
+def row(chapter, name, m, tflops, **changed):
+    """One line of a CSV file, its derived numbers consistent with each other."""
+    n, k = 4096, 7168
+    flop = 2 * sum(m) * n * k
+    moved = 2 * (sum(m) * (n + k) + sum(rows > 0 for rows in m) * n * k)
+    us = flop / tflops / 1e6
+    fields = dict.fromkeys(COLUMNS, "")
+    fields |= dict(chapter=chapter, kernel="grouped_gemm 128x64", device="NVIDIA H200", clock_mhz=1980,
+                   cuda="13.0", commit="0123456789abcdef", date="2026-01-02", format="bf16", warm=0, ok=1)
+    fields |= {"set": name, "groups": len(m), "m_total": sum(m), "m_max": max(m), "n": n, "k": k}
+    fields |= dict(us_median=us, tflops=tflops, gbytes_per_s=moved / us / 1e3,
+                   roof_tflops=min(100, 4 * flop / moved))
+    fields |= changed
+    if not fields["ok"]:
+        fields |= dict(us_median="", tflops="", gbytes_per_s="")
+    return fields
+
+
+def counted(chapter, conflicts, name="smoke", order="0:fair"):
+    """The lines of a chapter's counts, of 1000 useful FLOP."""
+    counters = dict(instructions=7, global_load_sectors=20, global_store_sectors=4, global_atomic_sectors=0,
+                    shared_wavefronts=30, shared_bank_conflicts=conflicts, instructions_mma=0,
+                    barrier_waits=0, global_load_bytes=600, multiply_adds=2000, useful_multiply_adds=500)
+    return [dict(zip(COUNT_COLUMNS, (chapter, name, order, *each))) for each in counters.items()]
+
+
+def save(path, rows, columns=COLUMNS):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+class PlotsCase(unittest.TestCase):
+    """A repository of three chapters, with READMEs that ask for tables."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo = Path(folder.name)
+        self.data = self.repo / DATA / "h200"
+        text = "# Title\n<!-- table -->\nold\n<!-- /table -->\nkept\n"
+        for name, previous, _ in CHAPTERS:
+            chapter = self.repo / "chapters" / name
+            chapter.mkdir(parents=True)
+            (chapter / "main.cu").write_text(
+                f'gg::Chapter info = {{.id = "{name}",\n  .arch = gg::Arch::sm_80,\n'
+                f'  .title = "Idea of {name}",\n  .tiles = {{{{128, 64}}, {{64, 64}}}},\n'
+                f'  .previous = "{previous}"}};\n')
+            (chapter / "kernel.cuh").write_text("same\n  " + name + "\n")
+            (chapter / "README.md").write_text(text)
+        (self.repo / "README.md").write_text(text)
+
+    def measure(self, name="all.csv", **changed):
+        shapes = [(name, m) for name, some in SETS.items() for m in some]
+        save(self.data / name, [row(chapter, name, m, tflops, **changed)
+                                for chapter, _, tflops in CHAPTERS for name, m in shapes])
+
+    def run_tool(self, tool, *arguments):
+        """Exit status, stdout and stderr of plot.py or publish.py."""
+        out, err = io.StringIO(), io.StringIO()
+        command = [tool.__name__, "--repo", str(self.repo), *map(str, arguments)]
+        with mock.patch.object(sys, "argv", command):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                status = tool.main()
+        return status, out.getvalue(), err.getvalue()
+
+    def cells(self, path, start):
+        text = (self.repo / path).read_text()
+        lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+        self.assertEqual(len(lines), 1, text)
+        return [cell.strip() for cell in lines[0].strip("|").split("|")]
+
+    def blackwell(self, name, previous, formats):
+        """A chapter for Blackwell, with the first of some formats."""
+        chapter = self.repo / "chapters" / name
+        chapter.mkdir(parents=True)
+        (chapter / "main.cu").write_text(
+            f'gg::Chapter info = {{.id = "{name}", .arch = gg::Arch::sm_100a, .title = "Idea of {name}",\n'
+            '  .sets = {"prefill", "decode", "step"}, .tiles = {{256, 256, 2}, {128, 256, 1}},\n'
+            f'  .previous = "{previous}"}};\nreturn gg::run<{formats}>(argc, argv, info, launch);\n')
+        (chapter / "kernel.cuh").write_text("same\n" + name + "\n")
+        (chapter / "README.md").write_text("<!-- table -->\nold\n<!-- /table -->\n")
+
+
+def main():
+    """Runs the tests of a file; a build that has what draws the figures does not skip those that draw."""
+    if os.environ.get("GG_FIGURES") == "ON" and not HAVE_MATPLOTLIB:
+        sys.exit(f"{Path(sys.argv[0]).stem}: the build has what draws the figures, and this Python does not")
+    unittest.main(verbosity=2)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Tables of READMEs and results.md, made of made-up measurements."""
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
+
+from draw import publish  # noqa: E402
+from measure.files import REFERENCE_COLUMNS  # noqa: E402
+from plots_case import HAVE_MATPLOTLIB, SETS, PlotsCase, main, row, save  # noqa: E402
+
+
+class TablesTest(PlotsCase):
+    def test_ladder_table(self):
+        self.measure()
+        save(self.data / "later.csv", [
+            row("02_tiled", "prefill", [2048] * 8, 50, date="2026-01-03"),
+            row("03_tensor_cores", "prefill", [2048] * 8, 97, date="2026-01-01", peer="cublas_loop"),
+            row("03_tensor_cores", "decode", [16] * 32, 1, ok=0, date="2026-01-03"),
+            row("01_naive", "prefill", [2048] * 8, 70, date="2026-01-03", warm=1),
+            row("02_tiled", "prefill", [2048] * 8, 90, date="2026-01-03", peer="cublas_loop", version="cuBLAS 13.0"),
+            row("02_tiled", "prefill", [2048] * 8, 96, peer="cutlass_grouped"),
+            row("02_tiled", "prefill", [2048] * 8, 60, kernel="grouped_gemm 64x64", date="2026-01-04"),
+            row("02_tiled", "prefill", [2048] * 8, 99, date="2026-01-03", peer="cublas_plain"),
+            row("02_tiled", "prefill", [2048] * 8, 80, date="2026-01-03", peer="cublas_strided"),
+            row("01_naive", "prefill", [2048] * 8, 98, peer="triton_tma")])
+        (self.repo / "chapters/02_tiled/schedule.cuh").write_text("one\n\ntwo\n")
+        (self.repo / "chapters/03_tensor_cores/schedule.cuh").write_text("  one\ntwo\n")
+        self.run_tool(publish)
+        self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
+                         ["Idea of 01_naive", "sm_80", "10.0", "10 %"])
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[3:5], ["50.0", "50 %"], "the newest row wins")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+4 −1", "the whole folder")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[6], "+1 −2")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
+        text = (self.repo / "README.md").read_text()
+        self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\n"
+                      "Each chapter is timed by its own program, at the clock that its rounds have.\nLibraries timed on `prefill` beside "
+                      "02_tiled, in its run: cublas_loop (cuBLAS 13.0), cublas_strided.\n"
+                      "The fastest of these: cublas_loop, 90 TFLOP/s.\n", text)
+        self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-01 to 2026-01-03 · commit 0123456789.", text)
+        self.assertTrue(text.startswith("# Title\n") and text.endswith("<!-- /table -->\nkept\n"))
+
+    def test_chapter_table(self):
+        self.measure()
+        save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),
+                                      row("02_tiled", "prefill", [2048] * 8, 47, kernel="grouped_gemm 64x64"),
+                                      row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop")])
+        self.run_tool(publish)
+        path = "chapters/02_tiled/README.md"
+        first = self.cells(path, "`prefill`")
+        self.assertEqual(first[0], "`prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168")
+        self.assertEqual([first[1], *first[4:6], first[7]], ["02_tiled", "40.0", "44.0", "40 %"])
+        table = (self.repo / path).read_text()
+        self.assertRegex(table, r"\|  \| 02_tiled 64x64 \| .* \| 47.0 \| – \|")
+        self.assertRegex(table, r"\|  \| 01_naive \| .* \| 10.0 \| – \|")
+        self.assertRegex(table, r"\|  \| cublas_loop \| .* \| 90.0 \| – \|")
+        self.assertNotIn("`step`", table)
+
+    def test_nothing_measured(self):
+        status, out, _ = self.run_tool(publish)
+        self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
+        self.assertEqual(self.cells("README.md", "[01_naive]")[3:], ["–", "–", "–", "+2"])
+        self.assertIn("Nothing is measured yet.", (self.repo / "chapters/01_naive/README.md").read_text())
+        if HAVE_MATPLOTLIB:
+            self.assertIn("plots: ladder: not drawn, no chapter was timed on set prefill in bf16\n", out)
+
+    def test_rows_of_another_kind_or_run_say_so(self):
+        main = self.repo / "chapters/02_tiled/main.cu"
+        main.write_text(main.read_text() + "return gg::run<gg::Operands<bf16, bf16, float>, gg::Same<bf16>>(\n")
+        m = SETS["prefill"][0]
+        save(self.data / "all.csv", [
+            row("02_tiled", "prefill", m, 40), row("02_tiled", "prefill", m, 44, kernel="grouped_gemm d=bf16"),
+            row("02_tiled", "prefill", m, 70, kernel="cublas_loop d=f32", peer="cublas_loop"),
+            row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30),
+            row("01_naive", "prefill", m, 84, kernel="cublas_loop d=f32", peer="cublas_loop", date="2026-01-01"),
+            row("02_tiled", "prefill", m, 80, peer="cublas_grouped"),
+            row("03_tensor_cores", "prefill", m, 50, peer="cublas_loop"),  # D as 03 has it, and 02's run had not
+            row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
+        self.run_tool(publish)
+
+        self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "README.md").read_text())
+
+        def labels(chapter):
+            text = (self.repo / "chapters" / chapter / "results.md").read_text().partition("## Measured")[2]
+            return [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ")][2:]
+
+        self.assertEqual(labels("02_tiled"), ["02_tiled, D f32", "02_tiled", "01_naive, of 2026-01-01 at 0123456789",
+                                              "cublas_grouped", "cublas_loop, D f32"])
+        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled",  # its rows with D as 03 has it
+                                                     "cublas_grouped, of 2026-01-01 at 0123456789", "cublas_loop"])
+        for chapter, note in [("02_tiled", "01_naive was timed by its own program, at the clock of its own rounds: "
+                                           "libraries beside it took 83 % of their time here."),
+                              ("03_tensor_cores", ": no library was timed beside both.")]:
+            self.assertIn(note, (self.repo / "chapters" / chapter / "README.md").read_text())
+        readme = (self.repo / "chapters/02_tiled/README.md").read_text()  # of libraries the fastest alone
+        self.assertNotIn("| cublas_loop, D f32 |", readme)
+        self.assertIn("| cublas_grouped |", readme)
+
+    def test_ideas_and_libraries_of_a_chapter(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers", "moe", "sustained"))
+        self.run_tool(publish)
+        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 5)
+
+        def timed(m, us, **changed):
+            return row("03_tensor_cores", "peers", m, 100, us_median=us, **dict(warm=1) | changed)
+
+        one, two = [512] * 8, [900, 100]
+        save(self.data / "all.csv", [
+            timed(one, 10, roof_tflops=600, roof_kind="matrix", power_w=650.4, clock_after_mhz=1500),
+            timed(one, 8, kernel="grouped_gemm 128x64 sustained", power_w=700, clock_after_mhz=1400),
+            timed(one, 7.6, kernel="cublas_loop sustained", peer="cublas_loop"),
+            timed(one, 8.8, kernel="grouped_gemm off=tail sustained"), timed(one, 1, kernel="grouped_gemm off=tail"),
+            timed(one, 7.84, kernel="grouped_gemm off=pdl sustained"),
+            timed(one, 99, kernel="grouped_gemm off=pdl b=kn sustained"), timed(one, 77, kernel="grouped_gemm 64x64"),
+            timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
+            timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
+            timed(two, 99), timed(two, 22, kernel="grouped_gemm sustained"),
+            timed(two, 33, kernel="grouped_gemm off=tail sustained"),
+            timed(two, 30, kernel="all_ideas off=tail sustained", peer="all_ideas"),
+            timed(two, 20, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: ours, of this run
+            timed(two, 18, kernel="grouped_gemm", date="2099-01-01"),  # later, and alone
+            timed(one, 1, kernel="all_ideas off=pdl sustained", peer="all_ideas", ok=0),
+            timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),
+            timed(two, 24, peer="deepgemm", version="DeepGEMM 2.6.1"),
+            timed(two, 25, peer="cublas_loop"), timed(two, 36, peer="deepgemm", version="DeepGEMM 2.6.1", warm=0),
+            timed(two, 30, warm=0), timed(two, 1, peer="torch_grouped_mm", ok=0),
+            *(row("03_tensor_cores", "moe", two, 100, us_median=us, warm=1, peer=peer)
+              for us, peer in ((10, ""), (13, "cublas_loop")))])
+        reference = dict(device="NVIDIA H200", m_total=1000, m_max=900, n=4096, k=7168, groups=2, peer="other",
+                         us_median=15, cublas_8192_tflops=800, date="2026-11")
+        save(self.data / "reference.csv", [reference, reference | dict(peer="slow", us_median=99),
+                                           reference | dict(peer="far", us_median=1, device="NVIDIA A100"),
+                                           reference | dict(peer="deepgemm", us_median=1),
+                                           reference | dict(peer="cublas_loop", us_median=1, m_max=512, groups=8,
+                                                            m_total=4096)], REFERENCE_COLUMNS)
+        self.run_tool(publish)
+        self.assertEqual(self.cells(path, "µs warm"), ["µs warm", "without `tail`", "without `pdl`"])
+        text = (self.repo / path).read_text()
+        for line in ("| G=8 M=512 N=4096 K=7168 | 8.800 / 8.000 (+10.0 %) | 7.840 / 8.000 (−2.0 %) |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 33.00 / 30.00 (+10.0 %) | – |", "but not in turns",
+                     "| G=8 M=512 N=4096 K=7168 | 8.00 | 100 | 7.60 | cublas_loop | 0.950 | 0.969 | – | "
+                     "1400 MHz 700 W |",
+                     " by `--off pdl`.\n", "won. Level: p10 to p90 of the two times overlap, or they differ by less than "
+                     "1 %.\n2 won, 0 level, 0 lost.", "\n0 won, 0 level, 1 lost.",
+                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 | – | "
+                     "1500 MHz 650 W |",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
+                     "1.000, level, scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 10.0 | 100 | 13.0 | cublas_loop | 1.300 | – | – |",
+                     "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
+                     "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
+            self.assertIn(line, text)
+        if HAVE_MATPLOTLIB:
+            figure = (self.repo / "plots/figures/peers.svg").read_text()
+            for name, drawn in (("cublas", True), ("deepgemm", True), ("torch", False)):  # torch's check failed
+                self.assertEqual(f">{name}</text>" in figure, drawn, name)
+
+    def test_what_is_within_the_noise_is_level(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers"))
+
+        def timed(m, us, low, high, **changed):
+            return row("03_tensor_cores", "peers", [m] * 8, 100, us_median=us, us_p10=low, us_p90=high, warm=1,
+                       **changed)
+
+        loop, idea, whole = (dict(peer="cublas_loop"), dict(kernel="grouped_gemm off=tail sustained"),
+                             dict(kernel="all_ideas off=tail sustained", peer="all_ideas"))
+        save(self.data / "all.csv", [
+            timed(1, 10, 9.9, 10.1), timed(1, 10.5, 10.1, 10.6, **loop),    # 5 %, but they overlap
+            timed(2, 10, 10, 10), timed(2, 10.09, 10.09, 10.09, **loop),    # less than 1 %
+            timed(3, 10, 10, 10), timed(3, 9.91, 9.91, 9.91, **loop),
+            timed(4, 10, 9, 10.2), timed(4, 10.5, 10.3, 11, **loop),
+            timed(5, 10, 9.8, 11), timed(5, 9.7, 9.6, 9.7, **loop), timed(6, 10, 9, 11),
+            timed(1, 10, 9, 11), timed(1, 103, 102, 104, **idea), timed(1, 100, 99, 101, **whole),
+            timed(2, 103, 99, 104, **idea), timed(2, 100, 99, 101, **whole),
+            timed(3, 100.5, 101, 102, **idea), timed(3, 100, 99, 100.5, **whole),
+            timed(4, 97, 96, 98, **idea), timed(4, 100, 99, 101, **whole),
+            timed(5, 2.4694, 2.46, 2.47, **idea), timed(5, 2.3506, 2.35, 2.36, **whole)])
+        self.run_tool(publish)
+        text = (self.repo / path).read_text()
+        for cells in ("| 1.050, level |", "| 1.009, level |", "| 0.991, level |", "| 1.050 |", "| 0.970 |",
+                      "| 103.0 / 100.0 (+3.0 %) |", "| 103.0 / 100.0 (level) |", "| 100.5 / 100.0 (level) |",
+                      "| 97.00 / 100.0 (−3.0 %) |",
+                      "| 2.469 / 2.351 (+5.0 %) |",  # of the numbers printed; +5.1 of the others
+                      "\n1 won, 3 level, 1 lost.\n"):
+            self.assertIn(cells, text)
+
+    def test_a_ratio_without_pdl_is_of_the_same_run(self):
+        path = "chapters/03_tensor_cores/README.md"
+        with open(self.repo / path, "a") as readme:
+            readme.write("<!-- peers -->\n<!-- /peers -->\n")
+
+        def timed(us, **changed):
+            return row("03_tensor_cores", "peers", [512] * 8, 100, us_median=us, warm=1, **changed)
+
+        both = [timed(10), timed(12, peer="cublas_loop")]
+        for changed, cell in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
+            save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
+            self.run_tool(publish)
+            text = (self.repo / path).read_text()
+            self.assertEqual("without PDL" in text, bool(cell))
+            self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+
+
+if __name__ == "__main__":
+    main()
