@@ -14,7 +14,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
 
-from draw import canvas, like, plot  # noqa: E402
+from draw import canvas, figures, like, plot  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
 from plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, main, row, save, with_matplotlib  # noqa: E402
@@ -106,7 +106,7 @@ class DrawingTest(PlotsCase):
         with mock.patch.object(canvas, "NAMES", 60):  # too little room: names reach into bars
             _, wrong = self.drawn(committed, ["ladder"])["What each chapter gains"]
         self.assertIn(("04 persistent", "a bar"), wrong)
-        with mock.patch.object(plot, "three", lambda value: "9" * 40):  # numbers reach into the next panel's
+        with mock.patch.object(figures, "three", lambda value: "9" * 40):  # numbers reach into the next panel's
             wrong = self.drawn(committed, ["counts"])["What each chapter asks of the machine"][1]
         self.assertIn(("9" * 40,) * 2, [(told, other.split(" ")[0]) for told, other in wrong])
 

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "plots"), str(Path(__file__).parent)]
 
-from draw import plot, tables  # noqa: E402
+from draw import figures, plot, tables  # noqa: E402
 from draw.results import Data  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import DATA  # noqa: E402
@@ -110,31 +110,31 @@ class MadeUpTest(unittest.TestCase):
 
     def test_skew_has_the_ratio_of_rows_across_and_of_times_up(self):
         data = self.data(row("01_naive", "skew", EQUAL, 10, us_median=100), row("01_naive", "skew", UNEVEN, 10, us_median=170))
-        self.assertIn([(1.0, 1.0), (4.5, 1.7)], self.points(plot.skew, data)[0])
+        self.assertIn([(1.0, 1.0), (4.5, 1.7)], self.points(figures.skew, data)[0])
 
     def test_a_slower_library_lies_below_1(self):
         def timed(us, **more):
             return row("02_tiled", "peers", [512] * 8, 10, us_median=us, warm=1, **more)
 
         data = self.data(timed(10), timed(16, peer="cublas_loop"), timed(8, peer="triton_tma"))
-        ys = sorted(y for line in self.points(plot.peers, data)[0][1:] for _, y in line)
+        ys = sorted(y for line in self.points(figures.peers, data)[0][1:] for _, y in line)
         self.assertEqual(ys, [0.625, 1.25])
 
     def test_bars_of_the_ladder_end_at_the_rate(self):
         data = self.data(row("01_naive", "prefill", EQUAL, 12), row("02_tiled", "prefill", EQUAL, 40))
-        self.assertEqual([right for _, right in self.points(plot.ladder, data)[1]], [12, 40])
+        self.assertEqual([right for _, right in self.points(figures.ladder, data)[1]], [12, 40])
 
     def test_step_has_rows_across_and_the_rate_up(self):
         data = self.data(*(row("02_tiled", "step", [m] * 8, rate) for m, rate in ((64, 20), (128, 30))),
                          row("01_naive", "step", [64] * 8, 5))
-        lines = self.points(plot.step, data, data.chapters[1])[0]
+        lines = self.points(figures.step, data, data.chapters[1])[0]
         self.assertIn([(64, 20), (128, 30)], lines)
         self.assertIn([(64, 5)], lines)
 
     def test_roofline_has_intensity_across_and_the_rate_up(self):
         made = row("01_naive", "prefill", EQUAL, 12)
         data = self.data(made)
-        self.assertIn([(round(1000 * 12 / made["gbytes_per_s"], 3), 12)], self.points(plot.roofline, data)[0])
+        self.assertIn([(round(1000 * 12 / made["gbytes_per_s"], 3), 12)], self.points(figures.roofline, data)[0])
 
     def test_each_column_of_a_chapters_table(self):
         cold, warm = row("01_naive", "prefill", EQUAL, 25), row("01_naive", "prefill", EQUAL, 50, warm=1)

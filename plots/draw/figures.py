@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: MIT
+"""A function for each figure: it takes matplotlib.pyplot and Data, and returns the figure and the rows or words that its
+footer names. It raises NoData where there is nothing to draw."""
+
+import math
+import textwrap
+from itertools import groupby
+
+from draw import results
+from draw.canvas import (DARK, GREY, NAMES, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,
+                         three, told_apart)
+
+CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
+MARKERS = "osD^vP*X"
+DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
+# Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
+DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
+             "NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA B200": (2250, 8.0)}
+# How much faster the tensor cores of a B200 are than with bf16 (plots/measure/costs.py has the source).
+TIMES_BF16 = {"bf16": 1, "mxfp8": 2, "mxfp8_e5m2": 2, "mxfp4": 4, "nvfp4": 4, "fp4_ue8m0_16": 4}
+
+
+class NoData(Exception):
+    """Why a figure cannot be drawn."""
+
+
+def every(chapters):
+    """Name of each figure and the function that draws it; timeline and error will be added here."""
+    yield "ladder", ladder
+    for chapter in chapters:
+        yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
+    yield "roofline", roofline
+    yield "peers", peers
+    yield "skew", skew
+    yield "occupancy", occupancy
+    yield "counts", counts
+
+
+def ladder(plt, data):
+    rows, inputs = data.of("prefill")
+    guests = data.visiting("prefill", inputs)
+    extra = data.added("prefill", inputs)
+    own = {row.chapter: row for row in [*rows, *guests] if not row.peer}
+    known = {*own, *(row.chapter for row in extra)}
+    names = [chapter.id for chapter in data.chapters if chapter.id in known]
+    timed = [row.tflops for row in [*(own[name] for name in names if name in own), *extra] if row.timed]
+    if not timed and not data.like:
+        raise NoData("no chapter was timed on set prefill in bf16")
+    best = results.best_peer(rows)
+    where = " on " + data.device.removeprefix("NVIDIA ") if guests else ""
+    roofs = [row.roof_tflops for row in rows if row.roof_tflops and row.format == "bf16"]
+    lines = [(roofs[-1], f"measured roof {three(roofs[-1])}{where}", "-")] if roofs else []
+    lines += [(best.tflops, f"{best.peer} {three(best.tflops)}{where}", "--")] if best else []
+    if data.like:
+        lines.append((DATASHEET[data.device][0], f"data sheet {DATASHEET[data.device][0]}", ":"))
+
+    cells = [cells_of(chapter, own, guests, names) for chapter in data.chapters if chapter.id in known]
+    value, gain, about = (5.6 * max(map(len, texts)) for texts in zip(("TFLOP/s", "gain", ""), *cells))
+    columns = [value + 2, value + 10, value + gain + 14]  # points from the axes to the value, the gain and the rest
+    left_out = ranges(data.chapters, known)
+    note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
+    close_up = CLOSE_UP < max(timed or [0]) and not data.like
+    fig, axes = canvas(plt, "What each chapter gains",
+                     f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
+                     + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
+                     bars=len(names), top=54 + 12 * len(lines), bottom=64 + 12 * len(note.splitlines()),
+                     right=columns[2] + about + 4, **dict(width=11, panels=2) if close_up else {})
+    ax, last = axes if close_up else (axes, axes)
+    floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
+    ax.set(xscale="log", xlabel="TFLOP/s, log scale", xlim=(floor, 1.1 * max(timed + [x for x, _, _ in lines])))
+    name_rows(ax, names)
+    if close_up:  # what the best gain over each other
+        last.set(xlabel=f"TFLOP/s from {CLOSE_UP} on", xlim=(CLOSE_UP, 1.02 * max(timed + [x for x, _, _ in lines])))
+        last.xaxis.set_major_formatter("{x:g}")
+        last.tick_params(axis="y", length=0)
+        last.grid(axis="y", visible=False)
+    beside = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center_baseline")
+    for y, (name, texts) in enumerate(zip(names, cells)):
+        if name in own and own[name].timed:
+            ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=colour(name))
+            if close_up and own[name].tflops > CLOSE_UP:
+                last.barh(y, own[name].tflops - CLOSE_UP, left=CLOSE_UP, height=0.74, color=colour(name))
+        for text, x, side, ink in zip(texts, columns, ("right", "left", "left"), (DARK, DARK, GREY)):
+            last.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
+    for text, x, side in zip(("TFLOP/s", "gain"), columns, ("right", "left")):
+        last.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
+    for row in extra:
+        ax.plot(row.tflops, names.index(row.chapter) + 0.2, **DIAMOND)
+    for i, (x, text, dashes) in enumerate(sorted(lines)):  # each ends at its name, lower than the one right of it
+        ax.plot([x, x], [0, 1 + (14 + 12 * i) / (15 * len(names))], color=DARK, lw=1.2, ls=dashes, zorder=0.9,
+                transform=ax.get_xaxis_transform(), clip_on=False)
+        if close_up and x > CLOSE_UP:
+            last.axvline(x, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
+        ax.annotate(text, (x, -0.5), xytext=(-4, 9 + 12 * i), textcoords="offset points", ha="right", va="center",
+                    color=DARK)
+    ax.annotate(note, (0, 0), (6 - NAMES, -40), xycoords="axes fraction", textcoords="offset points", va="top",
+                color=GREY)
+    return fig, rows + guests + extra
+
+
+def cells_of(chapter, own, guests, names):
+    """What the ladder says beside a bar: the value, the gain over the predecessor, format and device if others."""
+    row, before = own.get(chapter.id), own.get(chapter.previous)
+    if not row:
+        return "–", "", ""
+    about = [row.format] * (row.format != "bf16") + [row.device.removeprefix("NVIDIA ")] * (row in guests)
+    words = []
+    if before and row.timed and before.timed and row.device == before.device:  # other devices: none of the chapter
+        gain = row.tflops / before.tflops
+        words = [f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"] + ["slower"] * (gain < 0.995)
+        if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
+            words[0] += " on " + chapter.previous.split("_")[0]
+        words += ["other run"] * (results.run_of(row) != results.run_of(before))
+    value = three(row.tflops) if row.timed else "?" if row.ok else "failed"
+    return value, ", ".join(words), ", ".join(about)
+
+
+def ranges(chapters, known):
+    """The chapters that are not known as "07b to 07i, 08a to 09c": runs of one architecture, in order of reading."""
+    runs = [[chapter.id.split("_")[0] for chapter in run]
+            for (there, _), run in groupby(chapters, lambda chapter: (chapter.id in known, chapter.arch)) if not there]
+    return ", ".join(" to ".join(dict.fromkeys([run[0], run[-1]])) for run in runs)
+
+
+def step(plt, data, chapter):
+    rows, inputs = data.of("step", chapter)
+    extra = [row for row in data.added("step", inputs) if row.chapter == chapter.id]
+    mine = [row for row in rows if not row.peer and row.chapter == chapter.id]
+    before = [row for row in rows if not row.peer and row.chapter == chapter.previous]
+    if not any(row.timed for row in mine + extra) and not (data.like and mine):
+        raise NoData(f"the chapter was not timed on set step in {chapter.format}")
+    library = rival(rows, chapter.id)
+    curves = [(library, library and library[0].peer, dict(color=DARK, ls="--", lw=1.4)),
+              (before, chapter.previous, dict(color=GREY, marker="o", ms=4)),
+              (mine, chapter.id, dict(color=colour(chapter.id), marker="o"))]
+    shown = library + before + mine + extra
+    roof = sorted({row.m_max: row.roof_tflops for row in rows if row.roof_tflops}.items())
+    sheet = [TIMES_BF16[chapter.format] * DATASHEET[data.device][0]] if data.like else []
+    top = 1.09 * max(sheet) if data.like else 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
+
+    groups, _, _, n, k = shown[-1].shape
+    fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
+                     f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, {chapter.format}")
+    ticks = log2(ax, sorted({row.m_max for row in shown}))
+    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), ylim=(0, top), xlabel="rows per group, log scale",
+           ylabel="TFLOP/s")
+    if roof:
+        ax.fill_between(*zip(*roof), top, color=SHADE, lw=0, zorder=0)
+        ax.text(roof[0][0], top * 0.98, " above the measured roof", va="top", color=GREY)
+    for rate in sheet:
+        ax.axhline(rate, color=DARK, lw=1.2, ls=":", zorder=0.9)
+        ax.text(ticks[0], rate, f" data sheet {rate}", va="bottom", color=GREY)
+    ends = []
+    for some, name, look in curves:
+        some = curve(ax, some, lambda row: row.m_max, lambda row: row.tflops, look)
+        ink, last = look["color"], [row for row in some if row.timed][-1:]
+        ends += [(row.m_max, row.tflops, f"{name} {three(row.tflops)}", ink) for row in last]
+        for row in some:
+            if not row.ok:
+                ax.text(row.m_max, top * 0.06, "failed", rotation=90, ha="center", va="bottom", color=ink)
+    ax.plot([row.m_max for row in extra], [row.tflops for row in extra], **DIAMOND)
+    name_ends(ax, ends)
+    return fig, shown
+
+
+def roofline(plt, data):
+    found = {name: data.of(name) for name in ("decode", "skewed", "prefill")}
+    dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer
+            and row.format == "bf16"]  # another format has another roof
+    extra = [row for name, (_, how) in found.items() for row in data.added(name, how)]
+    if not dots:
+        raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
+    inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
+    # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each are the two.
+    roofs = [(row.roof_tflops, row.roof_tflops / row.intensity) for row in dots if row.roof_tflops]
+    roofs = [("measured", "-", *map(max, zip(*roofs)))] if roofs else []
+    roofs += [("data sheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
+    left, right = min(row.intensity for row in dots) / 1.9, max(row.intensity for row in dots) * 1.2
+    low = min(row.tflops for row in dots + extra) / 2.5
+    high = 1.5 * max([row.tflops for row in dots + extra] + [rate for _, _, rate, _ in roofs])
+
+    fig, ax = canvas(plt, "Every chapter under the roofs",
+                     f"sets decode, skewed and prefill; {inputs} inputs, bf16")
+    log2(ax, [2**e for e in range(math.ceil(math.log2(left)), math.floor(math.log2(right)) + 1)])
+    ax.set(xlim=(left, right), ylim=(low, high), yscale="log", ylabel="TFLOP/s, log scale",
+           xlabel="FLOP per byte of unavoidable traffic (A, B and D once each), log scale")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ends = []
+    for name, dashes, rate, bandwidth in roofs:
+        xs = sorted({left, rate / bandwidth, right})
+        ax.plot(xs, [min(rate, bandwidth * x) for x in xs], color=DARK, ls=dashes, lw=1.3)
+        ends.append((right, rate, f"{name} {three(rate)}, {bandwidth:.2g} TB/s", DARK))
+    for name, x in {row.set: row.intensity for row in dots}.items():
+        ax.axvline(x, color=GREY, lw=0.8, ls=(0, (1, 3)), zorder=0.5)
+        ax.annotate(name, (x, low), xytext=(-5, 4), textcoords="offset points", ha="right", color=GREY)
+    best = {chapter: max(row.tflops for row in dots if row.chapter == chapter and row.timed)
+            for chapter in {row.chapter for row in dots if row.timed} & {each.id for each in data.chapters}}
+    told = told_apart(best)
+    for chapter in data.chapters:
+        some = [row for row in dots if row.chapter == chapter.id]
+        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told))
+        ends += [(row.intensity, row.tflops, chapter.id, colour(chapter.id)) for row in some[-1:] if chapter.id in told]
+    fastest = results.best_peer(found["prefill"][0])  # the one that the ladder has
+    if fastest and fastest.intensity:
+        ax.plot(fastest.intensity, fastest.tflops, ls="", marker="x", ms=7, mew=1.6, color=DARK, zorder=4)
+        ends.append((fastest.intensity, fastest.tflops, fastest.peer, DARK))
+        dots.append(fastest)
+    ax.plot([row.intensity for row in extra], [row.tflops for row in extra], **DIAMOND)
+    name_ends(ax, ends)
+    return fig, dots + extra
+
+
+def skew(plt, data):
+    rows, inputs = data.of("skew")
+    equal = {row.chapter: row.us_median for row in rows
+             if row.timed and not row.peer and row.m_max * row.groups == row.m_total}
+    rows = [row for row in rows if not row.peer and row.chapter in equal]
+    if not rows:
+        raise NoData("no chapter was timed on the equal groups of set skew")
+
+    def ratio(row):
+        return row.m_max * row.groups / row.m_total
+
+    def slowdown(row):
+        return row.us_median / equal[row.chapter]
+
+    groups, m_total, _, n, k = rows[0].shape
+    fig, ax = canvas(plt, "What uneven groups cost",
+                     f"{m_total} rows in {groups} groups, N = {n}, K = {k}; {inputs} inputs, "
+                     + ("each in its own format" if any(row.format != "bf16" for row in rows) else "bf16"))
+    ticks = log2(ax, sorted({round(ratio(row), 1) for row in rows}))
+    top = 1.1 * max(slowdown(row) for row in rows if row.timed)
+    ax.set(xlim=(ticks[0] / 1.06, ticks[-1] * 1.06), ylim=(0, top),
+           xlabel="rows of the largest group / mean rows, log scale", ylabel="time / time of equal groups")
+    ax.axhline(1, color=DARK, lw=1)
+    ends = []
+    worst = {chapter: max(slowdown(row) for row in rows if row.chapter == chapter and row.timed) for chapter in equal}
+    told = {*told_apart({chapter: -cost for chapter, cost in worst.items()}), max(worst, key=worst.get)}
+    for chapter in data.chapters:
+        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look_of(chapter.id, told))
+        ends += [(ratio(row), slowdown(row), chapter.id, colour(chapter.id)) for row in some
+                 if row.timed and chapter.id in told][-1:]
+    name_ends(ax, ends)
+    return fig, rows
+
+
+def occupancy(plt, data):
+    fig, ax = canvas(plt, "What a tile of BM rows wastes",
+                     "useful rows of a group of M rows: M / (BM · ⌈M / BM⌉)", right=14)
+    log2(ax, [2**e for e in range(11)])
+    ax.set(xlim=(1, 1024), ylim=(0, 108), xlabel="rows per group, log scale",
+           ylabel="useful rows, % of computed rows")
+    sizes = range(1, 1025)
+    for bm, shade in ((64, "#69b5a9"), (128, "#0b7a69"), (256, "#07463d")):
+        ax.plot(sizes, [100 * m / (math.ceil(m / bm) * bm) for m in sizes], color=shade, lw=1.4)
+        ax.text(bm, 102, f"BM {bm}", ha="center", va="bottom", color=shade, weight="bold")
+    return fig, "drawn from the formula, nothing measured"
+
+
+def peers(plt, data):
+    rows = [row for row in data.rows if (row.set, row.format, row.warm) == ("peers", "bf16", True)
+            and row.timed and not row.variant and row.peer != "cublas_plain"]
+    last = max((row.chapter for row in rows if row.peer), default="")
+    ours = {row.shape: row for row in rows if not row.peer and row.chapter == last}
+    if not ours:
+        raise NoData("no chapter was timed beside a library on set peers in bf16")
+    libraries = {}  # what cuBLAS is asked for in three ways is one library
+    for row in rows:
+        if row.peer and row.chapter == last and row.shape in ours:
+            best = libraries.setdefault(row.peer.split("_")[0], {})
+            best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
+    fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower",
+                     width=11, bottom=84)
+    ax.axhline(1, color=colour(last), lw=1.6)
+    look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
+    shades = [DARK, *(shade for _, shade in PARTS)]
+    rates = {name: [(i, ours[shape].us_median / found[shape].us_median) for i, shape in enumerate(ours)
+                    if shape in found] for name, found in sorted(libraries.items())}
+    for i, (name, found) in enumerate(rates.items()):
+        beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
+        ax.plot([place + beside for place, _ in found], [rate for _, rate in found], marker=MARKERS[i % len(MARKERS)],
+                color=shades[i % len(shades)], label=name, **look)
+    names = [f"G={row.groups}\n" + (f"M={row.m_max}" if row.m_max * row.groups == row.m_total else
+                                    f"{row.m_total} rows") + f"\nN={row.n}\nK={row.k}" for row in ours.values()]
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
+           ylim=(0, 1.12 * max([1, *(rate for found in rates.values() for _, rate in found)])))
+    ax.set_xticks(range(len(names)), names)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return fig, [row for row in rows if row.chapter == last]
+
+
+def counts(plt, data):
+    found = [results.smoke_counts(data.counts, chapter.id)[1] for chapter in data.chapters]
+    if not any(found):
+        raise NoData("no chapter was counted on set smoke in order 0:fair")
+
+    def bytes_moved(c):
+        return 32 * sum(c[f"global_{way}_sectors"] for way in ("load", "store", "atomic"))
+
+    panels = [("global memory: bytes of\nthe 32-byte sectors\nthat warps touch", bytes_moved),
+              ("shared memory: wavefronts\n(of them, what bank\nconflicts cost)", lambda c: c["shared_wavefronts"]),
+              ("instructions of warps", lambda c: c["instructions"])]
+    names = [chapter.id for chapter in data.chapters]
+    fig, axes = canvas(plt, "What each chapter asks of the machine",
+                       "counts for 1000 useful FLOP of its smoke set; log scales", bars=len(names), top=88, bottom=40,
+                       right=14, panels=len(panels))
+    for ax, (told, count) in zip(axes, panels):
+        ax.annotate(told, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom", color=GREY)
+        values = [c and count(c) / kiloflop(c) for c in found]
+        some = [value for value in values if value] or [1]
+        floor, room = min(some) / 2, (2 * max(some) / min(some)) ** 0.6  # right of the bars, for their numbers
+        ax.set(xscale="log", xlim=(floor, max(some) * room))
+        name_rows(ax, names)
+        ax.minorticks_off()
+        ax.grid(visible=False)
+        for y, (c, value) in enumerate(zip(found, values)):
+            ax.barh(y, max((value or 0) - floor, 0), left=floor, height=0.74, color=colour(names[y]))
+            text = "not counted" if c is None else three(value)
+            if c and count is panels[1][1]:
+                text += f" ({three(c['shared_bank_conflicts'] / kiloflop(c))})"
+            ax.annotate(text, (max(value or 0, floor), y), xytext=(3, 0), textcoords="offset points",
+                        va="center_baseline", color=GREY if c is None else DARK)
+    return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
+
+
+def kiloflop(counters):
+    return counters["useful_multiply_adds"] / 500
+
+
+def rival(rows, chapter_id):
+    """One library's rows, of this chapter's run if it has any: whose cover most, then the fastest."""
+    peers = [row for row in rows if row.peer and row.timed]
+    by_name = {}
+    for row in [row for row in peers if row.chapter == chapter_id] or peers:
+        by_name.setdefault(row.peer, {})[row.shape] = row
+
+    def rank(some):
+        return len(some), math.prod(row.tflops for row in some.values())
+
+    return list(max(by_name.values(), key=rank, default={}).values())
