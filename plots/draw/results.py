@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which of the measured and counted rows figures and tables show."""
 
-import re
 from collections import Counter
 from types import SimpleNamespace
 

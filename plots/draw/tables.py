@@ -162,7 +162,8 @@ def results_page(data, chapter, predicted, history):
     """A chapter's results.md: the tables of which its README shows a part."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
-            "Written by `cmake --build build --target publish` from `plots/measure/data`. The [README](README.md) says what they mean.",
+            "Written by `cmake --build build --target publish` from `plots/measure/data`. The [README](README.md) says what "
+            "they mean.",
             "", "## Counted", ""]
     text += [f"Set `{name}` on the emulator, order 0:fair; [as CSV](../../plots/measure/data/emulator.csv).", "",
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]

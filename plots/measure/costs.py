@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tiles of the chapters for Blackwell should cost on a B200: the emulator's counts over published rates, and
-the cycles of an epilogue by a model of its machine code. Nothing here is measured. cost_counts.py counts, publish.py puts the table into the READMEs."""
+the cycles of an epilogue by a model of its machine code. Nothing here is measured. cost_counts.py counts, publish.py
+puts the table into the READMEs."""
 
 from math import ceil
 from types import SimpleNamespace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where things stand in the tree: which folder may include which, how long a file and a function may be, and
-the three files of an instruction family. The rules are those of `ORDER` and of the constants beside it."""
+"""Where things stand in the tree: which folder may include or import which, how long a file and a function may
+be, and the three files of an instruction family. The rules are those of `ORDER` and of the constants beside it."""
 
 import ast
 import os
