@@ -16,11 +16,9 @@
 
 namespace {
 
-using emu_test::kernel;
-using gg::emu::FaultKind;
+using namespace emu_test;
 using report::says;
 using testing_gg::Outcome;
-using Words = std::vector<uint32_t>;
 
 constexpr size_t kWords = 256;
 constexpr uint32_t kBefore = 0xEEEEEEEE;  // what out holds before the launch

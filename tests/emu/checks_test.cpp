@@ -11,13 +11,7 @@
 
 namespace {
 
-using emu_test::Buffer;
-using emu_test::Config;
-using emu_test::config_of;
-using emu_test::kernel;
-using emu_test::Program;
-using gg::emu::Fault;
-using gg::emu::FaultKind;
+using namespace emu_test;
 
 // The kind of the fault of a module's kernel, or "" if there is none.
 std::string fault_in(const std::string& ptx, const Config& config) {
@@ -139,9 +133,8 @@ TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
       {"st.global.u32 [%rd0], %r12;", "", ""},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(fault_in(emu_test::read_and_tell(c.between, c.order), config_of(2, 32, 2)), c.fault)
-        << c.between << "\n"
-        << c.order;
+    EXPECT_EQ(fault_in(read_and_tell(c.between, c.order), config_of(2, 32, 2)), c.fault) << c.between << "\n"
+                                                                                         << c.order;
   }
 }
 

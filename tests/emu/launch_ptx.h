@@ -14,6 +14,11 @@
 
 namespace emu_test {
 
+using gg::emu::Fault;
+using gg::emu::FaultKind;
+using gg::emu::Order;
+using Words = std::vector<uint32_t>;
+
 struct Config {
   int grid[3] = {1, 1, 1}, block[3] = {32, 1, 1}, cluster[3] = {1, 1, 1};
   int64_t dynamic_shared = 0;

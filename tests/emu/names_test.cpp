@@ -11,16 +11,15 @@
 
 namespace {
 
-using emu_test::config_of;
-using emu_test::kernel;
+using namespace emu_test;
 
 // The report of a launch; empty if all went well.
-std::string report_of(const std::string& text, emu_test::Config config = config_of(1, 64)) {
+std::string report_of(const std::string& text, Config config = config_of(1, 64)) {
   std::filesystem::current_path(GG_SOURCE_DIR);  // which source lines are shown from
-  std::vector<emu_test::Buffer> buffers = {emu_test::Buffer(4096), emu_test::Buffer(4096)};
+  std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
   config.options.workers = 1;
   try {
-    emu_test::Program program(text);
+    Program program(text);
     program.run(buffers, config);
   } catch (const gg::emu::Fault& fault) {
     return fault.what();

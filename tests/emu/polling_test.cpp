@@ -10,10 +10,7 @@
 
 namespace {
 
-using emu_test::Buffer;
-using emu_test::config_of;
-using emu_test::kernel;
-using Words = std::vector<uint32_t>;
+using namespace emu_test;
 
 constexpr int kWords = 600'000;  // of `in`, all of them 1
 
@@ -23,9 +20,9 @@ struct Outcome {
   std::string report;
 };
 Outcome outcome(const std::string& body, bool skew, int patience = 1) {
-  emu_test::Program program(kernel(body));
-  std::vector<Buffer> buffers = {emu_test::buffer_of(Words(128, 0)), emu_test::buffer_of(Words(kWords, 1))};
-  emu_test::Config config = config_of(2, 64);
+  Program program(kernel(body));
+  std::vector<Buffer> buffers = {buffer_of(Words(128, 0)), buffer_of(Words(kWords, 1))};
+  Config config = config_of(2, 64);
   config.options.workers = 1;
   config.options.patience = patience;
   config.options.order = {3, skew};
@@ -35,7 +32,7 @@ Outcome outcome(const std::string& body, bool skew, int patience = 1) {
     EXPECT_EQ(fault_name(fault.kind), std::string("deadlock"));
     return {{}, fault.what()};
   }
-  return {emu_test::values_of<uint32_t>(buffers[0]), ""};
+  return {values_of<uint32_t>(buffers[0]), ""};
 }
 
 // Warp 0 goes round `times` times, while warp 1 waits for it at a barrier.

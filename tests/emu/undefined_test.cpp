@@ -12,11 +12,7 @@
 
 namespace {
 
-using emu_test::Buffer;
-using emu_test::Config;
-using emu_test::config_of;
-using emu_test::kernel;
-using emu_test::Program;
+using namespace emu_test;
 using report::says;
 
 // One block of 64 threads; %r3 is the lane. %r20 has a value in lanes 0 to 15 only.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the lines in the report of faults_test.cpp's source_lines point to; nobody compiles it.
+// What the lines in the report of other_mistakes.cpp's source_lines point to; nobody compiles it.
 __device__ void put(uint32_t* tile) {
   tile[threadIdx.x] = threadIdx.x;
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+//
+// Hopper's bulk copies and what one block of a cluster sends another, in small PTX kernels: what they do, in
+// every order, and what the emulator says when they are misused.
+
+#include <gtest/gtest.h>
+
+#include "tests/emu/async_kernel.h"
+#include "tests/emu/report.h"
+
+namespace {
+
+using namespace async_test;
+using report::says;
+
+// ---- bulk copies ----
+
+constexpr char kBulkLoad[] = R"(
+  @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 256;
+  @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd1], 128, [bars];
+  @%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [buffer+128], [%rd1+1024], 128, [bars], %rd1;
+)";
+TEST_F(Async, BulkLoad) {
+  run(init(0, 1) + kBulkLoad + wait(0, "0") + kCopyOut, {1, 64, 1}, [&] {
+    for (size_t i = 0; i < 64; ++i) ASSERT_EQ(words(out)[i], words(in)[i < 32 ? i : 224 + i]);
+  });
+}
+
+TEST_F(Async, BytesUnderWayMayNotBeTouched) {
+  const std::string read =
+      fault(FaultKind::async_window, init(0, 1) + kBulkLoad + "bar.sync 0;\n" + kCopyOut, {1, 64, 1});
+  EXPECT_TRUE(says(read, "cp.async.bulk.shared::cluster.global"));
+  EXPECT_TRUE(
+      says(fault(FaultKind::async_window, init(0, 1) + kBulkLoad + "@%p0 st.shared.u32 [buffer+64], 1;\n"),
+           "still writes"));
+  EXPECT_TRUE(says(fault(FaultKind::exit, init(0, 1) + kBulkLoad), "still to write"));
+}
+
+const std::string kFill =
+    "shl.b32 %r6, %r0, 2;\nadd.u32 %r7, %r2, %r6;\nadd.u32 %r8, %r0, 1000;\nst.shared.u32 [%r7], %r8;\n";
+const std::string kBulkStore =
+    "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [buffer], 256;\n@%p0 "
+    "cp.async.bulk.commit_group;\n";
+
+TEST_F(Async, BulkStore) {
+  run(kFill + kFence + kBulkStore +
+          "@%p0 cp.async.bulk.wait_group.read 0;\nbar.sync 0;\nst.shared.u32 [%r7], 0;\n@%p0 "
+          "cp.async.bulk.wait_group 0;\n",
+      {1, 64, 1}, [&] {
+        for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(words(out)[i], 1000 + i);
+        EXPECT_EQ(words(out)[64], 0xEEEEEEEE);
+      });
+}
+
+TEST_F(Async, AStoreWithoutItsFencesAndWaitsIsAFault) {
+  const Shape two_warps{1, 64, 1};
+  fault(FaultKind::proxy, kFill + "bar.sync 0;\n" + kBulkStore + "@%p0 cp.async.bulk.wait_group 0;\n",
+        two_warps);
+  fault(FaultKind::race,
+        kFill + "bar.sync 0;\nst.shared.u32 [%r7], 5;\nfence.proxy.async.shared::cta;\n" + kBulkStore +
+            "@%p0 cp.async.bulk.wait_group 0;\n",
+        two_warps);
+  EXPECT_TRUE(says(fault(FaultKind::async_window,
+                         kFill + kFence + kBulkStore + "bar.sync 0;\nst.shared.u32 [%r7], 0;\n", two_warps),
+                   "still reads"));
+  EXPECT_TRUE(says(fault(FaultKind::exit, kFill + kFence + kBulkStore, two_warps),
+                   "ended while this operation was still to read"));
+  fault(FaultKind::uninit_shared, kFence + kBulkStore + "@%p0 cp.async.bulk.wait_group 0;\n");
+}
+
+// wait_group N leaves the newest N groups: the third store's source may not be touched yet.
+TEST_F(Async, GroupsAreWaitedForInTheirOrder) {
+  const std::string store =
+      "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [buffer], 32;\n@%p0 "
+      "cp.async.bulk.commit_group;\n"
+      "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0+32], [buffer+32], 32;\n@%p0 "
+      "cp.async.bulk.commit_group;\n"
+      "@%p0 cp.async.bulk.wait_group.read 1;\nbar.sync 0;\n";
+  run(kFill + kFence + store + "@%p0 st.shared.u32 [buffer], 5;\n@%p0 cp.async.bulk.wait_group 0;\n",
+      {1, 64, 1}, [&] {
+        for (uint32_t i = 0; i < 16; ++i) ASSERT_EQ(words(out)[i], 1000 + i);
+      });
+}
+
+TEST_F(Async, BulkReductions) {
+  prepare = [&] {
+    for (uint32_t i = 0; i < 64; ++i) words(out)[i] = i * 10;
+  };
+  run(kFill + kFence + R"(
+    @%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [buffer], 128;
+    @%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [%rd0+128], [buffer+128], 128;
+    @%p0 cp.async.bulk.commit_group;
+    @%p0 cp.async.bulk.wait_group 0;
+    )",
+      {1, 64, 1}, [&] {
+        for (uint32_t i = 0; i < 32; ++i) ASSERT_EQ(words(out)[i], 1000 + i * 11);
+        for (uint32_t i = 32; i < 64; ++i) ASSERT_EQ(words(out)[i], std::min(i * 10, 1000 + i));
+      });
+}
+
+TEST_F(Async, BulkOperandsAreChecked) {
+  const auto bulk = [&](FaultKind kind, const std::string& operands) {
+    return fault(kind, init(0, 1) + "@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes " +
+                           operands + ";\n");
+  };
+  bulk(FaultKind::alignment, "[buffer], [%rd1], 24, [bars]");
+  bulk(FaultKind::alignment, "[buffer+8], [%rd1], 16, [bars]");
+  bulk(FaultKind::alignment, "[buffer], [%rd1+8], 16, [bars]");
+  bulk(FaultKind::bounds, "[buffer+8192], [%rd1], 128, [bars]");
+  bulk(FaultKind::bounds, "[buffer], [%rd1+65536], 16, [bars]");
+  bulk(FaultKind::bounds, "[buffer], [%rd1+65520], 32, [bars]");
+  bulk(FaultKind::mbarrier_state, "[buffer], [%rd1], 16, [bars+8]");
+}
+
+// ---- clusters ----
+
+// Each block stores into the other's buffer, by st.async and, for the second half, by red.async.
+TEST_F(Async, StoresIntoTheOtherBlock) {
+  run(kFill + init(0, 1) + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 256;\n" + kClusterSync +
+          R"(
+    xor.b32 %r10, %r1, 1;
+    mapa.shared::cluster.u32 %r11, %r7, %r10;
+    mapa.shared::cluster.u32 %r12, %r3, %r10;
+    getctarank.shared::cluster.u32 %r13, %r11;
+    mad.lo.u32 %r14, %r13, 100000, %r0;
+    @%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r11], %r14, [%r12];
+    @!%p1 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r11], %r14, [%r12];
+    )" + wait(0, "0") +
+          R"(
+    ld.shared.u32 %r8, [%r7];
+    mad.lo.u32 %r15, %r1, 64, %r0;
+    mul.wide.u32 %rd3, %r15, 4;
+    add.u64 %rd3, %rd0, %rd3;
+    st.global.u32 [%rd3], %r8;
+    )" + kClusterSync,
+      {2, 64, 2}, [&] {
+        for (uint32_t rank = 0; rank < 2; ++rank) {
+          for (uint32_t i = 0; i < 64; ++i)
+            ASSERT_EQ(words(out)[rank * 64 + i], rank * 100000 + i + (i < 32 ? 0 : 1000 + i))
+                << rank << " " << i;
+        }
+      });
+}
+
+TEST_F(Async, ArrivesAtTheOtherBlock) {
+  const std::string body = init(0, 64) + kClusterSync + R"(
+    xor.b32 %r10, %r1, 1;
+    mapa.shared::cluster.u32 %r12, %r3, %r10;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];
+    )" + wait(0, "0");
+  run(body + kClusterSync, {4, 64, 2}, [] {});
+  // Behind fence.mbarrier_init a cluster barrier that publishes nothing is enough.
+  std::string relaxed = body;
+  relaxed.replace(relaxed.find("arrive.release.aligned"), 14, "arrive.relaxed");
+  run(relaxed + kClusterSync, {4, 64, 2}, [] {});
+  const std::string outside = fault(
+      FaultKind::bounds,
+      "mapa.shared::cluster.u32 %r12, %r3, 2;\nmbarrier.arrive.shared::cluster.b64 _, [%r12];\n", {2, 32, 2});
+  EXPECT_TRUE(says(outside, "cluster rank 2, the cluster has 2 blocks"));
+  const std::string late =
+      "setp.eq.u32 %p2, %r1, 0;\n@!%p2 bra END;\n" + wait(1, "1") + wait(1, "1") +
+      "mapa.shared::cluster.u32 %r12, %r3, 1;\nmbarrier.arrive.shared::cluster.b64 _, [%r12];\nEND:\n";
+  fault(FaultKind::use_after_free,
+        init(0, 1) + init(1, 1) + kClusterSync +
+            "setp.eq.u32 %p2, %r1, 1;\n@%p2 bra END2;\nmov.u32 %r20, 0;\nSPIN: add.u32 %r20, %r20, "
+            "1;\nsetp.lt.u32 %p3, %r20, 5000;\n@%p3 bra SPIN;\n" +
+            late + "END2:\n",
+        {2, 32, 2});
+}
+
+// From the own shared memory to the other block's.
+TEST_F(Async, BulkCopyToTheOtherBlock) {
+  run(kFill + init(0, 1) +
+          "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 256;\nfence.proxy.async.shared::cta;\n" +
+          kClusterSync + R"(
+    xor.b32 %r10, %r1, 1;
+    add.u32 %r16, %r2, 1024;
+    mapa.shared::cluster.u32 %r11, %r16, %r10;
+    mapa.shared::cluster.u32 %r12, %r3, %r10;
+    @%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r11], [buffer], 256, [%r12];
+    )" + wait(0, "0") +
+          R"(
+    ld.shared.u32 %r8, [%r7+1024];
+    mad.lo.u32 %r15, %r1, 64, %r0;
+    mul.wide.u32 %rd3, %r15, 4;
+    add.u64 %rd3, %rd0, %rd3;
+    st.global.u32 [%rd3], %r8;
+    )" + kClusterSync,
+      {2, 64, 2}, [&] {
+        for (uint32_t i = 0; i < 128; ++i) ASSERT_EQ(words(out)[i], 1000 + i % 64);
+      });
+}
+
+}  // namespace
