@@ -31,7 +31,11 @@ WRITES_TABLES = "plots/draw/markdown.py"       # alone: CONTRIBUTING.md
 FILE_LINES = 500
 LONG_FILES = {"common/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
 FUNCTION_LINES = 100
+TEST_FILE_LINES = 700
+TEST_FUNCTION_LINES = 80
+OTHERS_PTX = "tests/emu/foreign/"  # what other compilers made is as long as they made it
 CODE = {".h", ".cuh", ".cpp", ".cu", ".py", ".cmake"}
+TEXT = CODE | {".md", ".txt", ".ptx"}
 
 NO_INSTRUCTION = {"shared"}  # headers of common/ptx that utter none: they need no meaning and no probe
 
@@ -163,7 +167,7 @@ def plots_errors(root):
 # What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is none of these.
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
                      re.S)
-NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b|[=,(]$",
+NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$",
                          re.S)
 
 
@@ -195,22 +199,34 @@ def python_functions(text):
             yield node.lineno, node.end_lineno, node.name
 
 
+def limits_of(path):
+    """(lines of the file, lines of a function) that are allowed; None if it may have as many as it likes."""
+    if path.parts[0] == "tests":
+        is_ptx_of_others = path.suffix == ".ptx" and str(path).startswith(OTHERS_PTX)
+        is_text = path.suffix in TEXT or path.name == "CMakeLists.txt"
+        return (TEST_FILE_LINES, TEST_FUNCTION_LINES) if is_text and not is_ptx_of_others else None
+    is_code = path.suffix in CODE or path.name == "CMakeLists.txt"
+    return (FILE_LINES, FUNCTION_LINES) if path.parts[0] in ("common", "plots") and is_code else None
+
+
 def length_errors(root):
     for path in listed(root):
-        if path.parts[0] not in ("common", "plots") or not (path.suffix in CODE or path.name == "CMakeLists.txt"):
+        limits = limits_of(path)
+        if not limits:
             continue
+        file_lines, function_lines = limits
         text = text_of(root, path)
         lines = text.count("\n")
-        if lines > FILE_LINES and str(path) not in LONG_FILES:
-            yield f"{path}:{lines}: the file has {lines} lines; at most {FILE_LINES} are allowed"
+        if lines > file_lines and str(path) not in LONG_FILES:
+            yield f"{path}:{lines}: the file has {lines} lines; at most {file_lines} are allowed"
         functions = ()
         if path.suffix == ".py":
             functions = python_functions(text)
         elif path.suffix in (".h", ".cuh", ".cpp", ".cu"):
             functions = cpp_functions(text)
         for first, last, name in functions:
-            if last - first + 1 > FUNCTION_LINES:
-                yield (f"{path}:{first}: `{name}` has {last - first + 1} lines; at most {FUNCTION_LINES} are "
+            if last - first + 1 > function_lines:
+                yield (f"{path}:{first}: `{name}` has {last - first + 1} lines; at most {function_lines} are "
                        "allowed in a function")
 
 
@@ -350,9 +366,13 @@ class PlantedTest(unittest.TestCase):
         self.plant("common/run/short.cpp", "\n" * 500)
         self.plant("plots/long.py", "\n" * 501)
         self.plant("plots/measure/data.csv", "\n" * 501)
-        self.plant("tests/emu/long.cpp", "\n" * 501)
+        self.plant("tests/emu/short.cpp", "\n" * 700)
+        self.plant("tests/emu/long.cpp", "\n" * 701)
+        self.plant("tests/emu/long.ptx", "\n" * 701)
+        self.plant("tests/emu/foreign/clang/long.ptx", "\n" * 701)
+        self.plant("tests/emu/golden/data.npy", "\n" * 701)
         self.assertEqual([error.split(":")[0] for error in length_errors(self.root)],
-                         ["common/run/long.cpp", "plots/long.py"])
+                         ["common/run/long.cpp", "plots/long.py", "tests/emu/long.cpp", "tests/emu/long.ptx"])
 
     def test_functions(self):
         fill = "\n".join(f"  f({i}, '{{', \"{{\", 1'000);  // {{" for i in range(98))
@@ -372,6 +392,14 @@ class PlantedTest(unittest.TestCase):
         errors = list(length_errors(self.root))
         self.assertEqual(len(errors), 1, errors)
         self.assertTrue(errors[0].startswith("plots/a.py:101: `late` has 101 lines"), errors)
+
+    def test_functions_of_tests(self):
+        body = "  f();\n"
+        self.plant("tests/emu/a.cpp", "TEST(A, Fits) {\n" + body * 78 + "}\nTEST(A, Late) {\n" + body * 79 + "}\n"
+                   "INSTANTIATE_TEST_SUITE_P(A, B, ValuesIn(std::vector<C>{\n" + "  1,\n" * 90 + "}));\n")
+        errors = list(length_errors(self.root))
+        self.assertEqual(len(errors), 1, errors)
+        self.assertTrue(errors[0].startswith("tests/emu/a.cpp:81: `TEST(A, Late)` has 81 lines"), errors)
 
     def test_families(self):
         self.plant("common/ptx/wgmma.cuh", "")

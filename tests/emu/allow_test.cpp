@@ -50,18 +50,20 @@ std::string put(int at, const std::string& predicate) {
 
 // ---- memory and registers ----
 
+// The word of each thread is at %r10.
+const std::string kTile = ".shared .align 16 .b32 tile[64];\nmad.lo.u32 %r10, %r0, 4, tile;\n";
+
 std::vector<Case> memory_cases() {
-  const std::string shared = ".shared .align 16 .b32 tile[64];\nmad.lo.u32 %r10, %r0, 4, tile;\n";
   std::vector<Case> all;
   all.push_back({"UninitShared", FaultKind::uninit_shared,
-                 kernel(shared + "ld.shared.u32 %r11, [%r10];\nand.b32 %r11, %r11, 0;\nadd.u32 %r11, %r11, "
-                                 "%r0;\nst.global.u32 [%rd2], %r11;\n"),
+                 kernel(kTile + "ld.shared.u32 %r11, [%r10];\nand.b32 %r11, %r11, 0;\nadd.u32 %r11, %r11, "
+                                "%r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
   all.push_back({"UninitRegister", FaultKind::uninit_register,
                  kernel("sub.u32 %r11, %r41, %r41;\nadd.u32 %r11, %r11, %r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
   // Not measured: ThunderKittens' kernels for a B200 rely on it.
-  all.push_back({"AddressSpace", FaultKind::address_space, kernel(shared + R"(
+  all.push_back({"AddressSpace", FaultKind::address_space, kernel(kTile + R"(
     cvt.u64.u32 %rd3, %r10;
     cvta.shared.u64 %rd3, %rd3;
     st.shared.u32 [%rd3], %r0;
@@ -82,8 +84,23 @@ std::vector<Case> memory_cases() {
     @!%p1 bra WAIT;
     st.global.u32 [%rd2], %r0;)"),
                  32, counting(32), "is one of shared memory, and the instruction wants a generic one"});
+  all.push_back({"Race", FaultKind::race, kernel(kTile + R"(
+    st.shared.u32 [tile], %r4;
+    bar.sync 0;
+    ld.shared.u32 %r11, [tile];
+    setp.lt.u32 %p0, %r11, 2;
+    selp.u32 %r11, %r0, 99, %p0;
+    st.global.u32 [%rd2], %r11;)"),
+                 64, counting(64)});
+  return all;
+}
+
+// ---- what is under way ----
+
+std::vector<Case> copy_cases() {
+  std::vector<Case> all;
   // Before the wait a thread reads the old word or the new one, behind it the new one.
-  all.push_back({"AsyncWindow", FaultKind::async_window, kernel(shared + R"(
+  all.push_back({"AsyncWindow", FaultKind::async_window, kernel(kTile + R"(
     st.shared.u32 [%r10], %r0;
     mad.wide.u32 %rd3, %r0, 4, %rd1;
     cp.async.ca.shared.global [%r10], [%rd3], 4;
@@ -96,7 +113,7 @@ std::vector<Case> memory_cases() {
     selp.u32 %r13, %r13, 0, %p0;
     st.global.u32 [%rd2], %r13;)"),
                  32, counting(32, 1000)});
-  all.push_back({"Proxy", FaultKind::proxy, kernel(shared + R"(
+  all.push_back({"Proxy", FaultKind::proxy, kernel(kTile + R"(
     st.shared.u32 [%r10], %r0;
     bar.sync 0;
     setp.ne.u32 %p0, %r0, 0;
@@ -105,14 +122,6 @@ std::vector<Case> memory_cases() {
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
     END:)"),
-                 64, counting(64)});
-  all.push_back({"Race", FaultKind::race, kernel(shared + R"(
-    st.shared.u32 [tile], %r4;
-    bar.sync 0;
-    ld.shared.u32 %r11, [tile];
-    setp.lt.u32 %p0, %r11, 2;
-    selp.u32 %r11, %r0, 99, %p0;
-    st.global.u32 [%rd2], %r11;)"),
                  64, counting(64)});
   // The copy lands when nobody is there any more.
   all.push_back({"Exit",
@@ -397,8 +406,8 @@ std::vector<Case> tensor_memory_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const auto& some :
-       {memory_cases(), barrier_cases(), mbarrier_cases(), neighbour_cases(), tensor_memory_cases()})
+  for (const auto& some : {memory_cases(), copy_cases(), barrier_cases(), mbarrier_cases(), neighbour_cases(),
+                           tensor_memory_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

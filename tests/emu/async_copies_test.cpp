@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/emu/async_kernel.h"
 #include "tests/emu/report.h"
 

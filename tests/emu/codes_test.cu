@@ -84,8 +84,7 @@ struct Misuse {
   std::function<cudaError_t()> call;
 };
 
-std::vector<Misuse> misuses() {
-  using E = cudaError_t;
+std::vector<Misuse> misused_launches() {
   return {
       {"a grid of no blocks", cudaErrorInvalidValue, [] { return launch(kNothing, dim3(0), dim3(32)); }},
       {"a grid without a y", cudaErrorInvalidValue, [] { return launch(kNothing, dim3(1, 0), dim3(32)); }},
@@ -113,6 +112,16 @@ std::vector<Misuse> misuses() {
       {"clusters of 32", cudaErrorInvalidClusterSize, [] { return launch_in_clusters(dim3(32), dim3(32)); }},
       {"a grid of 3 for a kernel of pairs", cudaErrorInvalidClusterSize,
        [] { return launch(reinterpret_cast<const void*>(pairs), dim3(3), dim3(32)); }},
+      {"attributes of a kernel that is none", cudaErrorInvalidDeviceFunction,
+       [] {
+         cudaFuncAttributes attributes;
+         return cudaFuncGetAttributes(&attributes, static_cast<const void*>(nullptr));
+       }},
+  };
+}
+
+std::vector<Misuse> misused_memory() {
+  return {
       {"memory into nothing", cudaErrorInvalidValue,
        [] { return cudaMalloc(static_cast<void**>(nullptr), 16); }},
       {"2^62 bytes", cudaErrorMemoryAllocation,
@@ -169,6 +178,16 @@ std::vector<Misuse> misuses() {
          char bytes[32] = {};
          return cudaMemcpyToSymbol(symbol, bytes, 32);
        }},
+      {"host memory of nobody freed", cudaErrorInvalidValue,
+       [] {
+         int host = 0;
+         return cudaFreeHost(&host);
+       }},
+  };
+}
+
+std::vector<Misuse> misused_devices() {
+  return {
       {"a device that is not there", cudaErrorInvalidDevice, [] { return cudaSetDevice(99); }},
       {"properties of a device that is not there", cudaErrorInvalidDevice,
        [] {
@@ -180,6 +199,13 @@ std::vector<Misuse> misuses() {
          int value = 0;
          return cudaDeviceGetAttribute(&value, cudaDeviceAttr(100000), 0);
        }},
+      {"a limit that is none", cudaErrorInvalidValue, [] { return cudaDeviceSetLimit(cudaLimit(99), 1); }},
+  };
+}
+
+std::vector<Misuse> misused_streams() {
+  using E = cudaError_t;
+  return {
       {"the default stream destroyed", cudaErrorInvalidResourceHandle,
        [] { return cudaStreamDestroy(nullptr); }},
       {"no event recorded", cudaErrorInvalidResourceHandle, [] { return cudaEventRecord(nullptr); }},
@@ -230,18 +256,15 @@ std::vector<Misuse> misuses() {
          cudaGraphExec_t executable = nullptr;
          return cudaGraphInstantiate(&executable, static_cast<cudaGraph_t>(nullptr), 0);
        }},
-      {"host memory of nobody freed", cudaErrorInvalidValue,
-       [] {
-         int host = 0;
-         return cudaFreeHost(&host);
-       }},
-      {"attributes of a kernel that is none", cudaErrorInvalidDeviceFunction,
-       [] {
-         cudaFuncAttributes attributes;
-         return cudaFuncGetAttributes(&attributes, static_cast<const void*>(nullptr));
-       }},
-      {"a limit that is none", cudaErrorInvalidValue, [] { return cudaDeviceSetLimit(cudaLimit(99), 1); }},
   };
+}
+
+std::vector<Misuse> misuses() {
+  std::vector<Misuse> all;
+  for (const auto& some : {misused_launches(), misused_memory(), misused_devices(), misused_streams()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 class Codes : public testing::Test {

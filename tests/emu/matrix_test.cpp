@@ -144,11 +144,8 @@ uint32_t random_code(std::mt19937& random, const gg::emu::Narrow& f, int trial) 
          (trial % 3 == 1 && random() % 3 == 0 ? 0 : field << at | mantissa);
 }
 
-TEST_P(MmaForms, GiveTheSumsOneByOne) {
-  const MmaForm& form = GetParam();
-  const gg::emu::Narrow a_format = gg::emu::narrow(form.a), b_format = gg::emu::narrow(form.b);
-  const int bits = a_format.bits, each = 32 / bits, b_registers = form.k / (4 * each),
-            a_registers = 2 * b_registers;
+// Loads a, b and c from one row of `in` to a register, multiplies, and stores d so.
+std::string mma_body(const MmaForm& form, int a_registers, int b_registers) {
   const bool half = std::string(form.d) == "f16";
   const int accumulators = half ? 2 : 4;
   std::string body;
@@ -170,7 +167,47 @@ TEST_P(MmaForms, GiveTheSumsOneByOne) {
                  registers("r", 10 + a_registers, b_registers).c_str(), c_list.c_str());
   for (int i = 0; i < accumulators; ++i)
     body += store(format(half ? "%%r%d" : "%%f%d", (half ? 40 : 10) + i), i, 32);
+  return body;
+}
 
+// An element of d: the bits of a row of a times a column of b, on top of c.
+uint32_t mma_sum(const MmaForm& form, const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
+                 uint32_t c) {
+  const gg::emu::Narrow a_format = gg::emu::narrow(form.a), b_format = gg::emu::narrow(form.b);
+  const bool half = std::string(form.d) == "f16";
+  gg::emu::Term at[32], bt[32];
+  for (int k = 0; k < form.k; ++k) {
+    at[k] = term_of(a_format, a[size_t(k)]);
+    bt[k] = term_of(b_format, b[size_t(k)]);
+  }
+  const float accumulator = half ? gg::emu::half_to_float(uint16_t(c)) : std::bit_cast<float>(c);
+  gg::emu::Cut cut;
+  cut.mantissa_bits = a_format.mantissa_bits + b_format.mantissa_bits;
+  cut.to_half = half;
+  float want;
+  if (a_format.bits == 8) {  // two steps of f16, then the accumulator
+    gg::emu::Term as[2][16], bs[2][16];
+    for (int k = 0; k < form.k; ++k) {
+      as[k / 2 % 2][k / 4 * 2 + k % 2] = at[k];
+      bs[k / 2 % 2][k / 4 * 2 + k % 2] = bt[k];
+    }
+    want =
+        accumulator + fused_sum(as[1], bs[1], form.k / 2, fused_sum(as[0], bs[0], form.k / 2, 0, cut), cut);
+  } else {
+    want = fused_sum(at, bt, form.k, accumulator, cut);
+  }
+  if (half) return gg::emu::float_to_half(want);
+  return std::isnan(want) ? 0x7FFFFFFF : std::bit_cast<uint32_t>(want);
+}
+
+TEST_P(MmaForms, GiveTheSumsOneByOne) {
+  const MmaForm& form = GetParam();
+  const gg::emu::Narrow a_format = gg::emu::narrow(form.a), b_format = gg::emu::narrow(form.b);
+  const int bits = a_format.bits, each = 32 / bits, b_registers = form.k / (4 * each),
+            a_registers = 2 * b_registers;
+  const bool half = std::string(form.d) == "f16";
+  const int accumulators = half ? 2 : 4;
+  const std::string body = mma_body(form, a_registers, b_registers);
   std::mt19937 random(3);
   for (int trial = 0; trial < 9; ++trial) {
     std::vector<std::vector<uint32_t>> a(16, std::vector<uint32_t>(size_t(form.k))), b(8, a[0]);
@@ -204,31 +241,10 @@ TEST_P(MmaForms, GiveTheSumsOneByOne) {
     const auto d = run(body, 32, size_t(32 * accumulators));
     for (int row = 0; row < 16; ++row) {
       for (int column = 0; column < 8; ++column) {
-        gg::emu::Term at[32], bt[32];
-        for (int k = 0; k < form.k; ++k)
-          at[k] = term_of(a_format, a[size_t(row)][size_t(k)]),
-          bt[k] = term_of(b_format, b[size_t(column)][size_t(k)]);
-        const float accumulator =
-            half ? gg::emu::half_to_float(uint16_t(c[row][column])) : std::bit_cast<float>(c[row][column]);
-        gg::emu::Cut cut;
-        cut.mantissa_bits = a_format.mantissa_bits + b_format.mantissa_bits;
-        cut.to_half = half;
-        float want;
-        if (bits == 8) {  // two steps of f16, then the accumulator
-          gg::emu::Term as[2][16], bs[2][16];
-          for (int k = 0; k < form.k; ++k)
-            as[k / 2 % 2][k / 4 * 2 + k % 2] = at[k], bs[k / 2 % 2][k / 4 * 2 + k % 2] = bt[k];
-          want = accumulator +
-                 fused_sum(as[1], bs[1], form.k / 2, fused_sum(as[0], bs[0], form.k / 2, 0, cut), cut);
-        } else {
-          want = fused_sum(at, bt, form.k, accumulator, cut);
-        }
         const int lane = row % 8 * 4 + column / 2;
         const uint32_t got = half ? d[size_t(row / 8 * 32 + lane)] >> (column % 2 * 16) & 0xFFFF
                                   : d[size_t((row / 8 * 2 + column % 2) * 32 + lane)];
-        const uint32_t bits_wanted = half               ? gg::emu::float_to_half(want)
-                                     : std::isnan(want) ? 0x7FFFFFFF
-                                                        : std::bit_cast<uint32_t>(want);
+        const uint32_t bits_wanted = mma_sum(form, a[size_t(row)], b[size_t(column)], c[row][column]);
         ASSERT_EQ(got, bits_wanted) << "trial " << trial << " row " << row << " column " << column;
       }
     }

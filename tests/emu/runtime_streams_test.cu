@@ -123,6 +123,30 @@ TEST_F(Runtime, CapturesForksThatJoin) {
   cudaStreamDestroy(side);
 }
 
+// What the call answers on another thread.
+cudaError_t on_thread(const std::function<cudaError_t()>& call) {
+  cudaError_t error = cudaSuccess;
+  std::thread([&] { error = call(); }).join();
+  return error;
+}
+
+// A call while a new stream captures answers so; where that is a failure, it spoils the capture.
+void expect_in_capture(cudaStream_t& stream, unsigned flags, cudaStreamCaptureMode mode,
+                       const std::function<cudaError_t()>& run, cudaError_t expected) {
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, mode), cudaSuccess);
+  EXPECT_EQ(run(), expected);
+  cudaStreamCaptureStatus status;
+  EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
+  const bool spoiled = expected != cudaSuccess && expected != cudaErrorIllegalState;
+  EXPECT_EQ(status, spoiled ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+  if (graph) cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaGetLastError();
+}
+
 // What calls answer while a stream captures, by mode, and what becomes of the capture.
 TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
   constexpr cudaError_t kOk = cudaSuccess, kNo = cudaErrorStreamCaptureUnsupported,
@@ -136,11 +160,6 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
   ASSERT_EQ(cudaEventCreate(&idle), cudaSuccess);
   int host = 0;
   void* memory = nullptr;
-  const auto on_thread = [](auto body) {
-    cudaError_t error = cudaSuccess;
-    std::thread([&] { error = body(); }).join();
-    return error;
-  };
   struct Call {
     const char* name;
     std::function<cudaError_t()> run;
@@ -200,21 +219,9 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
         const cudaError_t by_mode[] = {call.global, call.local, call.relaxed};
         const cudaError_t expected =
             flags == cudaStreamDefault && call.blocking != kSame ? call.blocking : by_mode[mode];
-        ASSERT_EQ(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
-        ASSERT_EQ(cudaStreamBeginCapture(stream, mode), cudaSuccess);
-        EXPECT_EQ(call.run(), expected) << call.name << ", mode " << mode << ", flags " << flags;
-        cudaStreamCaptureStatus status;
-        EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
-        const bool spoiled = expected != cudaSuccess && expected != cudaErrorIllegalState;
-        EXPECT_EQ(status, spoiled ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive)
-            << call.name;
-        cudaGraph_t graph = nullptr;
-        EXPECT_EQ(cudaStreamEndCapture(stream, &graph),
-                  spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess)
-            << call.name;
-        if (graph) cudaGraphDestroy(graph);
-        cudaStreamDestroy(stream);
-        cudaGetLastError();
+        SCOPED_TRACE(std::string(call.name) + ", mode " + std::to_string(mode) + ", flags " +
+                     std::to_string(flags));
+        expect_in_capture(stream, flags, mode, call.run, expected);
       }
     }
   }

@@ -339,6 +339,11 @@ std::vector<Planted> address_mistakes() {
        alloc(32) + fill(32, true) + "setp.lt.u32 %p3, %r4, 16;\n@%p3 " + kLoadTwo + kWaitLoad + dealloc(32),
        alloc(32) + fill(32, true) + kLoadTwo + kWaitLoad + dealloc(32),
        {"and it wants all of them at once"}});
+  return all;
+}
+
+std::vector<Planted> copy_mistakes() {
+  std::vector<Planted> all;
   const auto copy_to = [](const std::string& offset) {
     return prepared() + "add.u32 %r80, %r6, " + offset +
            ";\n@%p2 tcgen05.cp.cta_group::1.128x128b [%r80], %rd8;\n" + commit_by_32() + wait(0) +
@@ -415,7 +420,7 @@ std::vector<Planted> barrier_mistakes() {
 std::vector<Planted> planted() {
   std::vector<Planted> all;
   for (const auto& some : {order_mistakes(), source_mistakes(), fence_mistakes(), allocation_mistakes(),
-                           address_mistakes(), barrier_mistakes()})
+                           address_mistakes(), copy_mistakes(), barrier_mistakes()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }
