@@ -26,31 +26,10 @@ void run_allowing(PtxRun& run, const std::string& kinds) {
 
 // ---- f16, bf16, tf32, e4m3 ----
 
-struct Matmul {
-  const char* name;
-  Element element;
-  int most;  // of an element: every sum is exact
-  int tile_m, tile_n, threads;
-};
-void PrintTo(const Matmul& m, std::ostream* out) { *out << m.name; }
-
 class TritonTcgen05 : public testing::TestWithParam<Matmul> {};
 
 TEST_P(TritonTcgen05, EqualsTheExactSums) {
-  const Matmul& p = GetParam();
-  constexpr int kM = 150, kN = 72, kK = 176;
-  const std::vector<int> a = whole_numbers(kM * kK, p.most, 1), b = whole_numbers(kN * kK, p.most, 2);
-  const std::string grid =
-      std::to_string((kM + p.tile_m - 1) / p.tile_m) + "," + std::to_string((kN + p.tile_n - 1) / p.tile_n);
-  PtxRun run = start(p.name, "matmul", grid, p.threads);
-  put_matrix(run, "a", a, p.element);
-  put_matrix(run, "b", b, p.element);
-  run.out("d", std::vector<float>(kM * kN, NAN));
-  run.arg("a").arg("b").arg("d").arg(whole(kM)).arg(whole(kN)).arg(whole(kK));
-  finish(run);
-  run_allowing(run, "tcgen05-fence");
-  const std::vector<int> wanted = product(a, b, kM, kN, kK);
-  EXPECT_EQ(run.result<float>("d"), std::vector<float>(wanted.begin(), wanted.end()));
+  expect_exact_sums(GetParam(), 150, [](PtxRun& run) { run_allowing(run, "tcgen05-fence"); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Elements, TritonTcgen05,
@@ -64,16 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Elements, TritonTcgen05,
 
 void persistent_matmul(const char* name, const char* entry, const char* grid, int threads,
                        const char* kinds) {
-  constexpr int kM = 200, kN = 136, kK = 168;
-  const std::vector<int> a = whole_numbers(kM * kK, 8, 5), b = whole_numbers(kN * kK, 8, 6);
-  PtxRun run = start(name, entry, grid, threads, 4);
-  put_matrix(run, "a", a, Element::bf16);
-  put_matrix(run, "b", b, Element::bf16);
-  run.out("d", std::vector<uint16_t>(kM * kN, 0xFFFF));
-  run.arg("a").arg("b").arg("d").arg(whole(kM)).arg(whole(kN)).arg(whole(kK));
-  finish(run);
-  run_allowing(run, kinds);
-  EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+  expect_persistent_matmul(name, entry, grid, threads, [&](PtxRun& run) { run_allowing(run, kinds); });
 }
 TEST(TritonBlackwell, PersistentMatmulWithDeviceMadeTensorMaps) {
   persistent_matmul("matmul_descriptor_100a", "matmul_persistent", "3", 128, "tcgen05-fence,async-window");
@@ -87,18 +57,15 @@ TEST(TritonBlackwell, MatmulOfSpecialisedWarps) {
 
 TEST(TritonBlackwell, MatmulOfPairs) {
   constexpr int kM = 512, kN = 256, kK = 320;
-  const std::vector<int> a = whole_numbers(kM * kK, 8, 7), b = whole_numbers(kN * kK, 8, 8);
   PtxRun run = start("matmul_pair_100a", "matmul_pair", "4,2", 256);
-  put_matrix(run, "a", a, Element::bf16);
-  put_matrix(run, "b", b, Element::bf16);
-  run.out("d", std::vector<uint16_t>(kM * kN, 0xFFFF));
+  const std::vector<int> wanted = put_product(run, {kM, kN, kK}, Element::bf16, 8, 7, Format::bf16);
   map_argument(run, "a", "bf16", kM, kK, "64x128");
   map_argument(run, "b", "bf16", kN, kK, "64x64");
   map_argument(run, "d", "bf16", kM, kN, "64x128");
   run.arg(whole(kK));
   finish(run);
   run_allowing(run, "tcgen05-fence,async-window");
-  EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+  expect_product(run, wanted, Format::bf16);
 }
 
 // ---- block scales ----
@@ -181,12 +148,11 @@ TEST_P(TritonScales, ThroughRegisters) {
   EXPECT_EQ(run.result<float>("d"), std::vector<float>(wanted.begin(), wanted.end()));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, TritonScales,
-    testing::Values(Scaled{"scaled_mxfp8_100a", false, 32, "tcgen05-fence"},
-                    Scaled{"scaled_mxfp4_100a", true, 32, "tcgen05-fence"},
-                    Scaled{"scaled_nvfp4_100a", true, 16, "tcgen05-fence"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, TritonScales,
+                         testing::Values(Scaled{"scaled_mxfp8_100a", false, 32, "tcgen05-fence"},
+                                         Scaled{"scaled_mxfp4_100a", true, 32, "tcgen05-fence"},
+                                         Scaled{"scaled_nvfp4_100a", true, 16, "tcgen05-fence"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 class TritonAtoms : public testing::TestWithParam<Scaled> {};
 

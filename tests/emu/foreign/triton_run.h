@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "common/base/formats.h"
@@ -110,6 +111,72 @@ inline std::vector<uint16_t> rounded(const std::vector<int>& sums, Format format
   std::vector<uint16_t> codes;
   for (const int sum : sums) codes.push_back(uint16_t(gg::encode(format, sum)));
   return codes;
+}
+
+struct Sizes {
+  int m, n, k;
+};
+
+// Puts whole numbers from -most to most as a[m,k] and b[n,k], or b[k,n], and a d[m,n] that nobody has
+// written, of f32 or of 16 bits. Returns what d is to be.
+inline std::vector<int> put_product(PtxRun& run, const Sizes& s, Element element, int most, int seed,
+                                    Format d, bool b_is_kn = false) {
+  const std::vector<int> a = whole_numbers(size_t(s.m) * size_t(s.k), most, seed),
+                         b = whole_numbers(size_t(s.n) * size_t(s.k), most, seed + 1);
+  put_matrix(run, "a", a, element);
+  put_matrix(run, "b", b, element);
+  const size_t count = size_t(s.m) * size_t(s.n);
+  if (d == Format::f32) {
+    run.out("d", std::vector<float>(count, NAN));
+  } else {
+    run.out("d", std::vector<uint16_t>(count, 0xFFFF));
+  }
+  return product(a, b, s.m, s.n, s.k, b_is_kn);
+}
+inline void expect_product(const PtxRun& run, const std::vector<int>& wanted, Format d) {
+  if (d == Format::f32) {
+    EXPECT_EQ(run.result<float>("d"), std::vector<float>(wanted.begin(), wanted.end()));
+  } else {
+    EXPECT_EQ(run.result<uint16_t>("d"), rounded(wanted, d));
+  }
+}
+// The parameters of a kernel that takes pointers.
+inline void pointers_and_sizes(PtxRun& run, const Sizes& s) {
+  run.arg("a").arg("b").arg("d").arg(whole(s.m)).arg(whole(s.n)).arg(whole(s.k));
+  finish(run);
+}
+
+// How a test runs what is ready.
+using Runs = std::function<void(PtxRun&)>;
+
+struct Matmul {
+  const char* name;
+  Element element;
+  int most;  // of an element: every sum is exact
+  int tile_m, tile_n, threads;
+};
+inline void PrintTo(const Matmul& m, std::ostream* out) { *out << m.name; }
+
+inline void expect_exact_sums(const Matmul& p, int m, const Runs& runs) {
+  const Sizes s{m, 72, 176};
+  const std::string grid =
+      std::to_string((s.m + p.tile_m - 1) / p.tile_m) + "," + std::to_string((s.n + p.tile_n - 1) / p.tile_n);
+  PtxRun run = start(p.name, "matmul", grid, p.threads);
+  const std::vector<int> wanted = put_product(run, s, p.element, p.most, 1, Format::f32);
+  pointers_and_sizes(run, s);
+  runs(run);
+  expect_product(run, wanted, Format::f32);
+}
+
+// Blocks that take tile after tile, in a grid of four at most.
+inline void expect_persistent_matmul(const char* name, const char* entry, const char* grid, int threads,
+                                     const Runs& runs) {
+  const Sizes s{200, 136, 168};
+  PtxRun run = start(name, entry, grid, threads, 4);
+  const std::vector<int> wanted = put_product(run, s, Element::bf16, 8, 5, Format::bf16);
+  pointers_and_sizes(run, s);
+  runs(run);
+  expect_product(run, wanted, Format::bf16);
 }
 
 inline std::string map_of(const std::string& name, const std::string& type, int rows, int cols,

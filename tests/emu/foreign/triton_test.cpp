@@ -26,32 +26,11 @@ std::vector<float> real_numbers(size_t count, float scale, int seed) {
 
 // ---- matrix products ----
 
-struct Matmul {
-  const char* name;
-  Element element;
-  int most;  // of an element: every sum is exact
-  int tile_m, tile_n, threads;
-};
-void PrintTo(const Matmul& m, std::ostream* out) { *out << m.name; }
-
 class TritonMatmul : public testing::TestWithParam<Matmul> {};
 
-TEST_P(TritonMatmul, EqualsTheExactSums) {
-  const Matmul& p = GetParam();
-  constexpr int kM = 100, kN = 72, kK = 176;
-  const std::vector<int> a = whole_numbers(kM * kK, p.most, 1), b = whole_numbers(kN * kK, p.most, 2);
-  const std::string grid =
-      std::to_string((kM + p.tile_m - 1) / p.tile_m) + "," + std::to_string((kN + p.tile_n - 1) / p.tile_n);
-  PtxRun run = start(p.name, "matmul", grid, p.threads);
-  put_matrix(run, "a", a, p.element);
-  put_matrix(run, "b", b, p.element);
-  run.out("d", std::vector<float>(kM * kN, NAN));
-  run.arg("a").arg("b").arg("d").arg(whole(kM)).arg(whole(kN)).arg(whole(kK));
-  finish(run);
-  run.run_in_every_order();
-  const std::vector<int> wanted = product(a, b, kM, kN, kK);
-  EXPECT_EQ(run.result<float>("d"), std::vector<float>(wanted.begin(), wanted.end()));
-}
+void in_every_order(PtxRun& run) { run.run_in_every_order(); }
+
+TEST_P(TritonMatmul, EqualsTheExactSums) { expect_exact_sums(GetParam(), 100, in_every_order); }
 
 INSTANTIATE_TEST_SUITE_P(Elements, TritonMatmul,
                          testing::Values(Matmul{"matmul_bf16_80", Element::bf16, 16, 64, 64, 128},
@@ -79,51 +58,37 @@ TEST(Triton, SplitMatmulAddsItsPartsAtomically) {
   EXPECT_EQ(run.result<float>("d"), wanted);
 }
 
-void persistent_matmul(const char* name, const char* grid) {
-  constexpr int kM = 200, kN = 136, kK = 168;
-  const std::vector<int> a = whole_numbers(kM * kK, 8, 5), b = whole_numbers(kN * kK, 8, 6);
-  PtxRun run = start(name, "matmul_persistent", grid, 128, 4);
-  put_matrix(run, "a", a, Element::bf16);
-  put_matrix(run, "b", b, Element::bf16);
-  run.out("d", std::vector<uint16_t>(kM * kN, 0xFFFF));
-  run.arg("a").arg("b").arg("d").arg(whole(kM)).arg(whole(kN)).arg(whole(kK));
-  finish(run);
-  run.run_in_every_order();
-  EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+TEST(Triton, PersistentMatmulWithDeviceMadeTensorMaps) {
+  expect_persistent_matmul("matmul_descriptor_90a", "matmul_persistent", "3", 128, in_every_order);
 }
-TEST(Triton, PersistentMatmulWithDeviceMadeTensorMaps) { persistent_matmul("matmul_descriptor_90a", "3"); }
-TEST(Triton, PersistentMatmulInClusters) { persistent_matmul("matmul_cluster_90a", "4"); }
+TEST(Triton, PersistentMatmulInClusters) {
+  expect_persistent_matmul("matmul_cluster_90a", "matmul_persistent", "4", 128, in_every_order);
+}
 
 TEST(Triton, MatmulWithTensorMapsOfTheHost) {
   constexpr int kM = 128, kN = 192, kK = 256;
-  const std::vector<int> a = whole_numbers(kM * kK, 8, 7), b = whole_numbers(kK * kN, 8, 8);
   PtxRun run = start("matmul_maps_90a", "matmul_maps", "2,3", 128);
-  put_matrix(run, "a", a, Element::bf16);
-  put_matrix(run, "b", b, Element::bf16);
-  run.out("d", std::vector<uint16_t>(kM * kN, 0xFFFF));
+  const std::vector<int> wanted = put_product(run, {kM, kN, kK}, Element::bf16, 8, 7, Format::f16, true);
   map_argument(run, "a", "bf16", kM, kK);
   map_argument(run, "b", "bf16", kK, kN);
   map_argument(run, "d", "f16", kM, kN);
   run.arg(whole(kK));
   finish(run);
   run.run_in_every_order();
-  EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK, true), Format::f16));
+  expect_product(run, wanted, Format::f16);
 }
 
 TEST(Triton, MatmulOfSpecialisedWarps) {
   constexpr int kM = 128, kN = 128, kK = 576;
-  const std::vector<int> a = whole_numbers(kM * kK, 4, 9), b = whole_numbers(kN * kK, 4, 10);
   PtxRun run = start("matmul_specialized_90a", "matmul_specialized", "2,2", 256);
-  put_matrix(run, "a", a, Element::bf16);
-  put_matrix(run, "b", b, Element::bf16);
-  run.out("d", std::vector<uint16_t>(kM * kN, 0xFFFF));
+  const std::vector<int> wanted = put_product(run, {kM, kN, kK}, Element::bf16, 4, 9, Format::bf16);
   map_argument(run, "a", "bf16", kM, kK);
   map_argument(run, "b", "bf16", kN, kK);
   map_argument(run, "d", "bf16", kM, kN);
   run.arg(whole(kK));
   finish(run);
   run.run_in_every_order();  // warps 0 to 3 write the same word of shared memory, with the same value
-  EXPECT_EQ(run.result<uint16_t>("d"), rounded(product(a, b, kM, kN, kK), Format::bf16));
+  expect_product(run, wanted, Format::bf16);
 
   // A trace shows the roles: warps that load by TMA, and warps that wait, multiply and store.
   ASSERT_EQ(run.run({"--trace", run.path("trace.json")}).code, 0);
@@ -457,7 +422,8 @@ void formats(const char* name, bool e4m3) {
   for (const char* each : {"x", "half", "brain", "narrow", "wide", "back", "byte"}) run.arg(each);
   run.arg(whole(kN));
   finish(run);
-  run.run_in_every_order({"--allow", "uninit-register"});  // it computes with pairs of which half has no value
+  run.run_in_every_order(
+      {"--allow", "uninit-register"});  // it computes with pairs of which half has no value
   std::vector<uint16_t> half, brain;
   std::vector<uint8_t> narrow;
   std::vector<double> wide;
