@@ -6,8 +6,7 @@
 
 #include "common/bench/contest.h"
 #include "common/check.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "tests/harness/a_device.h"
 
 namespace gg {
 namespace {
@@ -44,13 +43,7 @@ class Counting final : public peers::Way {
 class Contest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!emulator()) {
-      try {
-        choose_device(Options::Device::gpu, {});
-      } catch (const Error& error) {
-        GTEST_SKIP() << error.what();
-      }
-    }
+    if (const std::string why = no_device(); !why.empty()) GTEST_SKIP() << why;
     GG_CHECK(cudaMallocManaged(&launches_, sizeof *launches_));
     *launches_ = 0;
   }

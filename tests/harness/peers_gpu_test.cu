@@ -6,8 +6,7 @@
 
 #include "common/bench/cublas.h"
 #include "common/bench/peer_names.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "tests/harness/a_device.h"
 
 namespace gg {
 namespace {
@@ -74,13 +73,7 @@ class DevicePeer : public Peer {
 class PeerOnDevice : public testing::Test {
  protected:
   void SetUp() override {
-    if (!emulator()) {
-      try {
-        choose_device(Options::Device::gpu, {});
-      } catch (const Error& error) {
-        GTEST_SKIP() << error.what();
-      }
-    }
+    if (const std::string why = no_device(); !why.empty()) GTEST_SKIP() << why;
     machine_ = emulator() ? emulator_machine() : gpu_machine();
   }
 

@@ -2,8 +2,8 @@
 //
 // Every planted bug and clean twin as a kernel.
 
-#include "common/run/device.h"
 #include "planted_bugs.cuh"
+#include "tests/harness/a_device.h"
 
 namespace planted {
 namespace {
@@ -11,11 +11,7 @@ namespace {
 class OnGpu : public testing::TestWithParam<Planted> {
  protected:
   void SetUp() override {
-    try {
-      gg::choose_device(gg::Options::Device::gpu, {});
-    } catch (const gg::Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = gg::no_device(); !why.empty()) GTEST_SKIP() << why;
   }
 };
 class PlantedBugGpu : public OnGpu {};

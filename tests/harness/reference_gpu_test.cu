@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/machine/buffers.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "tests/harness/a_device.h"
 
 namespace gg {
 namespace {
@@ -17,13 +16,7 @@ constexpr Formats kF32{Format::f32, Format::f32, Format::f32}, kF16{Format::f16,
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (!emulator()) {
-      try {
-        choose_device(Options::Device::gpu, {});
-      } catch (const Error& error) {
-        GTEST_SKIP() << error.what();
-      }
-    }
+    if (const std::string why = no_device(); !why.empty()) GTEST_SKIP() << why;
     gpu = gpu_machine();
   }
 

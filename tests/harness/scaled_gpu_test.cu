@@ -7,8 +7,7 @@
 
 #include "common/base/npy.h"
 #include "common/harness.cuh"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "tests/harness/a_device.h"
 #include "tests/process.h"
 
 namespace gg {
@@ -71,12 +70,7 @@ int chapter(std::vector<std::string> words, int shift) {
 class ScaledOnDevice : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (emulator()) return;
-    try {
-      choose_device(Options::Device::gpu, {});
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = no_device(); !why.empty()) GTEST_SKIP() << why;
   }
   std::vector<std::string> words(std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--format", GetParam(), "--check", "--m", "40,0,16", "--n", "16", "--k", "96"});
