@@ -72,7 +72,7 @@ class Product {
     b_.resize(size_t(n_) * size_t(p.k()));
     for (int col = 0; col < n_; ++col) {
       for (int k = 0; k < p.k(); ++k) {
-        b_[size_t(col) * size_t(p.k()) + size_t(k)] =
+        b_[size_t(k) * size_t(n_) + size_t(col)] =
             float(dequantised(scaling, load_code(b, scaling.element, col * row + k * step),
                               sfb[layout.offset(col, k / scaling.block)]));
       }
@@ -95,14 +95,20 @@ class Product {
     const float alpha = is("NoAlpha") ? 1 : p.alpha()[ag];
     const int pr = is("ProbBelow") ? std::min(row + 1, last) : is("ProbOfGroupRow") ? row - first_ : row;
     const float prob = is("NoProb") ? 1 : p.prob()[pr];
-    for (int col = 0; col < n_; ++col) {
-      float acc = 0;
-      const int slice = is("MissingSlice") ? p.k() - 32 : p.k();
-      if (is("ReadsProbBehind")) acc = 0 * p.prob()[last + 1];
-      if (is("ReadsNextBias"))
-        acc = 0 * decode(p.bias_format(),
+    float first = 0;
+    if (is("ReadsProbBehind")) first = 0 * p.prob()[last + 1];
+    if (is("ReadsNextBias"))
+      first = 0 * decode(p.bias_format(),
                          load_code(p.bias<void>(), p.bias_format(), (group_ + 1) % p.groups() * n_));
-      for (int k = 0; k < slice; ++k) acc += a[size_t(k)] * b_[size_t(col) * size_t(p.k()) + size_t(k)];
+    const int slice = is("MissingSlice") ? p.k() - 32 : p.k();
+    // A sum waits for the one before it: those of all columns take turns.
+    std::vector<float> sums(size_t(n_), first);
+    for (int k = 0; k < slice; ++k) {
+      const float factor = a[size_t(k)], *weights = &b_[size_t(k) * size_t(n_)];
+      for (int col = 0; col < n_; ++col) sums[size_t(col)] += factor * weights[col];
+    }
+    for (int col = 0; col < n_; ++col) {
+      const float acc = sums[size_t(col)];
       v(row, col) = p.epilogue().op == Operator::quant ? gated_sum(acc, alpha, prob, bias(col))
                     : p.bias<void>()                   ? std::fma(alpha, acc, bias(col))
                                                        : alpha * acc;
