@@ -46,38 +46,41 @@ class Configuring(unittest.TestCase):
 
 
 class Pip(unittest.TestCase):
-    """gg_pip_install, with a package of this test's own in a folder."""
+    """gg_pip_install, with a package of this test's own in a folder. The first call makes the virtual environment, which
+    takes long: it is the call that must not heed where the user's settings send packages, and the others come after it."""
 
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        (self.folder / "wheels").mkdir()
-        with zipfile.ZipFile(self.folder / "wheels/gg_nothing-1.0-py3-none-any.whl", "w") as wheel:
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        (cls.folder / "wheels").mkdir()
+        with zipfile.ZipFile(cls.folder / "wheels/gg_nothing-1.0-py3-none-any.whl", "w") as wheel:
             wheel.writestr("gg_nothing.py", "")
             wheel.writestr("gg_nothing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: gg-nothing\nVersion: 1.0\n")
             wheel.writestr("gg_nothing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr("gg_nothing-1.0.dist-info/RECORD", "")
         text = (ROOT / "common/cmake/prerequisites.cmake").read_text()
         function = text[text.index("# gg_pip_install("):]
-        self.script = self.folder / "call.cmake"
-        self.script.write_text(f'set(Python3_EXECUTABLE "{sys.executable}")\nset(CMAKE_BINARY_DIR "{self.folder}/build")\n'
-                               f"{function}\ngg_pip_install(\"The package\" ${{WHAT}})\n")
+        cls.script = cls.folder / "call.cmake"
+        cls.script.write_text(f'set(Python3_EXECUTABLE "{sys.executable}")\nset(CMAKE_BINARY_DIR "{cls.folder}/build")\n'
+                              f"{function}\ngg_pip_install(\"The package\" ${{WHAT}})\n")
+        settings = {"PIP_USER": "1", "PIP_TARGET": str(cls.folder / "elsewhere"), "PIP_REQUIRE_HASHES": "1",
+                    "PYTHONPATH": str(cls.folder), "PIP_NO_INDEX": "1"}
+        configuration = f"[global]\nfind-links = {cls.folder}/wheels\ntarget = {cls.folder}/there\n[install]\nuser = true\n"
+        cls.first = cls.install("gg-nothing", settings, configuration)
 
-    def install(self, what, settings, configuration):
+    @classmethod
+    def install(cls, what, settings, configuration):
         """Calls it with the user's settings of pip, in the environment and in a file."""
-        file = self.folder / "pip.conf"
+        file = cls.folder / "pip.conf"
         file.write_text(configuration)
         env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-        return run("cmake", f"-DWHAT={what}", "-P", self.script, cwd=self.folder,
+        return run("cmake", f"-DWHAT={what}", "-P", cls.script, cwd=cls.folder,
                    env={**env, "PIP_CONFIG_FILE": str(file), **settings})
 
     def test_the_users_settings_say_where_from_and_not_where_to(self):
-        settings = {"PIP_USER": "1", "PIP_TARGET": str(self.folder / "elsewhere"), "PIP_REQUIRE_HASHES": "1",
-                    "PYTHONPATH": str(self.folder), "PIP_NO_INDEX": "1"}
-        configuration = f"[global]\nfind-links = {self.folder}/wheels\ntarget = {self.folder}/there\n[install]\nuser = true\n"
-        done = self.install("gg-nothing", settings, configuration)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.first.returncode, 0, self.first.stderr)
         self.assertTrue(list(self.folder.glob("build/python/lib/python3*/site-packages/gg_nothing.py")))
         self.assertFalse((self.folder / "elsewhere").exists() or (self.folder / "there").exists())
 
@@ -88,7 +91,7 @@ class Pip(unittest.TestCase):
                       "gg-nothing==2; or install it by hand", said)
 
     def test_says_when_it_is_the_network(self):
-        done = self.install("gg-nothing", {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_DEFAULT_TIMEOUT": "1"}, "")
+        done = self.install("gg-something", {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_DEFAULT_TIMEOUT": "1"}, "")
         self.assertIn("connect this machine to the network", " ".join(done.stderr.split()))
 
 
