@@ -20,7 +20,7 @@ namespace {
 // represented by it.
 std::string packed_chapter() {
   for (const std::string& id : built_chapters()) {
-    const Words tensors = described(id, "\"name\": \"([^\"]*)\"");
+    const Words tensors = texts_of(id, "name");
     if (tensors[0] == "a" && !wants_equal_groups(id) && !has_block_scales(id)) return id;
   }
   return "";
