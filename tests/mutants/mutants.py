@@ -15,7 +15,8 @@ or as blind, because it is wrong and the emulator cannot tell. An entry there th
 error too.
 
 --each 3 tries three of one kind of each source line: of the chapters with a kernel for each tile and width, all of them
-take hours. --sample 48 tries about 48 of those, of six chapters, others whenever chapters or common change.
+take hours. --sample 48 tries about 48 of those, of six chapters, others whenever chapters or common change. What stands
+in survivors.txt is not among the 48: a sample takes no line out there, and whoever survives takes longest.
 """
 
 import argparse
@@ -387,7 +388,7 @@ def main():
         if options.each:
             work = of_each_line(work, options.each)
         if options.sample:
-            work = sampled(work, options.sample)
+            work = sampled([job for job in work if job[3] not in known], options.sample)
         outcomes = pool.map(lambda job: ("", "listed") if options.list else tried(*job[:3]), work)
         survived, was_found = set(), set()
         for (program, _, (kind, line, text, _, _), entry), (outcome, how) in zip(work, outcomes):
