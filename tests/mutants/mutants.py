@@ -213,10 +213,10 @@ def attempts(program):
     equal = []
     if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
-        each_tile = [["--tile", tile] for tile in ("32x128", "256x128", "128x128", "128x64", "32x64", "64x64")]
+        each_tile = [["--tile", tile] for tile in ("32x128", "64x128", "256x128", "128x128", "128x64", "32x64", "64x64")]
         each_tile += [["1", "--tile", "256x128"], ["2", "--tile", "64x64"]]
         equal += [[*tile, *right, k] for tile in [[], *each_tile] for k in ("648", "3592")]
-        problems += equal + [[*tile, *right, "192"] for tile in [[], *each_tile[:2]]]
+        problems += equal + [[*tile, *right, "192"] for tile in [[], *each_tile[:3]]]
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
