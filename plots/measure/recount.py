@@ -30,7 +30,9 @@ SMOKE = ["--set", "smoke"]
 SCALED = [*SMOKE, "--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
 EMPTY = "--m 0,0,0,0 --n 256 --k 128".split()
 ONE_TILE, TWO_TILES = ("--m 256 --n 256 --k 128".split(), "--m 256 --n 512 --k 128".split())
-RUNS = {("07c_one_launch", "empty"): EMPTY, ("07d_tokens_on_n", "empty"): EMPTY,
+RUNS = {("07a_warp_specialized", "k640"): ["--m", "128", "--n", "128", "--k", "640"],
+        ("07a_warp_specialized", "k704"): ["--m", "128", "--n", "128", "--k", "704"],
+        ("07c_one_launch", "empty"): EMPTY, ("07d_tokens_on_n", "empty"): EMPTY,
         ("08d_two_cta", "mxfp8"): [*SMOKE, "--format", "mxfp8"], ("08d_two_cta", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
         ("08e_epilogue", "mxfp8"): [*SMOKE, "--format", "mxfp8"], ("08f_row_scales", "scaled"): SCALED,
         ("09a_quantized", "scaled"): SCALED, ("09a_quantized", "mxfp8"): [*SMOKE, "--format", "mxfp8"],
