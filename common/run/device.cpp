@@ -71,6 +71,7 @@ std::string why_not_on_gpu(const Chapter& chapter) {
 
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
   const std::string not_run = "not run, no usable GPU: ";
+  play_device_of(chapter);
   if (emulator() && wanted == Options::Device::gpu) {
     throw Error(Exit::no_device, not_run + why_not_on_gpu(chapter));
   }

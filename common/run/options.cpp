@@ -12,6 +12,7 @@
 
 #include "common/base/text.h"
 #include "common/bench/peer_names.h"
+#include "common/machine/emulator.h"
 #include "common/run/choices.h"
 
 namespace gg {
@@ -410,7 +411,11 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   Options& options = draft.options;
   options.arguments = argv;
   if (!chapter.b_layouts.empty()) options.b_layout = chapter.b_layouts[0];
-  if (const char* of_gg_emu = std::getenv("GG_EMU_ORDER")) order(draft, of_gg_emu);  // gg-emu --order
+  if (const GgEmuInterface* const emu = emulator()) {
+    int skew = 0;
+    emu->order(&options.order_seed, &skew);
+    options.order_skew = skew;
+  }
   for (int i = 1; i < argc; ++i) {
     const Rule& rule = find_rule(argv[i], chapter);
     std::string value;

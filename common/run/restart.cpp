@@ -17,7 +17,12 @@
 
 namespace gg {
 
-static constexpr const char* kRestarted = "GG_EMU_RESTARTED";  // set for the program that was started again
+// Set for this program when it starts itself again: nothing else of it lives on.
+static constexpr const char* kRestarted = "GG_EMU_RESTARTED";
+
+void play_device_of(const Chapter& chapter) {
+  if (emulator() && std::getenv(kRestarted)) emulator()->play(chapter.arch == Arch::sm_100a ? "b200" : "h200");
+}
 
 void restart_on_emulator(char** arguments, const Chapter& chapter, const std::string& why_no_gpu) {
   const std::string folder = in_build_tree("lib/emu"), runtime = folder + "/libcudart.so.13";
@@ -40,7 +45,6 @@ void restart_on_emulator(char** arguments, const Chapter& chapter, const std::st
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path = folder + (before && *before ? std::string(":") + before : "");
   setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  setenv("GG_EMU_LIKE", chapter.arch == Arch::sm_100a ? "b200" : "h200", 1);
   setenv(kRestarted, "1", 1);
   std::fflush(nullptr);
   execv("/proc/self/exe", arguments);

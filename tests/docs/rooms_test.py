@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Where things stand in the tree: which folder may include or import which, how long a file and a function may
-be, and the three files of an instruction family. The rules are those of `ORDER` and of the constants beside it."""
+"""Where things stand in the tree: which folder may include or import which, whose functions a header may declare, how
+long a file and a function may be, and the three files of an instruction family. The rules are those of `ORDER` and of
+the constants beside it."""
 
 import ast
 import os
@@ -19,7 +20,7 @@ ORDER = ["check.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "launch.h", "
          "machine", "verify", "bench", "harness.cuh", "run"]
 HARNESS_CUH = ["check.h", "types.cuh", "base", "problem"]  # every chapter includes it: it takes no more than these
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of what it counted.
-EMU_ORDER = ["text", "state", "decode", "isa", "schedule", "report", "runtime", "tools"]
+EMU_ORDER = ["text", "state", "decode", "units", "isa", "schedule", "report", "runtime", "tools"]
 EMU_TAKES = ["base", "check.h"]                # all that common/emu includes of the harness
 HARNESS_TAKES = "emu/runtime/interface.h"      # all that the harness includes of common/emu, and
 HARNESS_TAKES_FROM = "machine"                 # the room that does
@@ -38,6 +39,10 @@ CODE = {".h", ".cuh", ".cpp", ".cu", ".py", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".ptx"}
 
 NO_INSTRUCTION = {"shared"}  # headers of common/ptx that utter none: they need no meaning and no probe
+
+# Headers that declare what no room defines, and who does.
+DEFINED_ELSEWHERE = {"common/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
+                     "common/bench/peer_library.h": ("gg_peer_", "each peer's library exports it")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
@@ -162,7 +167,7 @@ def plots_errors(root):
                 yield f"{path}:{number}: writes a table by hand; {WRITES_TABLES} writes them all"
 
 
-# ---- lengths ----
+# ---- functions ----
 
 # What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is none of these.
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
@@ -171,11 +176,16 @@ NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|cl
                          re.S)
 
 
+def code_of(text):
+    """A C++ text with blanks in place of what is no code, and of directives."""
+    blank = SKIPPED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), blank, flags=re.M)
+
+
 def cpp_functions(text):
     """(first line, last line, head) of every function of a C++ text. Other blocks inside one are told of too:
     none is longer than what it stands in."""
-    blank = SKIPPED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    blank = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), blank, flags=re.M)
+    blank = code_of(text)
     opened, begin, line = [], 0, 1
     for at, c in enumerate(blank):
         if c == "\n":
@@ -192,6 +202,98 @@ def cpp_functions(text):
         elif c == ";":
             begin = at + 1
 
+
+# ---- declarations ----
+
+KEYWORDS = {"if", "for", "while", "switch", "return", "decltype", "sizeof", "alignas", "static_assert", "void", "int",
+            "bool", "noexcept", "__attribute__", "catch", "consteval"}
+NO_DECLARATION = re.compile(r"^(?:template|using|typedef|friend|static_assert|enum|namespace)\b")
+SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b(?:\s+(?:class|struct)\b)?\s*([A-Za-z_]\w*)?")
+ACCESS = re.compile(r"^(?:(?:public|private|protected)\s*:\s*)+")
+NAME = re.compile(r"(?:(\w+)\s*::\s*)?(~?[A-Za-z_]\w*|operator\s*[^\s\w(]+|operator\s+[\w:*& ]+?)\s*\((?!\s*\*)")
+
+
+def function_name(head):
+    """"find" of `const T* Class::find(int)`, as ("Class", "find"); None if the text declares no function."""
+    head = re.sub(r"\[\[.*?\]\]", "", head)
+    while True:  # template arguments may have brackets of their own
+        plain = re.sub(r"<[^<>;{}]*>", "", head)
+        if plain == head:
+            break
+        head = plain
+    found = NAME.search(head)
+    if not found or "=" in head[:found.start()] or found[2] in KEYWORDS:
+        return None
+    return found[1], found[2].replace(" ", "")
+
+
+def declared_functions(text):
+    """(line, class or None, name) of every function that a header declares without a body. Templates are left
+    out, and what stands inside a body."""
+    blank = code_of(text)
+    scopes, begin, line = [], 0, 1  # a scope is "" for a namespace, the name of a class, None for all else
+    for at, c in enumerate(blank):
+        if c == "\n":
+            line += 1
+        elif c == "{":
+            head = " ".join(blank[begin:at].split())
+            kind = SCOPE.search(ACCESS.sub("", head)) if "(" not in head else None
+            outside = all(scope is not None for scope in scopes)
+            if kind and outside and kind[1] in ("namespace", "extern"):
+                scopes.append("")
+            elif kind and outside and kind[1] in ("class", "struct", "union") and not head.startswith("template"):
+                scopes.append(kind[2] or "")
+            else:
+                scopes.append(None)
+            begin = at + 1
+        elif c == "}":
+            if scopes:
+                scopes.pop()
+            begin = at + 1
+        elif c == ";":
+            head = ACCESS.sub("", " ".join(blank[begin:at].split()))
+            begin = at + 1
+            if NO_DECLARATION.match(head) or re.search(r"=\s*(?:0|default|delete)$", head):
+                continue
+            if any(scope is None for scope in scopes):
+                continue
+            found = function_name(head)
+            if found:
+                yield line, (scopes[-1] if scopes else "") or None, found[1]
+
+
+def room_of(path):
+    """"emu/state" or "verify"; None for what is no room of common/."""
+    parts = path.parts
+    if parts[0] != "common" or len(parts) < 3:
+        return None
+    return "/".join(parts[1:3]) if parts[1] == "emu" and len(parts) > 3 else parts[1]
+
+
+def declaration_errors(root):
+    defined = {}  # room -> names of functions that have a body there
+    headers = []
+    for path in listed(root):
+        room = room_of(path)
+        if room is None or path.suffix not in (".h", ".cuh", ".cpp", ".cu"):
+            continue
+        text = text_of(root, path)
+        names = defined.setdefault(room, set())
+        heads = [head for _, _, head in cpp_functions(text)]
+        heads += re.findall(r"^\w+::~?\w+\([^;{}]*\)(?= *(?:noexcept *)?= default;)", text, re.M)
+        names.update(filter(None, map(function_name, heads)))
+        if path.suffix in (".h", ".cuh"):
+            headers.append((path, room, text))
+    for path, room, text in headers:
+        for line, owner, name in declared_functions(text):
+            elsewhere = DEFINED_ELSEWHERE.get(str(path))
+            if (owner, name) not in defined[room] and not (elsewhere and name.startswith(elsewhere[0])):
+                full = f"{owner}::{name}" if owner else name
+                yield (f"{path}:{line}: declares {full}(), which no file of {room}/ defines; a header declares only "
+                       "what its own room defines")
+
+
+# ---- lengths ----
 
 def python_functions(text):
     for node in ast.walk(ast.parse(text)):
@@ -243,6 +345,23 @@ def family_errors(root):
                 yield f"{path}:1: has no {what}; a family has three files of one name, and {other} is missing"
 
 
+# ---- pages ----
+
+def page_errors(root):
+    header, table = root / "common/emu/isa/forms.h", root / "common/emu/isa/forms.cpp"
+    if table.is_file():
+        for name in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
+            if not re.search(rf"\b{name}\(\)", table.read_text(encoding="utf-8")):
+                yield f"common/emu/isa/forms.cpp:1: the table lacks {name}(), which forms.h lists"
+    for path in listed(root):
+        if path.parent != Path("common/emu/isa") or path.name in ("forms.h", "forms.cpp"):
+            continue
+        if path.suffix != ".cpp":
+            yield f"{path}:1: is no page of instructions; what several pages share stands in common/emu/units/"
+        elif "PTX ISA" not in re.sub(r"\n// *", " ", text_of(root, path)).split("\n", 1)[0]:
+            yield f"{path}:1: does not begin with a section of the PTX ISA, as a page does"
+
+
 # ---- tests ----
 
 class TreeTest(unittest.TestCase):
@@ -256,14 +375,22 @@ class TreeTest(unittest.TestCase):
     def test_measuring_imports_nothing_of_drawing(self):
         self.check_that_none(plots_errors(ROOT))
 
+    def test_headers_declare_what_their_room_defines(self):
+        self.check_that_none(declaration_errors(ROOT))
+
     def test_files_and_functions_are_short(self):
         self.check_that_none(length_errors(ROOT))
 
     def test_exceptions_are_needed(self):
         for name in LONG_FILES:
             self.assertGreater(text_of(ROOT, Path(name)).count("\n"), FILE_LINES, name)
+        for name, (function, _) in DEFINED_ELSEWHERE.items():
+            self.assertRegex(text_of(ROOT, Path(name)), rf"\b{function}\w*\(", name)
         for name in NO_INSTRUCTION:
             self.assertNotIn("asm", text_of(ROOT, Path(f"common/ptx/{name}.cuh")))
+
+    def test_pages_begin_with_their_section(self):
+        self.check_that_none(page_errors(ROOT))
 
     def test_families_have_three_files(self):
         self.check_that_none(family_errors(ROOT))
@@ -311,6 +438,8 @@ class PlantedTest(unittest.TestCase):
                 ("common/run/run.cpp", "common/emu/runtime/interface.h", "only in machine/"),
                 ("common/machine/emulator.h", "common/emu/runtime/runtime.h", "only emu/runtime/interface.h"),
                 ("common/emu/state/access.h", "common/emu/decode/decode.h", "state < decode"),
+                ("common/emu/units/fused_sum.cpp", "common/emu/isa/forms.h", "units < isa"),
+                ("common/emu/decode/decode.cpp", "common/emu/units/alu.h", "decode < units"),
                 ("common/emu/isa/mma.cpp", "common/emu/schedule/schedule.h", "isa < schedule"),
                 ("common/emu/runtime/launch.cpp", "common/verify/verify.h", "only base and check.h"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
@@ -360,6 +489,40 @@ class PlantedTest(unittest.TestCase):
                            ("plots/draw/markdown.py", "rule = '---:'")]:
             self.plant(path, text)
         self.assertEqual(list(plots_errors(self.root)), [])
+
+    def test_declarations(self):
+        self.plant("common/emu/state/grid.h", """#pragma once
+namespace gg::emu {
+struct Grid;
+template <class T>
+T made(T from);
+inline int twice(int x) { return undeclared(2 * x); }
+struct Block {
+  int threads() const;
+  std::function<void(int)> hook;
+  void (*call)(int each);
+  Block(const Block&) = delete;
+ private:
+  void helper(int x = 1);
+};
+int known(const std::vector<std::function<void()>>& all);
+int64_t decode(const Grid& grid,
+               int level = 0);
+}  // namespace gg::emu
+""")
+        self.plant("common/emu/state/grid.cpp", """namespace gg::emu {
+int Block::threads() const { return 1; }
+int known(const std::vector<std::function<void()>>& all) { return int(all.size()); }
+void Other::helper(int x) {}
+}
+""")
+        self.plant("common/emu/decode/decode.cpp",
+                   "namespace gg::emu {\nint64_t decode(const Grid& grid, int level) { return level; }\n}\n")
+        errors = list(declaration_errors(self.root))
+        self.assertEqual(len(errors), 2, errors)
+        self.assertTrue(errors[0].startswith("common/emu/state/grid.h:13: declares Block::helper(), "), errors)
+        self.assertTrue(errors[1].startswith("common/emu/state/grid.h:17: declares decode(), which no file of "
+                                             "emu/state/ defines"), errors)
 
     def test_files(self):
         self.plant("common/run/long.cpp", "\n" * 501)
@@ -411,6 +574,18 @@ class PlantedTest(unittest.TestCase):
         self.assertIn("tests/isa/wgmma_test.cu is missing", errors[0])
         self.plant("tests/isa/wgmma_test.cu", "")
         self.assertEqual(list(family_errors(self.root)), [])
+
+    def test_pages(self):
+        start = "// SPDX-License-Identifier: MIT\n//\n// Loads. "
+        self.plant("common/emu/isa/ldst.cpp", start + 'PTX\n// ISA: "ld".\n\nint x;\n')
+        self.plant("common/emu/isa/st.cpp", start + '\n\nint x;  // PTX ISA: "st"\n')
+        self.plant("common/emu/isa/shared.h", start + 'PTX ISA: "ld".\n')
+        self.plant("common/emu/isa/forms.h", "std::vector<Form> ldst_forms();\nstd::vector<Form> st_forms();  // st\n")
+        self.plant("common/emu/isa/forms.cpp", "  table({ldst_forms()});\n")
+        self.assertEqual([error.split(",")[0].split(";")[0] for error in page_errors(self.root)],
+                         ["common/emu/isa/forms.cpp:1: the table lacks st_forms()",
+                          "common/emu/isa/shared.h:1: is no page of instructions",
+                          "common/emu/isa/st.cpp:1: does not begin with a section of the PTX ISA"])
 
 
 if __name__ == "__main__":

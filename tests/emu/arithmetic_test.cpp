@@ -3,7 +3,7 @@
 // The emulator's tensor-core sums against what an H200 answered, bit for bit; and the fast form of the sums
 // against the plain one.
 
-#include "common/emu/isa/arithmetic.h"
+#include "common/emu/units/fused_sum.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <random>
 
 #include "common/base/npy.h"
-#include "common/emu/isa/block_scaled.h"
+#include "common/emu/units/block_scaled.h"
 
 namespace {
 

@@ -10,8 +10,10 @@
 #include <functional>
 #include <string>
 
-#include "common/emu/isa/tensormap.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
+#include "common/emu/units/tensor_map.h"
 
 namespace async_test {
 
@@ -97,7 +99,7 @@ class Async : public testing::Test {
 
   void run_with(const std::string& body, const Shape& shape, const gg::emu::Order& order) {
     const auto module = gg::emu::parse_ptx(kernel(body));
-    const auto code = gg::emu::decode(*module, *module->find("k"));
+    const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
     gg::emu::Launch launch;
     launch.code = code.get();
     launch.grid[0] = shape.blocks;

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "common/base/npy.h"
-#include "common/emu/isa/reduction.h"
+#include "common/emu/units/reduction.h"
 #include "tests/emu/async_kernel.h"
 #include "tests/emu/report.h"
 

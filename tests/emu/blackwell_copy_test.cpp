@@ -7,7 +7,9 @@
 
 #include <cstring>
 
-#include "common/emu/isa/map_format.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
+#include "common/emu/units/tensor_map_format.h"
 #include "launch_ptx.h"
 #include "tests/emu/report.h"
 
@@ -102,7 +104,7 @@ class Copy : public testing::Test {
                                         bool map_at_out = false) {
     gg::emu::GlobalMemory memory;
     const auto module = gg::emu::parse_ptx(copy_kernel(body));
-    const auto code = gg::emu::decode(*module, *module->find("k"));
+    const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
     const uint64_t out_address = memory.allocate(kOut * size_t(blocks)), in_address = memory.allocate(kIn);
     std::copy(in.begin(), in.end(), memory.unchecked(in_address));
     gg::emu::Launch launch;

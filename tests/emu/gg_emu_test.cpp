@@ -30,8 +30,12 @@ TEST(GgEmu, HelpListsOptionsAndFaults) {
   const Outcome outcome = gg_emu({"--help"});
   EXPECT_EQ(outcome.code, 0);
   for (const char* word : {"--like", "--order", "--report", "--allow", "--trace", "--multiprocessors",
-                           "--line-counts", "deadlock", "uninit-shared", "race"}) {
+                           "--line-counts", "--ptx", "--launches", "deadlock", "uninit-shared", "race"}) {
     EXPECT_TRUE(says(outcome.out, word)) << word;
+  }
+  for (const char* variable :
+       {"LIKE", "ORDER", "REPORT", "ALLOW", "TRACE", "LINE_COUNTS", "MULTIPROCESSORS", "PTX", "LAUNCHES"}) {
+    EXPECT_TRUE(says(outcome.out, std::string("\n  GG_EMU_") + variable + " ")) << variable;
   }
 }
 
@@ -52,6 +56,8 @@ TEST(GgEmu, RefusesInOneSentence) {
       {{"--trace"}, "--trace wants a value"},
       {{"--trace", "/no/such/folder/t.json", "x"}, "/no/such/folder/t.json"},
       {{"--line-counts"}, "--line-counts wants a value"},
+      {{"--ptx", "/no/such/file.ptx", "x"}, "/no/such/file.ptx: cannot be read"},
+      {{"--launches", "/no/such/folder/names", "x"}, "/no/such/folder/names"},
       {{"--trace", "/dev/null", "x"}, "/dev/null: is there and is no plain file"},
       {{"no-such-program"}, "there is no program no-such-program"},
       {{"/no/such/program"}, "there is no program /no/such/program"},

@@ -50,7 +50,7 @@ class Program {
       std::copy(v.init.begin(), v.init.end(), memory_.unchecked(symbols_[v.name]));
     }
     for (const auto& function : module_->functions) {
-      if (function->entry && !code_) code_ = decode(*module_, *function, symbols_);
+      if (function->entry && !code_) code_ = decode(*module_, *function, gg::emu::all_forms(), symbols_);
     }
     if (!code_) throw std::runtime_error("no entry");
   }

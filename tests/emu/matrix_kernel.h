@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 
 namespace matrix_test {
@@ -68,7 +70,7 @@ class Machine : public testing::Test {
   gg::emu::Counts run_with(const std::string& body, int threads, const gg::emu::Order& order,
                            uint32_t allowed = 0) {
     const auto module = gg::emu::parse_ptx(kernel(body));
-    const auto code = gg::emu::decode(*module, *module->find("k"));
+    const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
     gg::emu::Launch launch;
     launch.code = code.get();
     launch.block[0] = threads;

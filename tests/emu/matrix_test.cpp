@@ -9,7 +9,7 @@
 #include <cmath>
 #include <random>
 
-#include "common/emu/isa/arithmetic.h"
+#include "common/emu/units/fused_sum.h"
 #include "tests/emu/matrix_kernel.h"
 #include "tests/emu/report.h"
 

@@ -2,13 +2,15 @@
 //
 // The table's instructions of the generic proxy, and the kernel around every instruction of the table.
 
+#include "common/emu/schedule/run.h"
 #include "tests/emu/memory_acts.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "common/emu/isa/map_format.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/grid.h"
+#include "common/emu/units/tensor_map_format.h"
 
 namespace memory_test {
 namespace {
@@ -294,7 +296,7 @@ Outcome run(const string& ptx, const Conditions& conditions) {
     map.strides[d] = d == 1 ? 64 : 64 * 8;
     map.box[d] = 1;
   }
-  const std::unique_ptr<Code> code = decode(*module, *module->find("k"));
+  const std::unique_ptr<Code> code = decode(*module, *module->find("k"), gg::emu::all_forms());
   Launch launch;
   launch.code = code.get();
   launch.block[0] = 256;

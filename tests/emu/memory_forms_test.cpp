@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 #include "tests/emu/memory_acts.h"
 
 namespace {
@@ -124,12 +125,12 @@ Seen look_at_all() {
   Seen seen;
   gg::emu::Decoder::asked = &seen.asked;
   // With a modifier that nobody takes decoders go on to their last question.
-  for (const string& opcode : gg::emu::known_opcodes()) {
+  for (const string& opcode : gg::emu::all_forms().opcodes()) {
     const string target = opcode == "wgmma" ? "sm_90a" : "sm_100a";
     const auto module =
         gg::emu::parse_ptx(".version 9.0\n.target " + target +
                            "\n.address_size 64\n.visible .entry k()\n{\n" + opcode + ".nobodys;\nret;\n}\n");
-    gg::emu::decode(*module, *module->find("k"));
+    gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
   }
   for (const Act& act : all_acts()) {
     const string ptx = kernel(act, act.before + act.instruction + "  // HERE\n" + act.issued + act.wait);
@@ -139,7 +140,7 @@ Seen look_at_all() {
     for (const gg::emu::Statement& s : function->body) {
       if (s.line == line) seen.used[s.opcode].insert(s.modifiers.begin(), s.modifiers.end());
     }
-    gg::emu::decode(*module, *function);
+    gg::emu::decode(*module, *function, gg::emu::all_forms());
   }
   gg::emu::Decoder::asked = nullptr;
   return seen;
@@ -148,7 +149,7 @@ Seen look_at_all() {
 TEST(MemoryForms, EveryOpcodeIsInTheTableOrTouchesNoSharedMemory) {
   const Seen seen = look_at_all();
   Words known;
-  for (const string& opcode : gg::emu::known_opcodes()) {
+  for (const string& opcode : gg::emu::all_forms().opcodes()) {
     known.insert(opcode);
     EXPECT_TRUE(seen.used.count(opcode) || kElsewhere.count(opcode))
         << opcode << ": give it an entry in memory_acts.cpp, or say above that it touches no shared memory";

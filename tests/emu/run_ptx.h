@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 
 namespace emu_test {
@@ -63,7 +65,7 @@ inline void run_ptx(const std::string& text, std::vector<Buffer>& buffers, const
     std::copy(buffer.begin(), buffer.end(), memory.unchecked(addresses.back()));
   }
   launch.params = buffer_of(addresses);
-  const std::unique_ptr<Code> code = decode(*module, *entry, symbols);
+  const std::unique_ptr<Code> code = decode(*module, *entry, gg::emu::all_forms(), symbols);
   launch.code = code.get();
   launch.grid[0] = shape.blocks;
   launch.block[0] = shape.threads;

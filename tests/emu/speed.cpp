@@ -79,7 +79,7 @@ class MainLoop {
   explicit MainLoop(const std::string& program) {
     const std::string name = "_ZN7chapter12grouped_gemmI13__nv_bfloat16iEEvPKT_S4_PS2_PKT0_iilbb";
     module_ = gg::emu::parse_ptx(ptx_of(program, name));
-    code_ = gg::emu::decode(*module_, *module_->find(name));
+    code_ = gg::emu::decode(*module_, *module_->find(name), gg::emu::all_forms());
     const std::vector<uint16_t> values = random_bf16(size_t(kK) * kTile * kMostBlocks);
     const int32_t offsets[2] = {0, kTile * kMostBlocks};
     const uint64_t a = memory_.allocate(values.size() * 2), b = memory_.allocate(size_t(kK) * kTile * 2),

@@ -35,7 +35,7 @@ std::vector<Buffer> buffers_of(const std::vector<Image>& images) {
 Config config_of(int group, uint64_t seed = 0) {
   Config config = emu_test::config_of(group, 128);
   config.cluster[0] = group;
-  config.options.order.seed = seed;
+  config.options.order = {seed, false};
   config.options.workers = 1;
   return config;
 }

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "common/base/npy.h"
-#include "common/emu/isa/map_format.h"
 #include "common/emu/runtime/encode_map.h"
+#include "common/emu/units/tensor_map_format.h"
 #include "tensor_map_cases.h"
 
 namespace {

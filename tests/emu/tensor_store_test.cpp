@@ -7,8 +7,10 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/tensormap.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
+#include "common/emu/units/tensor_map.h"
 
 namespace {
 
@@ -104,7 +106,7 @@ std::string store(const Case& c, const std::string& fills, const std::string& ag
   map.box[0] = 16, map.box[1] = c.four_rows ? 1 : 8;
   map.swizzle = c.swizzle;
   const auto module = gg::emu::parse_ptx(kernel(c, fills, again));
-  const auto code = gg::emu::decode(*module, *module->find("k"));
+  const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
   gg::emu::Launch launch;
   launch.code = code.get();
   launch.block[0] = 256;

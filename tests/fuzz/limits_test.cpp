@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/grid.h"
 
 namespace {
@@ -77,7 +78,7 @@ TEST(Limits, LeaveRoomForWhatIsReal) {
                 in_kernel(".reg .b32 %r<60000>; .local .b8 a[524288]; .shared .align 1024 .b8 s[233472];"));
   EXPECT_EQ(module->variables[0].bytes, int64_t(8) << 30);
   EXPECT_EQ(module->variables[0].init.size(), 1u) << "zeros are not kept";
-  EXPECT_EQ(decode(*module, *module->functions[0])->registers.size(), 60000u);
+  EXPECT_EQ(decode(*module, *module->functions[0], gg::emu::all_forms())->registers.size(), 60000u);
 }
 
 std::string reason(const Instr& instr) { return *static_cast<const std::string*>(instr.extra); }
@@ -89,7 +90,7 @@ TEST(Limits, EndCallsThatDoubleAgainAndAgain) {
     text += ".func f" + std::to_string(i) + "() { call " + callee + "; call " + callee + "; }\n";
   }
   const auto module = parse_ptx(kHeader + text + in_kernel("call f30;"));
-  const auto code = decode(*module, *module->find("f"));
+  const auto code = decode(*module, *module->find("f"), gg::emu::all_forms());
   ASSERT_GT(code->instrs.size(), 1u);
   EXPECT_LT(code->instrs.size(), 1u << 19);
   EXPECT_EQ(reason(code->instrs[code->instrs.size() - 2]),
@@ -99,14 +100,14 @@ TEST(Limits, EndCallsThatDoubleAgainAndAgain) {
 TEST(Limits, EndCallsOfOneself) {
   const auto module = parse_ptx(kHeader + std::string(".func g() { call h; }\n.func h() { call g; }\n") +
                                 in_kernel("call g;"));
-  const auto code = decode(*module, *module->find("f"));
+  const auto code = decode(*module, *module->find("f"), gg::emu::all_forms());
   ASSERT_EQ(code->instrs.size(), 2u);
   EXPECT_EQ(reason(code->instrs[0]), "not supported: a function that calls itself");
 }
 
 TEST(Limits, EndCallsOfKernels) {
   const auto module = parse_ptx(kHeader + std::string(".entry g() { ret; }\n") + in_kernel("call g;"));
-  const auto code = decode(*module, *module->find("f"));
+  const auto code = decode(*module, *module->find("f"), gg::emu::all_forms());
   EXPECT_EQ(reason(code->instrs[0]), "not supported: calls of a kernel");
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/grid.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto module = parse_ptx(text, bodies);
       for (const auto& function : module->functions) {
         parse_body(*module, function->name);
-        if (!function->declared_only) decode(*module, *function);
+        if (!function->declared_only) decode(*module, *function, gg::emu::all_forms());
       }
     } catch (const SyntaxError&) {
     }

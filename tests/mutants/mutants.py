@@ -248,7 +248,8 @@ def attempts(program):
     return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in equal]
 
 
-def run(program, environment, arguments):
+def run(program, settings, arguments):
+    """A check by the emulator; `settings` are options of gg-emu."""
     # Room for one worker: a block, a pair of them, or four.
     by_two = re.match("07[f-i]", program.name) or program.name >= "08d"
     tall = "256x128" in arguments and not re.match("07[de]", program.name)
@@ -257,8 +258,8 @@ def run(program, environment, arguments):
     if arguments[0].isdigit():  # the attempt says
         multiprocessors, *arguments = arguments
     try:
-        return subprocess.run([program, "--device", "emu", "--check", *arguments],
-                              env={**os.environ, "GG_EMU_MULTIPROCESSORS": multiprocessors, **environment},
+        return subprocess.run([program.parent / "gg-emu", "--multiprocessors", multiprocessors, *settings, program,
+                               "--device", "emu", "--check", *arguments],
                               capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return None
@@ -267,7 +268,7 @@ def run(program, environment, arguments):
 def kernels_launched(program, arguments):
     """The kernels that an attempt launches, by the names they have in PTX: the same in every order."""
     with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
-        clean = run(program, {"GG_EMU_LAUNCHES": names.name}, arguments)
+        clean = run(program, ["--launches", names.name], arguments)
         if clean is None or clean.returncode != 0:
             sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
         return {line for line in names.read().split("\n") if line}
@@ -311,7 +312,7 @@ def tried(program, arguments_to_try, mutant):
         file.write(ptx)
         file.flush()
         for arguments in arguments_to_try:
-            outcome = verdict(kind, run(program, {"GG_EMU_PTX": file.name}, arguments))
+            outcome = verdict(kind, run(program, ["--ptx", file.name], arguments))
             if outcome[0] != SURVIVES:
                 return outcome
     return SURVIVES, "survives"

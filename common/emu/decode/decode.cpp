@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "common/emu/decode/liveness.h"
 #include "common/emu/decode/overtaken.h"
@@ -20,28 +19,6 @@ constexpr int kCallDepth = 32;
 // would make 2^32 of the last.
 constexpr size_t kMostExpanded = size_t(1) << 18;
 constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
-
-// Never destroyed, like all such tables: a program may end while a thread of it still launches.
-struct Family {
-  std::vector<Decode> forms;
-  bool computes = false;  // its instructions make registers of registers and do nothing else
-};
-const std::unordered_map<std::string, Family>& forms() {
-  static const auto& table = *[] {
-    auto* all = new std::unordered_map<std::string, Family>;
-    for (const auto& family : {integer_forms(), floating_forms(), half_forms(), convert_forms()}) {
-      for (const Form& form : family) (*all)[form.opcode].computes = true;
-    }
-    for (const auto& family : {integer_forms(), floating_forms(), half_forms(), convert_forms(),
-                               control_forms(), barrier_forms(), memory_forms(), atomic_forms(), warp_forms(),
-                               mma_forms(), cp_async_forms(), mbarrier_forms(), bulk_forms(), wgmma_forms(),
-                               tcgen05_forms(), tcgen05_mma_forms(), fence_forms(), warpgroup_forms()}) {
-      for (const Form& form : family) (*all)[form.opcode].forms.push_back(form.decode);
-    }
-    return all;
-  }();
-  return table;
-}
 
 Next unsupported(Warp& warp, const Instr& in, Mask) {
   raise_final(FaultKind::unsupported, warp, in, -1, *static_cast<const std::string*>(in.extra),
@@ -59,7 +36,7 @@ int how_close(const Decoder& decoder, const std::string& why) {
 // The statements of one kernel, calls expanded, one after the other.
 class Expansion {
  public:
-  Expansion(Code& code) : code_(code) {}
+  Expansion(Code& code, const FormTable& forms) : code_(code), forms_(forms) {}
 
   void function(const Frame& frame, int depth) {
     const Function& f = *frame.function;
@@ -205,28 +182,26 @@ class Expansion {
   Instr one(const Frame& frame, const Statement& s) {
     std::string why = "instruction " + s.opcode;
     int closest = -1;
-    const auto families = forms().find(s.opcode);
-    if (families != forms().end()) {
-      for (const Decode decode : families->second.forms) {
-        Decoder decoder(code_, frame, s);
-        try {
-          decode(decoder);
-          // redux.sync of f32 is among the floating forms, and what it makes goes to all lanes.
-          if (families->second.computes && !decoder.instr.converged) decoder.computes();
-          decoder.finish();
-          return decoder.instr;
-        } catch (const Unsupported& reason) {
-          const int close = how_close(decoder, reason.why);
-          if (close < closest) continue;
-          closest = close;
-          why = reason.why;
-        }
+    for (const Form& form : forms_.of(s.opcode)) {
+      Decoder decoder(code_, frame, s);
+      decoder.instr.family = form.family;
+      try {
+        form.decode(decoder);
+        if (form.computes) decoder.computes();
+        decoder.finish();
+        return decoder.instr;
+      } catch (const Unsupported& reason) {
+        const int close = how_close(decoder, reason.why);
+        if (close < closest) continue;
+        closest = close;
+        why = reason.why;
       }
     }
     return refused(frame, s, why);
   }
 
   Code& code_;
+  const FormTable& forms_;
   std::vector<int> places_;
   std::map<int, uint32_t> slots_;  // of a number
   size_t expanded_ = 0;
@@ -291,7 +266,7 @@ void place_shared(Code& code) {
   code.shared_bytes = end;
 }
 
-std::unique_ptr<Code> expand(const Module& module, const Function& function,
+std::unique_ptr<Code> expand(const Module& module, const Function& function, const FormTable& forms,
                              const std::map<std::string, uint64_t>& global_symbols,
                              const std::vector<int>& places) {
   auto code = std::make_unique<Code>();
@@ -301,7 +276,7 @@ std::unique_ptr<Code> expand(const Module& module, const Function& function,
   code->file_bytes = kLineBytes;  // slot 0 is nobody's: a guard of 0 means none
   code->initial.resize(kLineBytes);
   place_shared(*code);
-  Expansion expansion(*code);
+  Expansion expansion(*code, forms);
   Frame frame{&function, 0, 0, {}};
   expansion.share(places);
   expansion.enter(frame);
@@ -311,19 +286,37 @@ std::unique_ptr<Code> expand(const Module& module, const Function& function,
 
 }  // namespace
 
-std::vector<std::string> known_opcodes() {
+std::vector<Form> computing(Family family,
+                            std::initializer_list<std::pair<const char*, Decode>> opcodes_and_decoders) {
+  std::vector<Form> forms;
+  for (const auto& [opcode, decode] : opcodes_and_decoders) forms.push_back({opcode, decode, family, true});
+  return forms;
+}
+
+FormTable::FormTable(std::initializer_list<std::vector<Form>> lists) {
+  for (const std::vector<Form>& list : lists) {
+    for (const Form& form : list) by_opcode_[form.opcode].push_back(form);
+  }
+}
+
+const std::vector<Form>& FormTable::of(const std::string& opcode) const {
+  static const auto& none = *new const std::vector<Form>;
+  const auto found = by_opcode_.find(opcode);
+  return found == by_opcode_.end() ? none : found->second;
+}
+
+std::vector<std::string> FormTable::opcodes() const {
   std::vector<std::string> all;
-  for (const auto& [opcode, decoders] : forms()) all.push_back(opcode);
-  std::sort(all.begin(), all.end());
+  for (const auto& [opcode, forms] : by_opcode_) all.push_back(opcode);
   return all;
 }
 
 // Decoded twice: first with a place for every register, to learn which are in use together; then with the
 // places shared.
-std::unique_ptr<Code> decode(const Module& module, const Function& function,
+std::unique_ptr<Code> decode(const Module& module, const Function& function, const FormTable& forms,
                              const std::map<std::string, uint64_t>& global_symbols) {
-  const std::unique_ptr<Code> first = expand(module, function, global_symbols, {});
-  std::unique_ptr<Code> code = expand(module, function, global_symbols, share_registers(*first));
+  const std::unique_ptr<Code> first = expand(module, function, forms, global_symbols, {});
+  std::unique_ptr<Code> code = expand(module, function, forms, global_symbols, share_registers(*first));
   find_straight(*code);
   find_overtaken(*code);
   return code;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -119,32 +121,36 @@ class Decoder {
 void take_address(Decoder& decoder, const Operand& operand);
 
 using Decode = void (*)(Decoder&);
+// One opcode on a page of isa/. Decoding throws Unsupported where the statement is another
+// form.
 struct Form {
   const char* opcode;
   Decode decode;
+  Family family;          // that its instructions count to; decoding may name another one
+  bool computes = false;  // it makes registers of registers and does nothing else
 };
-std::vector<std::string> known_opcodes();  // of all lists, decode.cpp
-// One list per file of isa/. An opcode may stand in several lists, or twice in one (add: integer, float,
-// half): they are tried in turn, each with a fresh Decoder, until one does not throw Unsupported. What is
-// reported if none fits is the reason of the one that came closest.
-std::vector<Form>
-integer_forms();  // integer.cpp: arithmetic, logic, shifts, comparison, selection, moves, bit fields
-std::vector<Form> floating_forms();  // floating.cpp: f32 and f64
-std::vector<Form> half_forms();      // half.cpp: f16, bf16 and their pairs
-std::vector<Form> convert_forms();   // cvt.cpp: cvt; cvta.cpp: cvta, isspacep
-std::vector<Form> control_forms();   // control.cpp: branches, calls, ends
-std::vector<Form> barrier_forms();   // barrier.cpp: bar, barrier, barrier.cluster
-std::vector<Form> memory_forms();    // ldst.cpp: ld, st, prefetch
-std::vector<Form> atomic_forms();    // atomic.cpp: atom, red
-std::vector<Form> warp_forms();      // warp.cpp: shfl, vote, match, redux, elect, activemask
-std::vector<Form> mma_forms();       // mma.cpp: mma.sync, movmatrix; ldmatrix.cpp, stmatrix.cpp
-std::vector<Form> cp_async_forms();  // cp_async.cpp: cp.async and its groups
-std::vector<Form> mbarrier_forms();  // mbarrier.cpp: mbarrier, cp.async.mbarrier.arrive, st.async, red.async
-std::vector<Form> bulk_forms();   // bulk.cpp: cp.async.bulk, tensor forms too, tensormap, prefetch.tensormap
-std::vector<Form> wgmma_forms();  // wgmma.cpp
-std::vector<Form> tcgen05_forms();      // tcgen05.cpp: tcgen05, all but mma
-std::vector<Form> tcgen05_mma_forms();  // tcgen05_mma.cpp
-std::vector<Form> fence_forms();        // fence.cpp: membar, fence, nanosleep, createpolicy and the like
-std::vector<Form> warpgroup_forms();    // warpgroup.cpp: setmaxnreg, griddepcontrol
+// Forms of one family that make registers of registers and do nothing else.
+std::vector<Form> computing(Family family,
+                            std::initializer_list<std::pair<const char*, Decode>> opcodes_and_decoders);
+
+// The forms that decoding knows, by opcode. An opcode may stand in several lists, or twice in one (add:
+// integer, float, half): they are tried in turn, each with a fresh Decoder, until one does not throw
+// Unsupported. What is reported if none fits is the reason of the one that came closest.
+class FormTable {
+ public:
+  explicit FormTable(std::initializer_list<std::vector<Form>> lists);
+  const std::vector<Form>& of(const std::string& opcode) const;  // empty: it is not known
+  std::vector<std::string> opcodes() const;                      // in order of the alphabet
+
+ private:
+  std::map<std::string, std::vector<Form>> by_opcode_;
+};
+
+// A kernel's instructions, handlers chosen, by the forms of the table. An instruction that the table does not
+// have faults when it is executed. `global_symbols`: device addresses of the module's .global and .const
+// variables. Module and function must outlive the code. Throws std::bad_alloc where a warp's registers would
+// be more than any kernel has.
+std::unique_ptr<Code> decode(const Module& module, const Function& function, const FormTable& forms,
+                             const std::map<std::string, uint64_t>& global_symbols = {});
 
 }  // namespace gg::emu

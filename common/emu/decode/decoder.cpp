@@ -315,9 +315,9 @@ void Decoder::finish() {
   if (statement_.guard >= 0) {
     const int guard = frame_.first_register + statement_.guard;
     reads_.push_back(guard);
-    instr.guard = code_.register_slots[size_t(guard)];
-    instr.guard_negated = statement_.guard_negated;
-    instr.guard_register = guard;
+    instr.guard.slot = code_.register_slots[size_t(guard)];
+    instr.guard.negated = statement_.guard_negated;
+    instr.guard.reg = guard;
   }
   if (carry_) {
     std::vector<int32_t> wanted = reads_;

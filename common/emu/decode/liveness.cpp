@@ -21,7 +21,7 @@ std::vector<int32_t> next_of(const Code& code, int32_t at) {
   if (opcode == "brx" && in.list) {
     for (int i = 0; i < in.count; ++i) next.push_back(int32_t(in.list[i]));
   }
-  const bool always = in.guard == 0 && (ends || branches || opcode == "brx");
+  const bool always = in.guard.slot == 0 && (ends || branches || opcode == "brx");
   if (!always && at + 1 < int32_t(code.instrs.size())) next.push_back(at + 1);
   return next;
 }
@@ -70,7 +70,7 @@ std::vector<BasicBlock> blocks_of(const Code& code) {
 // From what is live behind an instruction to what is live before it. A guarded write leaves the old value in
 // some lanes.
 void step_back(const Instr& in, Set& live) {
-  if (in.guard == 0) {
+  if (in.guard.slot == 0) {
     for (const int32_t* r = in.writes; *r >= 0; ++r) remove(live, *r);
   } else {
     for (const int32_t* r = in.writes; *r >= 0; ++r) add(live, *r);
@@ -165,12 +165,12 @@ void find_straight(Code& code) {
   Set asked = doubtful;
   for (Instr& in : code.instrs) {
     const bool loads = in.carry && in.carry->from.empty() && (memory & memories(in));
-    in.asks = in.own_checks || loads || some(in.reads, doubtful);
-    for (const int32_t* r = in.reads; in.asks && *r >= 0; ++r) add(asked, *r);
-    for (const int32_t* r = in.writes; in.own_checks && *r >= 0; ++r) add(asked, *r);
-    in.straight = in.guard == 0 && !in.converged && !in.asks;
+    in.checks.asks = in.checks.own || loads || some(in.reads, doubtful);
+    for (const int32_t* r = in.reads; in.checks.asks && *r >= 0; ++r) add(asked, *r);
+    for (const int32_t* r = in.writes; in.checks.own && *r >= 0; ++r) add(asked, *r);
+    in.checks.straight = in.guard.slot == 0 && !in.converged && !in.checks.asks;
   }
-  for (Instr& in : code.instrs) in.records = some(in.writes, asked);
+  for (Instr& in : code.instrs) in.checks.records = some(in.writes, asked);
 }
 
 std::vector<int> share_registers(const Code& code) {

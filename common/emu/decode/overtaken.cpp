@@ -67,11 +67,11 @@ std::set<int32_t> arrivals_before(const Code& code, int32_t load, size_t& steps)
     bool reads = false;
     for (const int32_t* r = in.reads; *r >= 0; ++r) reads |= has_value.count(*r) != 0;
     if (at == load || (reads && acts(in)) || orders(in)) continue;
-    if (in.arrives_elsewhere) found.insert(at);
+    if (in.overtaking.arrives_elsewhere) found.insert(at);
     for (const int32_t* r = in.writes; *r >= 0; ++r) {
       if (reads) {
         has_value.insert(*r);
-      } else if (in.guard == 0) {
+      } else if (in.guard.slot == 0) {
         has_value.erase(*r);
       }
     }
@@ -83,7 +83,7 @@ std::set<int32_t> arrivals_before(const Code& code, int32_t load, size_t& steps)
 }  // namespace
 
 void find_overtaken(Code& code) {
-  const auto elsewhere = [](const Instr& in) { return in.arrives_elsewhere; };
+  const auto elsewhere = [](const Instr& in) { return in.overtaking.arrives_elsewhere; };
   if (std::none_of(code.instrs.begin(), code.instrs.end(), elsewhere)) return;
   std::map<int32_t, std::vector<int32_t>> overtakes;  // by arrival
   size_t steps = kMostSteps;
@@ -91,22 +91,22 @@ void find_overtaken(Code& code) {
     if (!loads(in)) continue;
     for (const int32_t arrival : arrivals_before(code, in.index, steps)) {
       overtakes[arrival].push_back(in.index);
-      in.overtaken = true;
+      in.overtaking.overtaken = true;
     }
   }
   for (auto& [arrival, list] : overtakes) {
     list.push_back(-1);
     code.register_lists.push_back(std::make_unique<int32_t[]>(list.size()));
     std::copy(list.begin(), list.end(), code.register_lists.back().get());
-    code.instrs[size_t(arrival)].overtakes = code.register_lists.back().get();
+    code.instrs[size_t(arrival)].overtaking.overtakes = code.register_lists.back().get();
   }
 }
 
 void load_late(Warp& w, const Instr& load, Mask lanes, const uint64_t (&address)[kLanes]) {
   if (!w.block->shared.races.on()) return;
-  auto late =
-      std::find_if(w.late.begin(), w.late.end(), [&](const SharedLoad& l) { return l.instr == &load; });
-  if (late == w.late.end()) late = w.late.insert(late, SharedLoad{&load, 0, {}});
+  auto late = std::find_if(w.race.late.begin(), w.race.late.end(),
+                           [&](const SharedLoad& l) { return l.instr == &load; });
+  if (late == w.race.late.end()) late = w.race.late.insert(late, SharedLoad{&load, 0, {}});
   late->lanes |= lanes;
   for (Lanes l(lanes); l; ++l) {
     late->offsets[*l] =
@@ -115,8 +115,8 @@ void load_late(Warp& w, const Instr& load, Mask lanes, const uint64_t (&address)
 }
 
 void make_late_loads(Warp& w, const Instr& arrival, bool elsewhere) {
-  for (const SharedLoad& late : w.late) {
-    const int32_t* load = arrival.overtakes;
+  for (const SharedLoad& late : w.race.late) {
+    const int32_t* load = arrival.overtaking.overtakes;
     if (!elsewhere || !load) break;
     while (*load >= 0 && *load != late.instr->index) ++load;
     if (*load < 0) continue;
@@ -124,7 +124,7 @@ void make_late_loads(Warp& w, const Instr& arrival, bool elsewhere) {
       w.block->shared.races.read(w, *late.instr, *l, late.offsets[*l], late.instr->bytes * late.instr->count);
     }
   }
-  w.late.clear();
+  w.race.late.clear();
 }
 
 }  // namespace gg::emu

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "common/base/formats.h"
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {
@@ -197,6 +197,8 @@ void decode_atomic(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> atomic_forms() { return {{"atom", decode_atomic}, {"red", decode_atomic}}; }
+std::vector<Form> atomic_forms() {
+  return {{"atom", decode_atomic, Family::atomic}, {"red", decode_atomic, Family::atomic}};
+}
 
 }  // namespace gg::emu

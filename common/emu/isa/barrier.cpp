@@ -5,41 +5,28 @@
 
 #include <algorithm>
 
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/barrier_state.h"
 
 namespace gg::emu {
 namespace {
 
-enum : uint8_t { kSync, kArrive, kPopc, kAnd, kOr };
-
 using Phase = Barrier::Phase;
 
-std::string threads_text(int threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
-std::string name_of(uint32_t id) { return "barrier " + std::to_string(id); }
-
-// A warp arrives with all its 32 lanes, the last one too if it has fewer threads.
-int threads_of(const Block& block) { return int(block.warps.size()) * kLanes; }
-int ended_threads(const Block& block) { return threads_of(block) - block.live_warps * kLanes; }
-
-constexpr const char* kReturned =
-    "a return before the barrier: threads without work skip the work, not the barrier. (Hardware lets the "
-    "others go on; "
-    "__syncthreads() wants all threads of the block)";
+enum : uint8_t { kSync, kArrive, kPopc, kAnd, kOr };
 
 // The barrier and the count of this instruction, checked.
 std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   const int lane = __builtin_ctz(m);
   *id = w.at<uint32_t>(in.s[0])[lane];
   if (*id > 15) {
-    raise(FaultKind::barrier, w, in, -1, "there is no " + name_of(*id), "a block has barriers 0 to 15");
+    raise(FaultKind::barrier, w, in, -1, "there is no " + barrier_name(*id), "a block has barriers 0 to 15");
     *id &= 15;  // allowed: an H200 looks at these bits only
   }
   const int wanted = in.s[1] ? int(w.at<uint32_t>(in.s[1])[lane]) : threads_of(*w.block);
   if (wanted <= 0 || wanted % kLanes != 0) {
     raise_final(FaultKind::barrier_count, w, in, -1,
-                name_of(*id) + " is entered with a count of " + threads_text(wanted),
+                barrier_name(*id) + " is entered with a count of " + threads_text(wanted),
                 "whole warps meet at a barrier: the count is a multiple of 32");
   }
   std::shared_ptr<Phase>& phase = w.block->barriers[*id].phase;
@@ -51,7 +38,7 @@ std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   const Party other{phase->entered_warp, phase->entered_by, -1, "entered it"};
   if (wanted != phase->expected) {
     raise_final(FaultKind::barrier_count, w, in, -1,
-                name_of(*id) + " is entered with a count of " + threads_text(wanted) +
+                barrier_name(*id) + " is entered with a count of " + threads_text(wanted) +
                     ", others are there with a count of " + std::to_string(phase->expected),
                 "all who meet at a barrier name the same count; who gives none means the whole block",
                 {other});
@@ -59,30 +46,10 @@ std::shared_ptr<Phase> enter(Warp& w, const Instr& in, Mask m, uint32_t* id) {
   if (phase->entered_by && in.variant != phase->entered_by->variant &&
       std::max(in.variant, phase->entered_by->variant) >= kPopc) {
     raise_final(FaultKind::barrier_count, w, in, -1,
-                name_of(*id) + " is entered with bar.red and with another bar at the same time",
+                barrier_name(*id) + " is entered with bar.red and with another bar at the same time",
                 "two kinds of barrier share a number: give one of them a number of its own", {other});
   }
   return phase;
-}
-
-// Who has arrived goes on when everybody has, or has ended. True if that is now.
-bool complete(Block& block, uint32_t id) {
-  std::shared_ptr<Phase>& phase = block.barriers[id].phase;
-  const int ended = phase->whole_block ? ended_threads(block) : 0;
-  if (phase->arrived + ended < phase->expected) return false;
-  const std::shared_ptr<Phase> done = std::move(phase);
-  phase = nullptr;
-  done->done = true;
-  if (ended == 0) return true;
-  Party other{nullptr, nullptr, -1, "has ended"};
-  for (const auto& warp : block.warps) {
-    if (warp->live == 0 && !other.warp) other.warp = warp.get();
-  }
-  raise(FaultKind::barrier, *done->entered_warp, *done->entered_by, -1,
-        name_of(id) + " waits for all " + threads_text(done->expected) + " of the block: " +
-            std::to_string(done->arrived) + " have come, the other " + std::to_string(ended) + " have ended",
-        kReturned, {other});
-  return true;
 }
 
 // bar.red: the predicate that came with each thread, as all who took part see it.
@@ -99,12 +66,12 @@ void take_result(Warp& w, const Instr& in, Mask m, const Phase& phase) {
 void check_lanes(Warp& w, const Instr& in, Mask m, const Phase& phase, uint32_t id) {
   const int threads = std::min(kLanes, w.block->threads - w.index * kLanes);
   const Mask all = threads == kLanes ? kAllLanes : (Mask(1) << threads) - 1;
-  const Mask ended = all & ~w.live;
+  const Mask ended = all & ~w.flow.live;
   if (!phase.whole_block || ended == 0) return;
   raise(FaultKind::barrier, w, in, __builtin_ctz(m),
-        name_of(id) + " waits for all threads of the block, and " + lanes_text(ended) +
+        barrier_name(id) + " waits for all threads of the block, and " + lanes_text(ended) +
             " of this warp ended before",
-        kReturned);
+        kReturnedBefore);
 }
 
 // bar.sync a {, b}: the warp arrives at barrier a and waits for b threads, the whole block if there is no b;
@@ -116,14 +83,14 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   phase->entered_by = &in;
   phase->entered_warp = &w;
   phase->arrived += kLanes;
-  w.met = w.clock[agent_of(w)];
+  w.race.met = w.race.clock[agent_of(w)];
   release(w, phase->clock);
   if (in.variant >= kPopc) {
     phase->voters += __builtin_popcount(m);
     for (Lanes l(m); l; ++l) phase->votes += w.at<uint8_t>(in.s[2])[*l] != in.variant2;
   }
   if (in.variant == kArrive) ++w.block->cluster->changes;  // whoever arrives in a loop brings the end nearer
-  const bool last = complete(*w.block, id);
+  const bool last = complete_barrier(*w.block, id);
   if (in.variant == kArrive) return Next::go_on;
   const auto leave = [&w, &in, phase, m] {
     if (!phase->done) return false;
@@ -135,9 +102,9 @@ Next bar(Warp& w, const Instr& in, Mask m) {
     leave();
     return Next::go_on;
   }
-  w.running->ready = leave;
-  w.running->waits_for = [&w, phase, id] {
-    std::string text = "waits at " + name_of(id) + ": " + std::to_string(phase->arrived) + " of " +
+  w.flow.running->ready = leave;
+  w.flow.running->waits_for = [&w, phase, id] {
+    std::string text = "waits at " + barrier_name(id) + ": " + std::to_string(phase->arrived) + " of " +
                        threads_text(phase->expected) + " have arrived";
     if (phase->expected > threads_of(*w.block))
       text += ", and the block has " + std::to_string(w.block->threads);
@@ -193,58 +160,41 @@ void decode_bar(Decoder& d) {
 
 // barrier.cluster.arrive and .wait: all threads of the cluster that have not ended. A warp arrives once
 // between two waits.
-bool has_arrived(const Cluster& c, const Warp& w) {
-  return w.cluster_arrived && w.cluster_generation == c.barrier.generation;
-}
-
-void complete(Cluster& c) {
-  if (c.barrier.arrived == 0) return;
-  for (const auto& block : c.blocks) {
-    for (const auto& warp : block->warps) {
-      if (warp->live && !has_arrived(c, *warp)) return;
-    }
-  }
-  c.barrier.arrived = 0;
-  ++c.barrier.generation;
-  c.barrier.last_clock = c.barrier.clock;
-  c.barrier.clock.clear();
-}
-
 Next cluster_arrive(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
-  if (w.cluster_arrived) {
+  if (w.flow.cluster_arrived) {
     raise_final(FaultKind::barrier_count, w, in, -1,
                 "this warp has arrived at the cluster barrier and has not waited there yet",
                 "barrier.cluster.arrive and .wait take turns");
   }
-  w.cluster_arrived = true;
-  w.cluster_generation = c.barrier.generation;
+  w.flow.cluster_arrived = true;
+  w.flow.cluster_generation = c.barrier.generation;
   meet(w);
   if (in.variant)
     release(w, c.barrier.clock);
   else
-    c.barrier.clock.join(w.released);  // .relaxed
+    c.barrier.clock.join(w.race.released);  // .relaxed
   ++c.barrier.arrived;
-  complete(c);
+  complete_barrier(c);
   return Next::go_on;
 }
 Next cluster_wait(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
-  if (!w.cluster_arrived) {
+  if (!w.flow.cluster_arrived) {
     raise(FaultKind::barrier, w, in, -1, "this warp waits at the cluster barrier without having arrived",
           "barrier.cluster.arrive comes first");
     return Next::go_on;  // allowed: an H200 does not wait either
   }
-  const uint64_t before = w.cluster_generation;
+  const uint64_t before = w.flow.cluster_generation;
   const auto passed = [&w, &c, before] {
     if (c.barrier.generation == before) return false;
-    w.cluster_arrived = false;
+    w.flow.cluster_arrived = false;
     acquire(w, c.barrier.last_clock);
     return true;
   };
   if (passed()) return Next::go_on;
-  w.running->ready = passed;
-  w.running->waits_for = [&c] {
+  w.flow.running->ready = passed;
+  w.flow.running->waits_for = [&c] {
     return "waits at the cluster barrier: " + std::to_string(c.barrier.arrived) + " of " +
            std::to_string(c.blocks.size() * c.blocks[0]->warps.size()) + " warps have arrived";
   };
@@ -266,16 +216,10 @@ void decode_cluster(Decoder& d) {
 
 }  // namespace
 
-void threads_ended(Warp& w) {
-  if (w.live) return;
-  for (uint32_t id = 0; id < 16; ++id) {
-    if (w.block->barriers[id].phase) complete(*w.block, id);
-  }
-  complete(*w.block->cluster);
-}
-
 std::vector<Form> barrier_forms() {
-  return {{"bar", decode_bar}, {"barrier", decode_cluster}, {"barrier", decode_bar}};
+  return {{"bar", decode_bar, Family::barrier},
+          {"barrier", decode_cluster, Family::barrier},
+          {"barrier", decode_bar, Family::barrier}};
 }
 
 }  // namespace gg::emu

@@ -4,12 +4,12 @@
 // Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch,
 // cp.async.bulk.commit_group, cp.async.bulk.wait_group". Each lane starts a copy of its own.
 
-#include "common/emu/isa/bulk.h"
-
 #include <algorithm>
 #include <array>
 
-#include "common/emu/isa/tensormap.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/bulk_copy.h"
+#include "common/emu/units/tensor_map.h"
 
 namespace gg::emu {
 namespace {
@@ -144,14 +144,9 @@ Next prefetch(Warp& w, const Instr& in, Mask m) {
 
 // ---- groups ----
 
-BulkGroups& groups_of(Warp& w) {
-  if (!w.bulk) w.bulk = std::make_shared<BulkGroups>();
-  return *w.bulk;
-}
-
 Next commit_group(Warp& w, const Instr&, Mask m) {
   for (Lanes l(m); l; ++l) {
-    BulkGroups::Lane& lane = groups_of(w).lanes[*l];
+    BulkGroups::Lane& lane = bulk_groups_of(w).lanes[*l];
     lane.committed.push_back(lane.open ? lane.open : std::make_shared<BulkGroup>());
     lane.open = nullptr;
     while (!lane.committed.empty() && lane.committed.front()->unfinished == 0) lane.committed.pop_front();
@@ -163,7 +158,7 @@ Next commit_group(Warp& w, const Instr&, Mask m) {
 Next wait_group(Warp& w, const Instr& in, Mask m) {
   std::vector<std::shared_ptr<BulkGroup>> awaited;
   for (Lanes l(m); l; ++l) {
-    const auto& committed = groups_of(w).lanes[*l].committed;
+    const auto& committed = bulk_groups_of(w).lanes[*l].committed;
     for (size_t i = 0; int64_t(i) < int64_t(committed.size()) - in.offset; ++i)
       awaited.push_back(committed[i]);
   }
@@ -173,8 +168,8 @@ Next wait_group(Warp& w, const Instr& in, Mask m) {
                          [&](const auto& g) { return (read ? g->unread : g->unfinished) > 0; });
   };
   if (left() == 0) return Next::go_on;
-  w.running->ready = [left] { return left() == 0; };
-  w.running->waits_for = [left, read] {
+  w.flow.running->ready = [left] { return left() == 0; };
+  w.flow.running->waits_for = [left, read] {
     return "waits for " + std::to_string(left()) + " bulk groups to " +
            (read ? "have read their sources" : "be done");
   };
@@ -182,29 +177,6 @@ Next wait_group(Warp& w, const Instr& in, Mask m) {
 }
 
 // ---- decoding ----
-
-// ---- pairs of blocks ----
-
-// The block of this one's pair whose rank has the parity of `rank`.
-Block& of_pair(Warp& w, const Instr& in, int lane, const Block& block, int rank) {
-  const auto& blocks = w.block->cluster->blocks;
-  const size_t wanted = (size_t(block.rank) & ~size_t(1)) | (size_t(rank) & 1);
-  if (wanted >= blocks.size()) {
-    raise_final(FaultKind::bounds, w, in, lane,
-                "the block of rank " + std::to_string(block.rank) + " has no other block beside it, in a " +
-                    "cluster of " + std::to_string(blocks.size()) + " blocks",
-                ".cta_group::2 wants clusters of an even number of blocks: ranks 2i and 2i + 1 are a pair");
-  }
-  return *blocks[wanted];
-}
-
-BarrierAt barrier_in_pair(Warp& w, const Instr& in, int lane, const Block& data, const BarrierAt& named) {
-  if (&of_pair(w, in, lane, data, named.block->rank) == named.block) return named;
-  raise_final(FaultKind::bounds, w, in, lane,
-              "the bytes go to the block of rank " + std::to_string(data.rank) +
-                  ", the mbarrier that counts them is in that of rank " + std::to_string(named.block->rank),
-              "with .cta_group::2 both must be of one pair, ranks 2i and 2i + 1");
-}
 
 enum class From : uint8_t { global, shared };
 enum class To : uint8_t { shared_cta, shared_cluster, global };
@@ -304,71 +276,6 @@ void decode_cp(Decoder& d) {
 
 }  // namespace
 
-Groups join_groups(Warp& w, Mask m) {
-  Groups groups;
-  for (Lanes l(m); l; ++l) {
-    std::shared_ptr<BulkGroup>& open = groups_of(w).lanes[*l].open;
-    if (!open) open = std::make_shared<BulkGroup>();
-    ++open->unread;
-    ++open->unfinished;
-    groups.push_back(open);
-  }
-  return groups;
-}
-
-std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressOperand& to,
-                              const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment,
-                              bool pair) {
-  const Place place = locate_operand(w, in, lane, to, int(bytes), alignment);
-  const BarrierAt at = use_mbarrier(w, in, lane, barrier);
-  if (mask == 0) {
-    const BarrierAt signalled =
-        pair ? barrier_in_pair(w, in, lane, *place.block, at) : barrier_beside(w, in, lane, *place.block, at);
-    return {{place.block, place.offset, signalled}};
-  }
-  const uint32_t ranks = w.at<uint16_t>(mask)[lane];
-  const auto& blocks = w.block->cluster->blocks;
-  if (ranks == 0 || ranks >> blocks.size() != 0) {
-    raise_final(
-        FaultKind::bounds, w, in, lane,
-        "a multicast mask of " + hex(ranks) + " in a cluster of " + std::to_string(blocks.size()) + " blocks",
-        "each bit is the rank of a block of the cluster");
-  }
-  std::vector<Landing> all;
-  for (Lanes rank(ranks); rank; ++rank) {
-    Block* const block = blocks[size_t(*rank)].get();
-    Block* const signalled = pair ? &of_pair(w, in, lane, *block, at.block->rank) : block;
-    all.push_back({block, place.offset, {signalled, at.offset}});
-    use_mbarrier(w, in, lane, all.back().barrier);
-  }
-  return all;
-}
-
-void store_later(const Issuer& who, Block& block, const std::vector<Range>& ranges, Groups groups,
-                 std::function<std::vector<uint8_t>()> read,
-                 std::function<void(const std::vector<uint8_t>&)> write) {
-  later(*who.warp, [who, groups, read, write, windows = Windows(block, who, ranges, false)]() mutable {
-    windows.close();
-    for (const auto& group : groups) --group->unread;
-    later(*who.warp, [groups, write, data = read()] {
-      write(data);
-      for (const auto& group : groups) --group->unfinished;
-    });
-  });
-}
-
-void count_run(const Instr& in, uint64_t address, uint64_t bytes) {
-  constexpr uint64_t kSector = 32;
-  InstrCounts& counts = counts_of(in);
-  counts.bytes += bytes;
-  counts.sectors += (address + bytes - 1) / kSector - address / kSector + 1;
-}
-
-std::vector<Form> bulk_forms() {
-  std::vector<Form> forms = tensormap_forms();
-  forms.push_back({"cp", decode_cp});
-  for (const Form& form : cluster_launch_forms()) forms.push_back(form);
-  return forms;
-}
+std::vector<Form> bulk_forms() { return {{"cp", decode_cp, Family::bulk}}; }
 
 }  // namespace gg::emu

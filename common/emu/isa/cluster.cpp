@@ -6,8 +6,9 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/mbarrier.h"
-#include "common/emu/isa/reduction.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/mbarrier.h"
+#include "common/emu/units/reduction.h"
 
 namespace gg::emu {
 namespace {
@@ -192,10 +193,10 @@ void decode_reduce_async(Decoder& d) {
 }  // namespace
 
 std::vector<Form> cluster_forms() {
-  return {{"mapa", decode_mapa},
-          {"getctarank", decode_getctarank},
-          {"st", decode_store_async},
-          {"red", decode_reduce_async}};
+  return {{"mapa", decode_mapa, Family::move},
+          {"getctarank", decode_getctarank, Family::move},
+          {"st", decode_store_async, Family::ldst},
+          {"red", decode_reduce_async, Family::atomic}};
 }
 
 }  // namespace gg::emu

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/emu/isa/alu.h"
-#include "common/emu/isa/bulk.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/alu.h"
+#include "common/emu/units/bulk_copy.h"
 
 namespace gg::emu {
 namespace {
@@ -166,6 +167,8 @@ void decode_control(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> cluster_launch_forms() { return {{"clusterlaunchcontrol", decode_control}}; }
+std::vector<Form> cluster_launch_forms() {
+  return {{"clusterlaunchcontrol", decode_control, Family::control}};
+}
 
 }  // namespace gg::emu

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
 
 namespace gg::emu {
@@ -30,7 +30,7 @@ Next branch_by_index(Warp& w, const Instr& in, Mask m) {
                       " branch targets",
                   "a switch without a default met a value it does not know");
     }
-    w.jump_to[*l] = int32_t(in.list[index[*l]]);
+    w.flow.jump_to[*l] = int32_t(in.list[index[*l]]);
   }
   return Next::jump;
 }
@@ -201,8 +201,10 @@ void decode_call(Decoder& d) {
 }  // namespace
 
 std::vector<Form> control_forms() {
-  return {{"bra", decode_bra},   {"brx", decode_brx},    {"exit", decode_exit}, {"ret", decode_ret},
-          {"trap", decode_trap}, {"brkpt", decode_trap}, {"call", decode_call}, {"pragma", decode_nothing}};
+  return {{"bra", decode_bra, Family::control},   {"brx", decode_brx, Family::control},
+          {"exit", decode_exit, Family::control}, {"ret", decode_ret, Family::control},
+          {"trap", decode_trap, Family::control}, {"brkpt", decode_trap, Family::control},
+          {"call", decode_call, Family::control}, {"pragma", decode_nothing, Family::control}};
 }
 
 }  // namespace gg::emu

@@ -5,83 +5,19 @@
 // thread waits for their group (an even seed of the order) or at once (an odd one); until the wait they are
 // arriving, and nobody may touch them.
 
-#include "common/emu/isa/cp_async.h"
-
 #include <algorithm>
 
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/units/copy_groups.h"
 
 namespace gg::emu {
 
-struct CopyGroups {
-  struct Copy {
-    uint32_t group = 0;  // of its lane
-    int lane = 0;
-    uint64_t from = 0;
-    int read = 0, bytes = 0;  // of the source; of the destination, the rest zeros
-    Block* block = nullptr;
-    size_t offset = 0;
-    const Instr* instr = nullptr;
-    SharedMemory::Handle window;
-  };
-  std::vector<Copy> under_way;
-  uint32_t group[kLanes] = {};  // that copies started now belong to
-  struct Then {
-    int lane;
-    uint32_t below;  // runs when no copy of a group below this is under way
-    std::function<void()> run;
-  };
-  std::vector<Then> then;
-};
-
 namespace {
-
-CopyGroups& groups_of(Warp& w) {
-  if (!w.copies) w.copies = std::make_shared<CopyGroups>();
-  return *w.copies;
-}
-
-void move(Warp& w, const CopyGroups::Copy& c) {
-  uint8_t* to = c.block->shared.bytes.data() + c.offset;
-  if (c.read)
-    std::memcpy(to, locate(w, *c.instr, c.lane, Space::global, c.from, c.read, 1).bytes, size_t(c.read));
-  std::memset(to + c.read, 0, size_t(c.bytes - c.read));
-}
-
-// The copy is there for the thread that waited; others learn of it by a barrier.
-void land(Warp& w, const CopyGroups::Copy& c) {
-  if (w.block->grid->order.seed % 2 == 0) move(w, c);
-  c.block->shared.close(c.window);
-  if (c.block->shared.races.on()) c.block->shared.races.write(w, *c.instr, c.lane, c.offset, c.bytes);
-}
-
-// Lands the copies of these lanes whose group is older than its lane's newest `keep` groups.
-void land_groups(Warp& w, Mask m, uint32_t keep, bool all) {
-  CopyGroups& g = groups_of(w);
-  std::erase_if(g.under_way, [&](const CopyGroups::Copy& c) {
-    const bool due =
-        m >> c.lane & 1 && (all || (c.group < g.group[c.lane] && g.group[c.lane] - c.group > keep));
-    if (due) land(w, c);
-    return due;
-  });
-  for (size_t i = 0; i < g.then.size();) {
-    const auto& t = g.then[i];
-    const bool waits = std::any_of(g.under_way.begin(), g.under_way.end(),
-                                   [&](const auto& c) { return c.lane == t.lane && c.group < t.below; });
-    if (waits) {
-      ++i;
-      continue;
-    }
-    const auto run = t.run;
-    g.then.erase(g.then.begin() + long(i));
-    run();
-  }
-}
 
 // cp.async.{ca,cg}.shared.global [dst], [src], bytes {, bytes to read | predicate: read none};
 Next copy(Warp& w, const Instr& in, Mask m) {
-  CopyGroups& g = groups_of(w);
+  CopyGroups& g = copy_groups_of(w);
   const uint32_t* to = w.at<uint32_t>(in.s[0]);
   uint64_t from[kLanes], written[kLanes] = {};
   addresses(w, in, from);
@@ -111,7 +47,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     }
     check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);
     CopyGroups::Copy c{g.group[*l], *l, from[*l], read, in.bytes, place.block, place.offset, &in, {}};
-    if (w.block->grid->order.seed % 2 == 1) move(w, c);
+    if (!w.block->grid->order.late) copy_bytes(w, c);
     c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, false, &w, &in, *l});
     g.under_way.push_back(c);
   }
@@ -125,12 +61,12 @@ Next copy(Warp& w, const Instr& in, Mask m) {
 }
 
 Next commit(Warp& w, const Instr&, Mask m) {
-  CopyGroups& g = groups_of(w);
+  CopyGroups& g = copy_groups_of(w);
   for (Lanes l(m); l; ++l) ++g.group[*l];
   return Next::go_on;
 }
 Next wait_group(Warp& w, const Instr& in, Mask m) {
-  land_groups(w, m, uint32_t(in.offset), in.variant);
+  land_copies(w, m, uint32_t(in.offset), in.variant);
   return Next::go_on;
 }
 
@@ -191,23 +127,6 @@ void decode_cp(Decoder& d) {
 
 }  // namespace
 
-void when_copies_land(Warp& warp, int lane, std::function<void()> then) {
-  CopyGroups& g = groups_of(warp);
-  const bool any =
-      std::any_of(g.under_way.begin(), g.under_way.end(), [&](const auto& c) { return c.lane == lane; });
-  if (!any) return then();
-  // Nobody waits for these by group: they land by themselves, some time later.
-  Cluster& cluster = *warp.block->cluster;
-  const uint32_t below = ++g.group[lane];
-  g.then.push_back({lane, below, std::move(then)});
-  cluster.effects.push_back({[&warp, lane, below] {
-                               CopyGroups& groups = groups_of(warp);
-                               const uint32_t newest = groups.group[lane];
-                               land_groups(warp, Mask(1) << lane, newest - below, false);
-                             },
-                             cluster.round + 4});
-}
-
-std::vector<Form> cp_async_forms() { return {{"cp", decode_cp}}; }
+std::vector<Form> cp_async_forms() { return {{"cp", decode_cp, Family::cp_async}}; }
 
 }  // namespace gg::emu

@@ -3,9 +3,10 @@
 // cvt: conversions between integers and floats of every size, packed ones among them. PTX ISA: "Data Movement
 // and Conversion Instructions": cvt, cvt.pack.
 
-#include "common/emu/isa/cvt.h"
-
 #include <algorithm>
+
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/conversion.h"
 
 namespace gg::emu {
 namespace {
@@ -201,11 +202,8 @@ void decode_cvt_pack(Decoder& d) {
 }
 }  // namespace
 
-std::vector<Form> convert_forms() {
-  std::vector<Form> forms = {{"cvt", decode_cvt_pack}, {"cvt", decode_cvt}};
-  for (const Form& form : address_forms()) forms.push_back(form);
-  for (const Form& form : narrow_conversion_forms()) forms.push_back(form);
-  return forms;
+std::vector<Form> cvt_forms() {
+  return computing(Family::convert, {{"cvt", decode_cvt_pack}, {"cvt", decode_cvt}});
 }
 
 }  // namespace gg::emu

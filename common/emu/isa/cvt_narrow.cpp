@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <array>
 
-#include "common/emu/isa/alu.h"
-#include "common/emu/isa/halves.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/alu.h"
+#include "common/emu/units/halves.h"
 
 namespace gg::emu {
 namespace {
@@ -203,6 +204,6 @@ void decode_narrow(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> narrow_conversion_forms() { return {{"cvt", decode_narrow}}; }
+std::vector<Form> cvt_narrow_forms() { return computing(Family::convert, {{"cvt", decode_narrow}}); }
 
 }  // namespace gg::emu

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/cvt.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/conversion.h"
 
 namespace gg::emu {
 namespace {
@@ -117,6 +118,8 @@ void decode_isspacep(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> address_forms() { return {{"cvta", decode_cvta}, {"isspacep", decode_isspacep}}; }
+std::vector<Form> cvta_forms() {
+  return computing(Family::convert, {{"cvta", decode_cvta}, {"isspacep", decode_isspacep}});
+}
 
 }  // namespace gg::emu

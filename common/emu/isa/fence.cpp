@@ -5,7 +5,7 @@
 // is never weaker than the order of execution, so a fence moves no bytes: it tells the race and proxy checks
 // what is ordered.
 
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 
 namespace gg::emu {
 namespace {
@@ -20,10 +20,10 @@ Next fence(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
   if (in.variant & kAcquire) {
     acquire(w, c.fences);
-    acquire(w, w.observed);
+    acquire(w, w.race.observed);
   }
   if (in.variant & kRelease) {
-    w.released = w.clock;
+    w.race.released = w.race.clock;
     release(w, c.fences);
   }
   return Next::go_on;
@@ -92,8 +92,8 @@ void decode_createpolicy(Decoder& d) {
 // nanosleep: the others of the block get their turn.
 Next sleep(Warp& w, const Instr&, Mask) {
   const uint64_t round = w.block->cluster->round;
-  w.running->ready = [&w, round] { return w.block->cluster->round > round; };
-  w.running->waits_for = [] { return std::string("sleeps"); };
+  w.flow.running->ready = [&w, round] { return w.block->cluster->round > round; };
+  w.flow.running->waits_for = [] { return std::string("sleeps"); };
   return Next::wait;
 }
 void decode_nanosleep(Decoder& d) {
@@ -113,10 +113,13 @@ void decode_hint(Decoder& d) {
 }  // namespace
 
 std::vector<Form> fence_forms() {
-  return {
-      {"membar", decode_membar},       {"fence", decode_fence},        {"createpolicy", decode_createpolicy},
-      {"nanosleep", decode_nanosleep}, {"applypriority", decode_hint}, {"discard", decode_hint},
-      {"pmevent", decode_hint}};
+  return {{"membar", decode_membar, Family::fence},
+          {"fence", decode_fence, Family::fence},
+          {"createpolicy", decode_createpolicy, Family::move},
+          {"nanosleep", decode_nanosleep, Family::control},
+          {"applypriority", decode_hint, Family::ldst},
+          {"discard", decode_hint, Family::ldst},
+          {"pmevent", decode_hint, Family::control}};
 }
 
 }  // namespace gg::emu

@@ -11,7 +11,8 @@
 // sin and cos an absolute one of 2^-20.4 within a turn. Where a result is a zero, an infinity or a NaN, they
 // agree.
 
-#include "common/emu/isa/floating.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/float_arithmetic.h"
 
 namespace gg::emu {
 namespace {
@@ -284,40 +285,29 @@ void decode_compare(Decoder& d) {  // setp, set
 
 }  // namespace
 
-Handler f32_arithmetic(const std::string& opcode, int rounding, bool ftz) {
-  const TypeInfo type = type_info("f32");
-  const uint8_t flags = ftz ? kFtz : 0;
-  if (opcode == "add") return arithmetic_of<Add, 2>(type, rounding, flags);
-  if (opcode == "sub") return arithmetic_of<Sub, 2>(type, rounding, flags);
-  if (opcode == "mul") return arithmetic_of<Mul, 2>(type, rounding, flags);
-  return arithmetic_of<Fma, 3>(type, rounding, flags);
-}
-
 std::vector<Form> floating_forms() {
-  std::vector<Form> forms = {{"add", decode_arithmetic<Add, 2>},
-                             {"sub", decode_arithmetic<Sub, 2>},
-                             {"mul", decode_arithmetic<Mul, 2>},
-                             {"fma", decode_arithmetic<Fma, 3>},
-                             {"mad", decode_arithmetic<Fma, 3>},
-                             {"div", decode_quotient<Div, DivApprox, 2>},
-                             {"rcp", decode_quotient<Rcp, Rcp, 1>},
-                             {"sqrt", decode_quotient<Sqrt, Sqrt, 1>},
-                             {"rsqrt", decode_rsqrt},
-                             {"sin", decode_function<Sin, true>},
-                             {"cos", decode_function<Cos, true>},
-                             {"lg2", decode_function<Lg2, true>},
-                             {"ex2", decode_function<Ex2, true>},
-                             {"tanh", decode_function<Tanh, false>},
-                             {"abs", decode_sign<false>},
-                             {"neg", decode_sign<true>},
-                             {"min", decode_extreme<0>},
-                             {"max", decode_extreme<kMax>},
-                             {"copysign", decode_copysign},
-                             {"testp", decode_testp},
-                             {"setp", decode_compare},
-                             {"set", decode_compare}};
-  for (const Form& form : float_pair_forms()) forms.push_back(form);
-  return forms;
+  return computing(Family::floating, {{"add", decode_arithmetic<Add, 2>},
+                                      {"sub", decode_arithmetic<Sub, 2>},
+                                      {"mul", decode_arithmetic<Mul, 2>},
+                                      {"fma", decode_arithmetic<Fma, 3>},
+                                      {"mad", decode_arithmetic<Fma, 3>},
+                                      {"div", decode_quotient<Div, DivApprox, 2>},
+                                      {"rcp", decode_quotient<Rcp, Rcp, 1>},
+                                      {"sqrt", decode_quotient<Sqrt, Sqrt, 1>},
+                                      {"rsqrt", decode_rsqrt},
+                                      {"sin", decode_function<Sin, true>},
+                                      {"cos", decode_function<Cos, true>},
+                                      {"lg2", decode_function<Lg2, true>},
+                                      {"ex2", decode_function<Ex2, true>},
+                                      {"tanh", decode_function<Tanh, false>},
+                                      {"abs", decode_sign<false>},
+                                      {"neg", decode_sign<true>},
+                                      {"min", decode_extreme<0>},
+                                      {"max", decode_extreme<kMax>},
+                                      {"copysign", decode_copysign},
+                                      {"testp", decode_testp},
+                                      {"setp", decode_compare},
+                                      {"set", decode_compare}});
 }
 
 }  // namespace gg::emu

@@ -8,8 +8,9 @@
 // longer than a half that rounding twice cannot differ: 53 >= 2 * 11 + 2. A fused sum is rounded to odd
 // first.
 
-#include "common/emu/isa/alu.h"
-#include "common/emu/isa/halves.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/alu.h"
+#include "common/emu/units/halves.h"
 
 namespace gg::emu {
 namespace {
@@ -298,12 +299,18 @@ void decode_compare(Decoder& d) {  // setp, set
 }  // namespace
 
 std::vector<Form> half_forms() {
-  return {{"add", decode_arithmetic<Add, 2>}, {"sub", decode_arithmetic<Sub, 2>},
-          {"mul", decode_arithmetic<Mul, 2>}, {"fma", decode_arithmetic<Fma, 3>},
-          {"neg", decode_unary<Negative>},    {"abs", decode_unary<Magnitude>},
-          {"tanh", decode_unary<Tanh>},       {"ex2", decode_unary<Ex2>},
-          {"min", decode_extreme<0>},         {"max", decode_extreme<kMax>},
-          {"setp", decode_compare},           {"set", decode_compare}};
+  return computing(Family::floating, {{"add", decode_arithmetic<Add, 2>},
+                                      {"sub", decode_arithmetic<Sub, 2>},
+                                      {"mul", decode_arithmetic<Mul, 2>},
+                                      {"fma", decode_arithmetic<Fma, 3>},
+                                      {"neg", decode_unary<Negative>},
+                                      {"abs", decode_unary<Magnitude>},
+                                      {"tanh", decode_unary<Tanh>},
+                                      {"ex2", decode_unary<Ex2>},
+                                      {"min", decode_extreme<0>},
+                                      {"max", decode_extreme<kMax>},
+                                      {"setp", decode_compare},
+                                      {"set", decode_compare}});
 }
 
 }  // namespace gg::emu

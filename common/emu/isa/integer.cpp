@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/emu/isa/alu.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/alu.h"
 
 namespace gg::emu {
 namespace {
@@ -380,55 +381,28 @@ void decode_mul24(Decoder& d) {
 
 }  // namespace
 
-void want_operands(const Decoder& d, size_t count, bool pair) {
-  if (d.operands() != count) throw Unsupported{std::to_string(d.operands()) + " operands"};
-  for (size_t i = 0; i < count; ++i) {
-    const Operand& o = d.operand(i);
-    if (o.second && !(pair && i == 0)) throw Unsupported{"an operand with |"};
-    const bool predicate =
-        o.kind == Operand::Kind::reg && d.frame().function->registers[size_t(o.reg)].type.kind == 'p';
-    if (o.negated && (!predicate || i == 0)) throw Unsupported{"an operand with !"};
-  }
-}
-TypeInfo take_type_of(Decoder& d, std::initializer_list<const char*> names) {
-  const TypeInfo type = d.take_type();
-  for (const char* name : names) {
-    if (type.name == name) return type;
-  }
-  throw Unsupported{"type ." + type.name};
-}
-void same_operands(Decoder& d, size_t sources, const TypeInfo& type) {
-  want_operands(d, sources + 1);
-  for (size_t i = 0; i < sources; ++i) d.instr.s[i] = d.source(i + 1, type);
-  d.instr.d = d.destination(0, type);
-}
-
 std::vector<Form> integer_forms() {
-  std::vector<Form> forms = {{"add", decode_sum<Add, AddSat>},
-                             {"sub", decode_sum<Sub, SubSat>},
-                             {"add", decode_chain<0>},
-                             {"addc", decode_chain<kReadsCarry>},
-                             {"sub", decode_chain<kSubtracts>},
-                             {"subc", decode_chain<kSubtracts | kReadsCarry>},
-                             {"mad", decode_chain<0>},
-                             {"madc", decode_chain<kReadsCarry>},
-                             {"mul", decode_mul},
-                             {"mad", decode_mul},
-                             {"mul24", decode_mul24},
-                             {"mad24", decode_mul24},
-                             {"sad", decode_plain<Ternary, Sad, 3>},
-                             {"div", decode_plain<Binary, Div, 2>},
-                             {"rem", decode_plain<Binary, Rem, 2>},
-                             {"abs", decode_signed<Abs>},
-                             {"neg", decode_signed<Neg>},
-                             {"min", decode_extreme<Min, MinRelu>},
-                             {"max", decode_extreme<Max, MaxRelu>},
-                             {"dp4a", decode_dot<4>},
-                             {"dp2a", decode_dot<2>}};
-  for (const auto& part : {logic_forms(), comparison_forms(), move_forms()}) {
-    forms.insert(forms.end(), part.begin(), part.end());
-  }
-  return forms;
+  return computing(Family::integer, {{"add", decode_sum<Add, AddSat>},
+                                     {"sub", decode_sum<Sub, SubSat>},
+                                     {"add", decode_chain<0>},
+                                     {"addc", decode_chain<kReadsCarry>},
+                                     {"sub", decode_chain<kSubtracts>},
+                                     {"subc", decode_chain<kSubtracts | kReadsCarry>},
+                                     {"mad", decode_chain<0>},
+                                     {"madc", decode_chain<kReadsCarry>},
+                                     {"mul", decode_mul},
+                                     {"mad", decode_mul},
+                                     {"mul24", decode_mul24},
+                                     {"mad24", decode_mul24},
+                                     {"sad", decode_plain<Ternary, Sad, 3>},
+                                     {"div", decode_plain<Binary, Div, 2>},
+                                     {"rem", decode_plain<Binary, Rem, 2>},
+                                     {"abs", decode_signed<Abs>},
+                                     {"neg", decode_signed<Neg>},
+                                     {"min", decode_extreme<Min, MinRelu>},
+                                     {"max", decode_extreme<Max, MaxRelu>},
+                                     {"dp4a", decode_dot<4>},
+                                     {"dp2a", decode_dot<2>}});
 }
 
 }  // namespace gg::emu

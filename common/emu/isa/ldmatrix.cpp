@@ -3,8 +3,9 @@
 // ldmatrix: a warp loads up to four 8x8 matrices of 16-bit elements, each lane giving the address of one row.
 // PTX ISA: "Warp-level matrix load instruction: ldmatrix".
 
-#include "common/emu/isa/matrix.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/units/warp_matrix.h"
 
 namespace gg::emu {
 namespace {
@@ -32,6 +33,6 @@ void decode_ldmatrix(Decoder& d) {
 }
 }  // namespace
 
-std::vector<Form> ldmatrix_forms() { return {{"ldmatrix", decode_ldmatrix}}; }
+std::vector<Form> ldmatrix_forms() { return {{"ldmatrix", decode_ldmatrix, Family::ldmatrix}}; }
 
 }  // namespace gg::emu

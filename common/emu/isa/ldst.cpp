@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "common/emu/decode/decode.h"
 #include "common/emu/decode/overtaken.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
 #include "common/emu/state/undefined.h"
 
@@ -71,8 +71,8 @@ Next load(Warp& w, const Instr& in, Mask m) {
   uint8_t data[kLanes][32];
   read_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
   to_registers(w, in, form, m, data);
-  if (in.asks && in.carry) load_undefined(w, in, m, address);
-  if (in.overtaken) load_late(w, in, m, address);
+  if (in.checks.asks && in.carry) load_undefined(w, in, m, address);
+  if (in.overtaking.overtaken) load_late(w, in, m, address);
   if (form.order & kAcquire) acquire(w, w.block->cluster->fences);
   return Next::go_on;
 }
@@ -90,8 +90,8 @@ Next store(Warp& w, const Instr& in, Mask m) {
   }
   if (form.order & kRelease) release(w, w.block->cluster->fences);
   write_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
-  if (!w.local_undefined.empty()) local_defined(w, in, m, address);
-  if (in.asks && in.carry) store_undefined(w, in, m, address);
+  if (!w.undefined.local.empty()) local_defined(w, in, m, address);
+  if (in.checks.asks && in.carry) store_undefined(w, in, m, address);
   return Next::go_on;
 }
 
@@ -245,12 +245,12 @@ void decode_prefetch(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> memory_forms() {
-  return {{"ld", decode_ld},
-          {"ldu", decode_ld},
-          {"st", decode_st},
-          {"prefetch", decode_prefetch},
-          {"prefetchu", decode_prefetch}};
+std::vector<Form> ldst_forms() {
+  return {{"ld", decode_ld, Family::ldst},
+          {"ldu", decode_ld, Family::ldst},
+          {"st", decode_st, Family::ldst},
+          {"prefetch", decode_prefetch, Family::ldst},
+          {"prefetchu", decode_prefetch, Family::ldst}};
 }
 
 }  // namespace gg::emu

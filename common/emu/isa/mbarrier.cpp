@@ -8,8 +8,9 @@
 #include <algorithm>
 
 #include "common/emu/decode/overtaken.h"
-#include "common/emu/isa/cp_async.h"
-#include "common/emu/isa/mbarrier_state.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/copy_groups.h"
+#include "common/emu/units/mbarrier_state.h"
 
 namespace gg::emu {
 namespace {
@@ -60,7 +61,7 @@ Next init(Warp& w, const Instr& in, Mask m) {
     Mbarrier& b = all.live[at.offset];
     b.count = b.pending = count;
     b.initialised = {&w, &in, *l, "initialised it"};
-    b.initialised_at = w.clock[agent_of(w)];
+    b.initialised_at = w.race.clock[agent_of(w)];
     b.seen.assign(at.block->warps.size(), 0);
   }
   return Next::go_on;
@@ -103,10 +104,10 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
     }
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
     if (!(in.variant & kRelaxed)) release(w, m, who.clock);
-    mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? &w.released : &who.clock);
+    mbarrier_arrive(who, at, arrivals, in.variant & kRelaxed ? &w.race.released : &who.clock);
     elsewhere |= at.block != w.block;
   }
-  if (in.arrives_elsewhere) make_late_loads(w, in, elsewhere);
+  if (in.overtaking.arrives_elsewhere) make_late_loads(w, in, elsewhere);
   return Next::go_on;
 }
 
@@ -187,7 +188,7 @@ void decode_arrive(Decoder& d, bool drop) {
   const Order order = take_order(d, "release");
   if (order.relaxed) d.instr.variant |= kRelaxed;
   take_space(d, true);
-  d.instr.arrives_elsewhere = d.instr.any_rank && (order.relaxed || !order.cluster);
+  d.instr.overtaking.arrives_elsewhere = d.instr.any_rank && (order.relaxed || !order.cluster);
   finish(d);
   const Operand& token = d.operand(0);
   if (d.instr.any_rank && token.kind != Operand::Kind::sink)
@@ -283,9 +284,7 @@ void decode_copies_arrive(Decoder& d) {
 }  // namespace
 
 std::vector<Form> mbarrier_forms() {
-  std::vector<Form> forms = {{"mbarrier", decode_mbarrier}, {"cp", decode_copies_arrive}};
-  for (const Form& form : cluster_forms()) forms.push_back(form);
-  return forms;
+  return {{"mbarrier", decode_mbarrier, Family::mbarrier}, {"cp", decode_copies_arrive, Family::mbarrier}};
 }
 
 }  // namespace gg::emu

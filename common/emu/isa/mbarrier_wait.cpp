@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/mbarrier_state.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/mbarrier_state.h"
 
 namespace gg::emu {
 namespace {
@@ -43,24 +44,6 @@ uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, co
     return phase_of_parity(b, phase & 1);
   }
   return b.phase - age;
-}
-
-std::string asked_text(const Block& block, int warp, size_t offset, uint64_t phase) {
-  const BarrierAt at{const_cast<Block*>(&block), offset};
-  const auto found = block.mbarriers->live.find(offset);
-  if (found == block.mbarriers->live.end()) return mbarrier_name(at) + ", which was invalidated";
-  const Mbarrier& b = found->second;
-  std::string text =
-      mbarrier_name(at) + " for parity " + std::to_string(phase & 1) + ": " + mbarrier_lacks(b);
-  if (b.pending > 0) text += mbarrier_arrivals(block, b);
-  const uint64_t seen = b.seen[size_t(warp)];
-  if (phase > seen) {
-    text += "; " + std::to_string(phase) + (phase == 1 ? " phase has" : " phases have") +
-            " ended, this warp has waited for " +
-            (seen ? "the first " + std::to_string(seen) : "none of them") +
-            ": it may have been overtaken by a phase";
-  }
-  return text;
 }
 
 // Nobody can go on: the lanes suspended in try_wait are sent on with false, as they may be. A loop around the
@@ -113,14 +96,14 @@ void suspend(Warp& w, Mask m, const Asked& a, Mbarriers& all) {
     if (std::find(awaited.begin(), awaited.end(), one) == awaited.end()) awaited.push_back(one);
     all.waits[size_t(w.thread_of(*l))] = {true, a.phase[*l], all.given_up, a.at[*l].offset};
   }
-  w.running->ready = [&all, awaited, given_up = all.given_up] {
+  w.flow.running->ready = [&all, awaited, given_up = all.given_up] {
     return all.given_up != given_up || std::any_of(awaited.begin(), awaited.end(), [&](const auto& one) {
              const auto b = all.live.find(one.first);
              return b == all.live.end() || b->second.phase > one.second;
            });
   };
-  w.running->waits_for = [&w, one = awaited[0]] {
-    return "waits at " + asked_text(*w.block, w.index, one.first, one.second);
+  w.flow.running->waits_for = [&w, one = awaited[0]] {
+    return "waits at " + asked_mbarrier(*w.block, w.index, one.first, one.second);
   };
   give_up_when_stuck(*w.block);
 }
@@ -149,13 +132,10 @@ Next mbarrier_wait(Warp& w, const Instr& in, Mask m) {
     if (in.variant2 == 0)
       acquire(w, b.ended);
     else
-      w.observed.join(b.ended);  // .relaxed
+      w.race.observed.join(b.ended);  // .relaxed
     b.seen[size_t(w.index)] = std::max(b.seen[size_t(w.index)], a.phase[*l] + 1);
   }
   return Next::go_on;
 }
-std::string asked_mbarrier(Warp& w, int lane) {
-  const Mbarriers::Wait& asked = mbarriers_of(*w.block).waits[size_t(w.thread_of(lane))];
-  return asked_text(*w.block, w.index, asked.offset, asked.phase);
-}
+
 }  // namespace gg::emu

@@ -2,10 +2,11 @@
 //
 // mma.sync, and movmatrix, which transposes a matrix in registers. PTX ISA: "Matrix multiply-accumulate
 // operation using mma instruction", "Warp-level matrix transpose instruction: movmatrix". Sums are those of
-// the hardware, see arithmetic.h.
+// the hardware, see units/fused_sum.h.
 
-#include "common/emu/isa/arithmetic.h"
-#include "common/emu/isa/matrix.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/fused_sum.h"
+#include "common/emu/units/warp_matrix.h"
 
 namespace gg::emu {
 namespace {
@@ -155,11 +156,7 @@ void decode_mma(Decoder& d) {
 }  // namespace
 
 std::vector<Form> mma_forms() {
-  std::vector<Form> forms = {{"movmatrix", decode_movmatrix}, {"mma", decode_mma}};
-  for (const Form& form : ldmatrix_forms()) forms.push_back(form);
-  for (const Form& form : stmatrix_forms()) forms.push_back(form);
-  for (const Form& form : byte_matrix_forms()) forms.push_back(form);
-  return forms;
+  return {{"movmatrix", decode_movmatrix, Family::ldmatrix}, {"mma", decode_mma, Family::mma}};
 }
 
 }  // namespace gg::emu

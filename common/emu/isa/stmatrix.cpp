@@ -3,8 +3,9 @@
 // stmatrix: a warp stores up to four 8x8 matrices of 16-bit elements, each lane giving the address of one
 // row. PTX ISA: "Warp-level matrix store instruction: stmatrix".
 
-#include "common/emu/isa/matrix.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/units/warp_matrix.h"
 
 namespace gg::emu {
 namespace {
@@ -35,6 +36,6 @@ void decode_stmatrix(Decoder& d) {
 }
 }  // namespace
 
-std::vector<Form> stmatrix_forms() { return {{"stmatrix", decode_stmatrix}}; }
+std::vector<Form> stmatrix_forms() { return {{"stmatrix", decode_stmatrix, Family::ldmatrix}}; }
 
 }  // namespace gg::emu

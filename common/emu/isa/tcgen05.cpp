@@ -4,112 +4,13 @@
 // PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.commit, tcgen05.fence, tcgen05.wait",
 // "Memory Consistency Model for 5th generation of TensorCore operations".
 
-#include "common/emu/isa/tcgen05.h"
-
 #include <algorithm>
 
-#include "common/emu/isa/mbarrier.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/mbarrier.h"
+#include "common/emu/units/tensor_core.h"
 
 namespace gg::emu {
-
-// ---- issue ----
-
-Block& peer_of(Warp& w, const Instr& in, int lane) {
-  const auto& blocks = w.block->cluster->blocks;
-  const size_t peer = size_t(w.block->rank ^ 1);
-  if (peer >= blocks.size()) {
-    raise_final(FaultKind::tcgen05, w, in, lane,
-                "cta_group::2 in the block of rank " + std::to_string(w.block->rank) + " of a cluster of " +
-                    std::to_string(blocks.size()) + (blocks.size() == 1 ? " block" : " blocks"),
-                "a pair is the blocks of ranks 2i and 2i + 1 of a cluster: launch with an even cluster size");
-  }
-  return *blocks[peer];
-}
-
-void use_cta_group(Warp& w, const Instr& in, int lane, int cta_group) {
-  Tmem& tmem = tmem_of(*w.block);
-  if (tmem.cta_group == 0) tmem.cta_group = cta_group;
-  if (tmem.cta_group == cta_group) return;
-  raise_final(FaultKind::tcgen05, w, in, lane,
-              "cta_group::" + std::to_string(cta_group) +
-                  " where the block has used cta_group::" + std::to_string(tmem.cta_group) + " before",
-              "all tcgen05 instructions of a kernel must have the same cta_group");
-}
-
-void require_whole_warp(Warp& w, const Instr& in, Mask m) {
-  if (m == kAllLanes) return;
-  raise_final(FaultKind::diverged, w, in, __builtin_ctz(~m),
-              lanes_text(m) + " of the warp execute an instruction of all 32",
-              "the number of threads in a block must be a multiple of 32 here, and none of the warp may have "
-              "ended");
-}
-
-uint32_t uniform_value(Warp& w, const Instr& in, uint32_t slot, const char* name) {
-  const uint32_t* values = w.at<uint32_t>(slot);
-  for (int lane = 1; lane < kLanes; ++lane) {
-    if (values[lane] == values[0]) continue;
-    raise_final(FaultKind::diverged, w, in, lane,
-                std::string(name) + " is " + hex(values[lane]) + " here and " + hex(values[0]) + " in lane 0",
-                "this operand must be the same in all lanes of the warp");
-  }
-  return values[0];
-}
-
-TensorIssue begin_issue(Warp& w, const Instr& in, Mask m, int cta_group) {
-  const int lanes = __builtin_popcount(m), lane = __builtin_ctz(m);
-  if (lanes > 1) {
-    raise_final(FaultKind::tcgen05, w, in, -1,
-                "issued by " + std::to_string(lanes) + " lanes: the tensor core would do it " +
-                    std::to_string(lanes) + " times",
-                "one thread issues mma, cp, shift and commit: elect.sync, or a test of the thread's number, "
-                "stands before");
-  }
-  use_cta_group(w, in, lane, cta_group);
-  TensorIssue issue{&w, &tensor_core_of(w).agent, &in, lane, {w.block}};
-  if (cta_group == 2) {
-    issue.blocks.push_back(&peer_of(w, in, lane));
-    if (w.block->rank % 2 == 1) std::swap(issue.blocks[0], issue.blocks[1]);
-  }
-  release(w, issue.core->clock);
-  return issue;
-}
-
-void reads_shared(const TensorIssue& issue, Block& block, const std::vector<ByteRun>& runs) {
-  if (all_async_readable(*issue.core, *issue.instr, block, runs)) return;
-  for (const ByteRun& run : runs)
-    check_async_read(*issue.core, *issue.instr, issue.lane, block, run.offset, run.bytes);
-}
-
-void reads_tmem(const TensorIssue& issue, Block& block, const TmemRegion& region) {
-  tmem_of(block).touch(*issue.core, *issue.instr, issue.lane, region, TmemUse::read);
-}
-
-void writes_tmem(const TensorIssue& issue, Block& block, const TmemRegion& region) {
-  tmem_of(block).touch(*issue.core, *issue.instr, issue.lane, region, TmemUse::write);
-}
-
-// Each effect does the oldest operation of the warp, so that they are done in order whatever the order draws.
-static void enqueue(Warp& w, std::function<void()> operation) {
-  tensor_core_of(w).operations.push_back(std::move(operation));
-  later(w, [&operations = tensor_core_of(w).operations] {
-    const std::function<void()> oldest = std::move(operations.front());
-    operations.pop_front();
-    oldest();
-  });
-}
-
-void tcgen05_issue(const TensorIssue& issue, std::function<void()> work) {
-  enqueue(*issue.warp, [issue, work = std::move(work)] {
-    const Issuer who{issue.warp, issue.instr, issue.lane, {}};
-    for (const Block* block : issue.blocks) {
-      if (comes_too_late(who, *block, "still to use its memory",
-                         "wait at the mbarrier of a tcgen05.commit behind it; of a pair both blocks stay "
-                         "until then"))
-        return;
-    }
-    work();
-  });
-}
 
 namespace {
 
@@ -148,13 +49,15 @@ Next commit(Warp& w, const Instr& in, Mask m) {
   const TensorIssue issue = begin_issue(w, in, m, f.cta_group);
   const std::vector<BarrierAt> all = targets(w, in, issue.lane, f);
   Issuer who{&w, &in, issue.lane, {}};
-  issue.core->clock.hand_on();
+  issue.core->race.clock.hand_on();
   release(*issue.core, who.clock);
-  enqueue(w, [who, all] {
+  tensor_core_later(w, [who, all] {
     for (const BarrierAt& at : all) {
       const auto arrive = [who, at] { mbarrier_arrive(who, at, 1, &who.clock); };
-      if (who.warp->block->grid->order.skew) later(*who.warp, arrive);  // nothing orders arrivals of two commits
-      else arrive();
+      if (who.warp->block->grid->order.skew)
+        later(*who.warp, arrive);  // nothing orders arrivals of two commits
+      else
+        arrive();
     }
   });
   return Next::go_on;
@@ -163,21 +66,22 @@ Next commit(Warp& w, const Instr& in, Mask m) {
 // ---- fences and waits ----
 
 Next before_thread_sync(Warp& w, const Instr&, Mask) {
-  w.clock.hand_on();
-  w.clock.set(w.agent, w.clock[w.agent] + 1);  // what the warp does from now on is not handed on
+  w.race.clock.hand_on();
+  w.race.clock.set(w.race.agent,
+                   w.race.clock[w.race.agent] + 1);  // what the warp does from now on is not handed on
   return Next::go_on;
 }
 
 Next after_thread_sync(Warp& w, const Instr&, Mask) {
-  tensor_core_of(w).fenced = w.clock;
+  tensor_core_of(w).fenced = w.race.clock;
   return Next::go_on;
 }
 
 Next wait_for_loads(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
   if (w.block->tmem) w.block->tmem->finish(w, TmemUse::read);
-  w.in_flight.clear();
-  w.in_flight_by = nullptr;
+  w.registers.in_flight.clear();
+  w.registers.in_flight_by = nullptr;
   return Next::go_on;
 }
 
@@ -235,19 +139,6 @@ void decode_tcgen05(Decoder& d) {
 
 }  // namespace
 
-int take_cta_group(Decoder& d) {
-  const int group = d.take_one({"cta_group::1", "cta_group::2"});
-  if (group < 0) throw Unsupported{"a tcgen05 instruction without a cta_group"};
-  return group + 1;
-}
-
-AddressOperand take_tmem_operand(Decoder& d, const Operand& operand) {
-  const AddressOperand address = take_address_operand(d, operand, Space::none);
-  if (operand.reg >= 0 && address.base_bits != 32)
-    throw Unsupported{"an address of tensor memory of 64 bits"};
-  return address;
-}
-
-std::vector<Form> tcgen05_forms() { return {{"tcgen05", decode_tcgen05}}; }
+std::vector<Form> tcgen05_forms() { return {{"tcgen05", decode_tcgen05, Family::tcgen05}}; }
 
 }  // namespace gg::emu

@@ -6,7 +6,8 @@
 
 #include <cstring>
 
-#include "common/emu/isa/tcgen05.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/tensor_core.h"
 
 namespace gg::emu {
 namespace {
@@ -77,7 +78,7 @@ const Tmem::Meeting* meet(Warp& w, const Instr& in, int columns) {
     }
     if (settle(own, theirs)) return &*own.meeting;
   }
-  w.running->ready = [&w, &own, &theirs] {
+  w.flow.running->ready = [&w, &own, &theirs] {
     if (!own.meeting || own.meeting->warp != &w) return !own.meeting;
     const Tmem::Meeting& mine = *own.meeting;
     if (mine.met) return true;
@@ -85,7 +86,7 @@ const Tmem::Meeting* meet(Warp& w, const Instr& in, int columns) {
     return form_of(*mine.instr).what != TmemRights::alloc ||
            (own.find(mine.columns) >= 0 && theirs.find(mine.columns) >= 0);
   };
-  w.running->waits_for = [&own, &theirs, &in, columns] {
+  w.flow.running->waits_for = [&own, &theirs, &in, columns] {
     return waits_text(own, in, columns, !theirs.meeting);
   };
   return nullptr;
@@ -107,8 +108,8 @@ int take_columns(Warp& w, const Instr& in, int columns) {
   if (column >= 0) {
     tmem.allocate(column, columns, w, in);
   } else {
-    w.running->ready = [&tmem, columns] { return tmem.find(columns) >= 0; };
-    w.running->waits_for = [&tmem, &in, columns] { return waits_text(tmem, in, columns, false); };
+    w.flow.running->ready = [&tmem, columns] { return tmem.find(columns) >= 0; };
+    w.flow.running->waits_for = [&tmem, &in, columns] { return waits_text(tmem, in, columns, false); };
   }
   return column;
 }

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/emu/isa/tcgen05.h"
-#include "common/emu/isa/tcgen05_descriptor.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/tcgen05_descriptor.h"
+#include "common/emu/units/tensor_core.h"
 
 namespace gg::emu {
 namespace {

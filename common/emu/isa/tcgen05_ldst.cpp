@@ -5,7 +5,8 @@
 // restrictions". What is loaded is in the registers at once, what is stored in tensor memory; until
 // tcgen05.wait nobody may count on that, and the checks see to it.
 
-#include "common/emu/isa/tcgen05.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/tensor_core.h"
 
 namespace gg::emu {
 namespace {
@@ -153,9 +154,9 @@ Next load(Warp& w, const Instr& in, Mask m) {
   for_cells(w, in, span, [&](uint32_t& value, const uint32_t* cell) {
     value = f.packed ? (cell[0] & 0xFFFF) | cell[kTmemLanes] << 16 : cell[0];
   });
-  if (w.in_flight.empty()) w.in_flight.assign(w.written.size(), 0);
-  for (const int32_t r : f.registers) w.in_flight[size_t(r)] = kAllLanes;
-  w.in_flight_by = &in;
+  if (w.registers.in_flight.empty()) w.registers.in_flight.assign(w.registers.written.size(), 0);
+  for (const int32_t r : f.registers) w.registers.in_flight[size_t(r)] = kAllLanes;
+  w.registers.in_flight_by = &in;
   return Next::go_on;
 }
 

@@ -10,7 +10,8 @@
 #include <map>
 #include <tuple>
 
-#include "common/emu/isa/tcgen05_operands.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/tcgen05_operands.h"
 
 namespace gg::emu {
 namespace {
@@ -29,7 +30,7 @@ const MmaForm& form_of(const Instr& in) { return *static_cast<const MmaForm*>(in
 // ---- what it computes ----
 
 // The model of microsoft/MMA-Sim, arXiv 2511.10909, for kinds f16, tf32, f8f6f4 and mxf8f6f4: 25 fraction
-// bits, and kZeroExponent, -133. Kinds mxf4 and mxf4nvf4: see block_scaled.h.
+// bits, and kZeroExponent, -133. Kinds mxf4 and mxf4nvf4: see units/block_scaled.h.
 constexpr int kFractionBits = 25, kKeptBits = 24;
 
 void add_products(const MmaOperation& o, const Factors& rows, const Factors& columns, float* sums,
@@ -439,6 +440,6 @@ void decode_tcgen05_mma(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> tcgen05_mma_forms() { return {{"tcgen05", decode_tcgen05_mma}}; }
+std::vector<Form> tcgen05_mma_forms() { return {{"tcgen05", decode_tcgen05_mma, Family::tcgen05}}; }
 
 }  // namespace gg::emu

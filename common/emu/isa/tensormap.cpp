@@ -1,80 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps in memory: the checks behind every use, and kernels that change them. PTX ISA: "Data Movement
+// Kernels that change tensor maps in memory, and hand the change on. PTX ISA: "Data Movement
 // and Conversion Instructions: tensormap.replace, prefetch.tensormap", "tensormap.cp_fenceproxy",
 // "fence.proxy.tensormap".
 
-#include "common/emu/isa/tensormap.h"
-
-#include <algorithm>
-#include <mutex>
-
-#include "common/emu/isa/bulk.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/bulk_copy.h"
+#include "common/emu/units/tensor_map.h"
 
 namespace gg::emu {
 
-// Maps that kernels changed, this one or those before it: the end of a kernel is no fence between proxies.
-struct TensorMapChanges {
-  struct Change {
-    uint64_t version = 0,
-             released = 0;  // number of its last change, and of the last one handed to the tensormap proxy
-    std::string by;
-  };
-  std::map<uint64_t, Change> changes;  // by address
-};
-
 namespace {
 
-constexpr int kAlignment = 64, kSourceAlignment = 16;
+constexpr int kSourceAlignment = 16;
 constexpr int kBytes = int(kTensorMapBytes);
-
-// Clusters run on several threads: held while the grid's changes are looked at.
-std::mutex changes_mutex;
-
-TensorMapChanges& changes_of(Warp& w) {
-  auto& changes = w.block->grid->memory->tensor_maps;
-  if (!changes) changes = std::make_shared<TensorMapChanges>();
-  return *changes;
-}
-
-int capability_of(const Warp& w) { return targets_sm100(*w.block->grid->launch.code->module) ? 100 : 90; }
-
-// The map at a global or generic address, which must be in global memory.
-uint8_t* map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) {
-  if (address - kSharedWindow < kSharedWindowBytes || address - kLocalWindow < kLocalWindowBytes) {
-    raise_final(FaultKind::tensor_map, w, in, lane,
-                "the tensor map at " + hex(address) + " is in shared or local memory",
-                "a copy reads its map from a kernel parameter (const __grid_constant__ CUtensorMap), "
-                "constant or global memory");
-  }
-  return locate(w, in, lane, Space::global, address, kBytes, kAlignment).bytes;
-}
-
-// A map that was changed must have been released behind the change, and acquired by the block that uses it.
-void check_proxy(Warp& w, const Instr& in, int lane, uint64_t address) {
-  const std::lock_guard lock(changes_mutex);
-  TensorMapChanges& all = changes_of(w);
-  const auto change = all.changes.find(address);
-  if (change == all.changes.end()) return;
-  const auto& mine = w.block->grid->tensor_maps_acquired;
-  const auto acquired = mine.find({w.block->linear, address});
-  if (acquired != mine.end() && acquired->second >= change->second.version) return;
-  const bool released = change->second.released >= change->second.version;
-  raise(FaultKind::proxy, w, in, lane,
-        "the tensor map at " + hex(address) + " was changed (" + change->second.by + ") and " +
-            (released ? "this block has not acquired it since" : "not released since"),
-        "tensormap.cp_fenceproxy, or fence.proxy.tensormap::generic.release, by who changed it; then "
-        "fence.proxy.tensormap::generic.acquire on the map by who uses it");
-}
-
-void changed(Warp& w, const Instr& in, uint64_t address, bool released) {
-  const std::lock_guard lock(changes_mutex);
-  TensorMapChanges& all = changes_of(w);
-  TensorMapChanges::Change& change = all.changes[address];
-  ++change.version;
-  if (released) change.released = change.version;
-  change.by = place_of(in);
-}
 
 // ---- tensormap.replace ----
 
@@ -154,7 +93,7 @@ Next replace(Warp& w, const Instr& in, Mask m) {
   uint64_t address[kLanes];
   addresses(w, in, address);
   for (Lanes l(m); l; ++l) {
-    const Place place = locate(w, in, *l, in.space, address[*l], kBytes, kAlignment);
+    const Place place = locate(w, in, *l, in.space, address[*l], kBytes, kTensorMapAlignment);
     if (place.block) {
       check_shared_read(w, in, *l, own_block(w, in, *l, place), kBytes);
       check_shared_write(w, in, *l, place, kBytes);
@@ -170,7 +109,7 @@ Next replace(Warp& w, const Instr& in, Mask m) {
     check_value(w, in, *l, field, value);
     set_field(&map, field, in.variant2, value);
     encode_tensor_map(map, place.bytes);
-    if (!place.block) changed(w, in, address[*l], false);
+    if (!place.block) tensor_map_changed(w, in, address[*l], false);
   }
   return Next::go_on;
 }
@@ -192,9 +131,9 @@ Next copy_and_release(Warp& w, const Instr& in, Mask m) {
   }
   const Place from = locate_operand(w, in, lane, f.from, kBytes, kSourceAlignment);
   check_shared_read(w, in, lane, from, kBytes);
-  std::memcpy(locate(w, in, lane, Space::global, to_address, kBytes, kAlignment).bytes, from.bytes,
+  std::memcpy(locate(w, in, lane, Space::global, to_address, kBytes, kTensorMapAlignment).bytes, from.bytes,
               kTensorMapBytes);
-  changed(w, in, to_address, true);
+  tensor_map_changed(w, in, to_address, true);
   return Next::go_on;
 }
 
@@ -202,20 +141,15 @@ Next copy_and_release(Warp& w, const Instr& in, Mask m) {
 // the address, for the lane's block (variant 1).
 Next fence(Warp& w, const Instr& in, Mask m) {
   if (in.variant == 0) {
-    const std::lock_guard lock(changes_mutex);
-    for (auto& [address, change] : changes_of(w).changes) change.released = change.version;
+    release_tensor_maps(w);
     return Next::go_on;
   }
   uint64_t address[kLanes];
   addresses(w, in, address);
   for (Lanes l(m); l; ++l) {
     if (address[*l] == 0) continue;  // no map, nothing to acquire: an H200 takes it so
-    map_bytes(w, in, *l, address[*l]);
-    const std::lock_guard lock(changes_mutex);
-    TensorMapChanges& all = changes_of(w);
-    const auto change = all.changes.find(address[*l]);
-    if (change != all.changes.end())
-      w.block->grid->tensor_maps_acquired[{w.block->linear, address[*l]}] = change->second.released;
+    tensor_map_bytes(w, in, *l, address[*l]);
+    acquire_tensor_map(w, address[*l]);
   }
   return Next::go_on;
 }
@@ -223,7 +157,7 @@ Next fence(Warp& w, const Instr& in, Mask m) {
 Next prefetch(Warp& w, const Instr& in, Mask m) {
   uint64_t address[kLanes];
   addresses(w, in, address);
-  for (Lanes l(m); l; ++l) map_bytes(w, in, *l, address[*l]);
+  for (Lanes l(m); l; ++l) tensor_map_bytes(w, in, *l, address[*l]);
   return Next::go_on;
 }
 
@@ -313,34 +247,10 @@ void decode_prefetch(Decoder& d) {
 
 }  // namespace
 
-bool targets_sm100(const Module& module) { return module.target.rfind("sm_1", 0) == 0; }
-
-TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, int rank) {
-  const TensorMap map = decode_tensor_map(map_bytes(w, in, lane, address));
-  check_proxy(w, in, lane, address);
-  const std::string problem = tensor_map_problem(map, capability_of(w));
-  if (!problem.empty()) {
-    raise_final(
-        FaultKind::tensor_map, w, in, lane,
-        "the 128 bytes at " + hex(address) + " are no tensor map to be used: " + problem,
-        "the map was not made by cuTensorMapEncodeTiled, was overwritten, or the address is not the map's");
-  }
-  if (map.rank != rank) {
-    raise_final(
-        FaultKind::tensor_map, w, in, lane,
-        "a copy of " + std::to_string(rank) + " dimensions with a tensor map of " + std::to_string(map.rank),
-        "the instruction and its map must have the same number of dimensions");
-  }
-  if (map.interleave) {
-    raise_final(FaultKind::unsupported, w, in, lane,
-                "a tensor map with interleave: " + describe_tensor_map(map),
-                "the emulator does not know these; common/emu/README.md lists what it knows");
-  }
-  return map;
-}
-
 std::vector<Form> tensormap_forms() {
-  return {{"tensormap", decode_tensormap}, {"fence", decode_fence}, {"prefetch", decode_prefetch}};
+  return {{"tensormap", decode_tensormap, Family::bulk},
+          {"fence", decode_fence, Family::fence},
+          {"prefetch", decode_prefetch, Family::ldst}};
 }
 
 }  // namespace gg::emu

@@ -10,8 +10,9 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/bulk.h"
-#include "common/emu/isa/tensormap.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/bulk_copy.h"
+#include "common/emu/units/tensor_map.h"
 
 namespace gg::emu {
 namespace {

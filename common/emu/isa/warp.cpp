@@ -7,7 +7,8 @@
 
 #include <algorithm>
 
-#include "common/emu/isa/alu.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/alu.h"
 
 namespace gg::emu {
 namespace {
@@ -268,8 +269,9 @@ void decode_activemask(Decoder& d) {
 }  // namespace
 
 std::vector<Form> warp_forms() {
-  return {{"shfl", decode_shfl},   {"vote", decode_vote},   {"match", decode_match},
-          {"redux", decode_redux}, {"elect", decode_elect}, {"activemask", decode_activemask}};
+  return {{"shfl", decode_shfl, Family::warp},   {"vote", decode_vote, Family::warp},
+          {"match", decode_match, Family::warp}, {"redux", decode_redux, Family::warp},
+          {"elect", decode_elect, Family::warp}, {"activemask", decode_activemask, Family::warp}};
 }
 
 }  // namespace gg::emu

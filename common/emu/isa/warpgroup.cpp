@@ -4,7 +4,7 @@
 // the one ahead of it has ended. PTX ISA: "Miscellaneous Instructions: setmaxnreg", "Parallel Synchronization
 // and Communication Instructions: griddepcontrol".
 
-#include "common/emu/decode/decode.h"
+#include "common/emu/isa/forms.h"
 
 namespace gg::emu {
 namespace {
@@ -16,8 +16,8 @@ Next nothing(Warp&, const Instr&, Mask) { return Next::go_on; }
 Next wait_for_launch_before(Warp& w, const Instr&, Mask) {
   const Grid& grid = *w.block->grid;
   if (grid.before_ended) return Next::go_on;
-  w.running->ready = [&grid] { return grid.before_ended; };
-  w.running->waits_for = [] { return std::string("the end of the launch before this one"); };
+  w.flow.running->ready = [&grid] { return grid.before_ended; };
+  w.flow.running->waits_for = [] { return std::string("the end of the launch before this one"); };
   return Next::wait;
 }
 void decode_griddepcontrol(Decoder& d) {
@@ -31,25 +31,25 @@ void decode_griddepcontrol(Decoder& d) {
 // for more than they began with. How many that is only machine code tells; without it nobody waits.
 Next take_registers(Warp& w, const Instr& in, Mask) {
   Block& block = *w.block;
-  const int more = int(in.offset) - w.registers;
-  if (w.registers == 0 || more <= 0) return Next::go_on;
+  const int more = int(in.offset) - w.registers.per_thread;
+  if (w.registers.per_thread == 0 || more <= 0) return Next::go_on;
   if (block.spare_registers < more) {
-    w.running->ready = [&block, more] { return block.spare_registers >= more; };
-    w.running->waits_for = [&block, more] {
+    w.flow.running->ready = [&block, more] { return block.spare_registers >= more; };
+    w.flow.running->waits_for = [&block, more] {
       return std::to_string(more) + " registers more for each thread, and warps of the block have given " +
              std::to_string(block.spare_registers) + " back that nobody has taken";
     };
     return Next::retry;
   }
   block.spare_registers -= more;
-  w.registers += more;
+  w.registers.per_thread += more;
   return Next::go_on;
 }
 Next give_registers(Warp& w, const Instr& in, Mask) {
-  const int fewer = w.registers - int(in.offset);
+  const int fewer = w.registers.per_thread - int(in.offset);
   if (fewer <= 0) return Next::go_on;
   w.block->spare_registers += fewer;
-  w.registers -= fewer;
+  w.registers.per_thread -= fewer;
   ++w.block->cluster->changes;
   return Next::go_on;
 }
@@ -70,7 +70,8 @@ void decode_setmaxnreg(Decoder& d) {
 }  // namespace
 
 std::vector<Form> warpgroup_forms() {
-  return {{"griddepcontrol", decode_griddepcontrol}, {"setmaxnreg", decode_setmaxnreg}};
+  return {{"griddepcontrol", decode_griddepcontrol, Family::fence},
+          {"setmaxnreg", decode_setmaxnreg, Family::fence}};
 }
 
 }  // namespace gg::emu

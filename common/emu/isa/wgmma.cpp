@@ -5,14 +5,14 @@
 // when the first of the four waits for their group (an even seed of the order) or at once (an odd one); until
 // a warp's own wait its registers are in flight, and nobody may write the shared memory that is read.
 
-#include "common/emu/isa/wgmma.h"
-
-#include "common/emu/isa/tensormap.h"
+#include "common/emu/isa/forms.h"
+#include "common/emu/units/tensor_map.h"
+#include "common/emu/units/wgmma_operation.h"
 
 namespace gg::emu {
 namespace {
 
-bool late(const Warp& w) { return w.block->grid->order.seed % 2 == 0; }
+bool late(const Warp& w) { return w.block->grid->order.late; }
 
 WgmmaState& state_of(Warp& w, const Instr& in, Mask m) {
   if (m != kAllLanes) {
@@ -21,7 +21,7 @@ WgmmaState& state_of(Warp& w, const Instr& in, Mask m) {
         "lanes " + hex(m) + " execute an instruction of a whole warpgroup",
         "the number of threads in a block must be a multiple of 128 here, and none of them may have ended");
   }
-  if (w.wgmma) return *w.wgmma;
+  if (w.async.wgmma) return *w.async.wgmma;
   const size_t first = size_t(w.index - part_of(w));
   if (first + kWarpgroupWarps > w.block->warps.size()) {
     raise_final(FaultKind::diverged, w, in, -1,
@@ -32,7 +32,7 @@ WgmmaState& state_of(Warp& w, const Instr& in, Mask m) {
   auto state = std::make_shared<WgmmaState>();
   for (size_t i = 0; i < kWarpgroupWarps; ++i) {
     state->of[i].warp = w.block->warps[first + i].get();
-    state->of[i].warp->wgmma = state;
+    state->of[i].warp->async.wgmma = state;
   }
   return *state;
 }
@@ -54,10 +54,11 @@ T uniform(Warp& w, const Instr& in, uint32_t slot, const char* name) {
 
 void mark_in_flight(Warp& w, const Instr& in) {
   const WgmmaForm& form = form_of(in);
-  if (w.in_flight.empty()) w.in_flight.assign(w.written.size(), 0);
-  for (const int32_t r : form.d_registers) w.in_flight[size_t(r)] = w.written[size_t(r)] = kAllLanes;
-  for (const int32_t r : form.a_registers) w.in_flight[size_t(r)] = kAllLanes;
-  w.in_flight_by = &in;
+  if (w.registers.in_flight.empty()) w.registers.in_flight.assign(w.registers.written.size(), 0);
+  for (const int32_t r : form.d_registers)
+    w.registers.in_flight[size_t(r)] = w.registers.written[size_t(r)] = kAllLanes;
+  for (const int32_t r : form.a_registers) w.registers.in_flight[size_t(r)] = kAllLanes;
+  w.registers.in_flight_by = &in;
 }
 
 Next mma_async(Warp& w, const Instr& in, Mask m) {
@@ -85,7 +86,7 @@ Next mma_async(Warp& w, const Instr& in, Mask m) {
 Next fence(Warp& w, const Instr& in, Mask m) {
   WgmmaState& state = state_of(w, in, m);
   state.of[part_of(w)].fenced = true;
-  w.touched.assign(w.written.size(), 0);
+  w.registers.touched.assign(w.registers.written.size(), 0);
   return Next::go_on;
 }
 
@@ -147,8 +148,8 @@ void complete(WgmmaState& state, uint64_t target, Warp& w, const Instr& in) {
 void hand_back(WgmmaState& state, uint64_t target, Warp& w) {
   WgmmaState::Of& own = state.of[part_of(w)];
   for (; own.released < target; ++own.released) acquire(w, state.group(own.released).clock);
-  w.in_flight.clear();
-  w.in_flight_by = nullptr;
+  w.registers.in_flight.clear();
+  w.registers.in_flight_by = nullptr;
   for (uint64_t number = own.released; number - state.first < state.groups.size(); ++number) {
     for (const WgmmaOperation& operation : state.group(number).operations[part_of(w)])
       mark_in_flight(w, *operation.instr);
@@ -183,8 +184,8 @@ Next wait_group(Warp& w, const Instr& in, Mask m) {
   const uint64_t pending = uint64_t(in.offset),
                  target = std::max(own.released, own.commits - std::min(own.commits, pending));
   if (state.committed_by_all() < target) {
-    w.running->ready = [&state, target] { return state.committed_by_all() >= target; };
-    w.running->waits_for = [&state, target] {
+    w.flow.running->ready = [&state, target] { return state.committed_by_all() >= target; };
+    w.flow.running->waits_for = [&state, target] {
       std::string text = "waits for the wgmma of its warpgroup;";
       for (const WgmmaState::Of& each : state.of) {
         if (each.commits < target)
@@ -289,7 +290,7 @@ void decode_mma_async(Decoder& d) {
                   transposes == 2 && take_transpose(d, 6)};
   form.b_shape = {form.n, form.k, form.b.bits / 8, transposes > 0 && take_transpose(d, 5 + transposes)};
   d.extra(form);
-  d.instr.own_checks = true;
+  d.instr.checks.own = true;
   d.instr.run = mma_async;
 }
 
@@ -309,6 +310,6 @@ void decode_wgmma(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> wgmma_forms() { return {{"wgmma", decode_wgmma}}; }
+std::vector<Form> wgmma_forms() { return {{"wgmma", decode_wgmma, Family::wgmma}}; }
 
 }  // namespace gg::emu

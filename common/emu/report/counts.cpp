@@ -8,7 +8,6 @@
 #include <cinttypes>
 #include <cstdlib>
 #include <map>
-#include <string_view>
 
 #include "common/emu/state/names.h"
 
@@ -18,7 +17,7 @@ namespace {
 // The counters, in the order in which they are given.
 enum Id : int {
   kInstructions,
-  kInteger,
+  kInteger,  // from here to kFence in the order of Family
   kFloating,
   kConvert,
   kMove,
@@ -62,69 +61,8 @@ constexpr const char* kNames[kCounters] = {
 };
 using Values = uint64_t[kCounters];
 
-bool is_bulk(const Statement& s) { return s.has("bulk") || s.opcode == "tensormap"; }
-
-bool is_floating(const Statement& s) {
-  for (const std::string& m : s.modifiers) {
-    if (is_type(m) && (type_info(m).kind == 'f' || type_info(m).kind == 'x')) return true;
-  }
-  return false;
-}
-
-Id family_of(const Statement& s) {
-  static const auto& by_opcode = *new const std::map<std::string_view, Id>{
-      {"cvt", kConvert},
-      {"cvta", kConvert},
-      {"isspacep", kConvert},
-      {"mov", kMove},
-      {"selp", kMove},
-      {"prmt", kMove},
-      {"mapa", kMove},
-      {"getctarank", kMove},
-      {"bra", kControl},
-      {"brx", kControl},
-      {"call", kControl},
-      {"ret", kControl},
-      {"exit", kControl},
-      {"trap", kControl},
-      {"brkpt", kControl},
-      {"nanosleep", kControl},
-      {"ld", kLdst},
-      {"ldu", kLdst},
-      {"st", kLdst},
-      {"prefetch", kLdst},
-      {"prefetchu", kLdst},
-      {"atom", kAtomic},
-      {"red", kAtomic},
-      {"shfl", kWarp},
-      {"vote", kWarp},
-      {"match", kWarp},
-      {"redux", kWarp},
-      {"elect", kWarp},
-      {"activemask", kWarp},
-      {"bar", kBarrier},
-      {"barrier", kBarrier},
-      {"mbarrier", kMbarrier},
-      {"ldmatrix", kLdmatrix},
-      {"stmatrix", kLdmatrix},
-      {"movmatrix", kLdmatrix},
-      {"mma", kMma},
-      {"wgmma", kWgmma},
-      {"tcgen05", kTcgen05},
-      {"clusterlaunchcontrol", kControl},
-      {"membar", kFence},
-      {"fence", kFence},
-      {"griddepcontrol", kFence},
-      {"setmaxnreg", kFence},
-      {"createpolicy", kMove},
-      {"tensormap", kBulk},
-      {"cp", kCpAsync},
-  };
-  if (s.opcode == "cp") return is_bulk(s) ? kBulk : s.has("mbarrier") ? kMbarrier : kCpAsync;
-  const auto found = by_opcode.find(s.opcode);
-  if (found != by_opcode.end()) return found->second;
-  return is_floating(s) ? kFloating : kInteger;
-}
+Id id_of(Family family) { return Id(kInteger + int(family)); }
+static_assert(kInteger + int(Family::fence) == kFence);
 
 // Bytes go to a row of three: load, store, atomic. Copies count where global memory is: reading it is a load.
 constexpr int kLoad = 0, kStore = 1, kAtom = 2;
@@ -153,8 +91,9 @@ void add_bytes(const Instr& in, const InstrCounts& c, Values& v) {
   v[kSharedBankConflicts] += c.wavefronts - c.least_wavefronts;
 }
 
-uint64_t multiply_adds(const Statement& s, const InstrCounts& c) {
-  if ((s.opcode != "fma" && s.opcode != "mad") || !is_floating(s)) return c.multiply_adds;
+uint64_t multiply_adds(const Instr& in, const InstrCounts& c) {
+  const Statement& s = *in.statement;
+  if ((s.opcode != "fma" && s.opcode != "mad") || in.family != Family::floating) return c.multiply_adds;
   for (const std::string& m : s.modifiers) {
     if (m == "f16x2" || m == "bf16x2" || m == "f32x2") return c.lanes * 2;
   }
@@ -165,12 +104,11 @@ void add(const Code& code, const std::vector<InstrCounts>& counts, Values& v) {
   for (size_t i = 0; i < counts.size(); ++i) {
     const Instr& in = code.instrs[i];
     const InstrCounts& c = counts[i];
-    const Id family = family_of(*in.statement);
     v[kInstructions] += c.warps;
-    v[family] += c.warps;
+    v[id_of(in.family)] += c.warps;
     add_bytes(in, c, v);
     v[kBarrierWaits] += c.waits;
-    v[kMultiplyAdds] += multiply_adds(*in.statement, c);
+    v[kMultiplyAdds] += multiply_adds(in, c);
   }
 }
 

@@ -132,7 +132,7 @@ struct ClusterTrace {
   Next step(Warp& w, const Instr& in, Mask m) {
     const Step& step = (*steps)[size_t(in.index)];
     if (!cut) {
-      Track& track = tracks[w.agent];
+      Track& track = tracks[w.race.agent];
       const size_t before = track.events.size();
       track.note(step.kind, issued++, in);
       room -= std::min(room, track.events.size() - before);

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "common/emu/isa/map_format.h"
+#include "common/emu/units/tensor_map_format.h"
 
 namespace gg::emu {
 

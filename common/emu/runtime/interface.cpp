@@ -26,6 +26,21 @@ void set_order(uint64_t seed, int skew) {
   });
 }
 
+void order(uint64_t* seed, int* skew) {
+  api([&](Runtime& rt) {
+    *seed = rt.settings.run.order.seed;
+    *skew = rt.settings.run.order.skew;
+    return cudaSuccess;
+  });
+}
+
+void play(const char* like) {
+  api([&](Runtime& rt) {
+    rt.play(like);
+    return cudaSuccess;
+  });
+}
+
 void counts(void (*each)(void* context, const char* counter, uint64_t value), void* context) {
   std::vector<Counter> counters;
   api([&](Runtime& rt) {
@@ -62,9 +77,14 @@ void* reserve(size_t bytes) {
 }  // namespace gg::emu
 
 const GgEmuInterface* gg_emu_interface() {
-  static const GgEmuInterface functions = {kGgEmuInterface,       gg::emu::host,
-                                           gg::emu::set_order,    gg::emu::counts,
-                                           gg::emu::reset_counts, gg::emu::set_multiprocessors,
-                                           gg::emu::reserve};
+  static const GgEmuInterface functions = {.version = kGgEmuInterface,
+                                           .host = gg::emu::host,
+                                           .set_order = gg::emu::set_order,
+                                           .order = gg::emu::order,
+                                           .play = gg::emu::play,
+                                           .counts = gg::emu::counts,
+                                           .reset_counts = gg::emu::reset_counts,
+                                           .set_multiprocessors = gg::emu::set_multiprocessors,
+                                           .reserve = gg::emu::reserve};
   return &functions;
 }

@@ -16,6 +16,11 @@ struct GgEmuInterface {
   // Host memory behind [device, device + bytes); null unless one live allocation holds it all.
   void* (*host)(const void* device, size_t bytes);
   void (*set_order)(uint64_t seed, int skew);
+  // The order of the launches that follow: what the user has set, or set_order since.
+  void (*order)(uint64_t* seed, int* skew);
+  // The device to play, by a word of gg-emu --like, whatever the user has set. Before the program has asked for
+  // anything of the device.
+  void (*play)(const char* like);
   // Counts of all launches since the last reset: calls `each` per counter, in a fixed order.
   void (*counts)(void (*each)(void* context, const char* counter, uint64_t value), void* context);
   void (*reset_counts)();
@@ -26,7 +31,7 @@ struct GgEmuInterface {
   // there are not that many addresses. cudaFree takes it back.
   void* (*reserve)(size_t bytes);
 };
-constexpr int kGgEmuInterface = 3;
+constexpr int kGgEmuInterface = 4;
 
 const GgEmuInterface* gg_emu_interface();
 }

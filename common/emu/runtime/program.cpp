@@ -2,6 +2,7 @@
 //
 // From a registered fatbin to a module with its variables in place.
 
+#include "common/emu/isa/forms.h"
 #include "common/emu/runtime/program.h"
 
 #include <algorithm>
@@ -169,7 +170,7 @@ cudaError_t Programs::ready(Runtime& runtime, CUkern_st& kernel) {
   if (!function || !function->entry) {
     return refuse(cudaErrorInvalidDeviceFunction, "the program's PTX has no kernel " + kernel.name);
   }
-  kernel.code = decode(*kernel.program->module, *function, kernel.program->symbols);
+  kernel.code = decode(*kernel.program->module, *function, all_forms(), kernel.program->symbols);
   if (runtime.trace) runtime.trace->attach(*kernel.code);
   kernel.function = function;
   const auto registers = kernel.program->registers.find(kernel.name);

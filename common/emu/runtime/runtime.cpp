@@ -105,7 +105,7 @@ Runtime::Runtime() : settings(read_settings()) {
 void Runtime::run(const Launch& launch, CUstream_st* stream, bool dependent) {
   const Trace::Recording recording(trace.get(), launch);
   auto next = std::make_unique<HeldLaunch>(launch, memory, settings.run);
-  if (held_ && dependent && stream == held_stream_ && settings.run.order.seed % 2 == 0) next->run_to_wait();
+  if (held_ && dependent && stream == held_stream_ && settings.run.order.late) next->run_to_wait();
   finish_held();
   if (launches_dependents(*launch.code) && !trace) {  // a trace shows one launch at a time
     held_ = std::move(next);
@@ -145,6 +145,12 @@ const Device& Runtime::device() {
     settings.run.multiprocessors = device_->multiprocessors;
   }
   return *device_;
+}
+
+void Runtime::play(const std::string& like) {
+  check_like("device", like);
+  settings.like = like;
+  device_.reset();
 }
 
 void Runtime::set_multiprocessors(int count) {

@@ -18,7 +18,7 @@
 #include "common/emu/runtime/program.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
-#include "common/emu/schedule/held_launch.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 
 namespace gg::emu {
@@ -35,6 +35,7 @@ class Runtime {
   static Runtime& get();  // never destroyed: programs unregister themselves after static objects are gone
 
   const Device& device();  // chosen when first asked for
+  void play(const std::string& like);  // another device than the settings name, before it is asked for
   void set_multiprocessors(int count);
   size_t memory_total() const { return memory_total_; }
   size_t memory_free() const;

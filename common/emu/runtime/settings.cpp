@@ -11,14 +11,6 @@
 #include "common/emu/runtime/played_device.h"
 
 namespace gg::emu {
-namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-}  // namespace
 
 void check_like(const std::string& option, const std::string& value) {
   if (!find_device(value))
@@ -68,21 +60,51 @@ uint32_t parse_allowed(const std::string& option, const std::string& value) {
   return allowed;
 }
 
+namespace {
+
+using Takes = Setting::Takes;
+using Text = const std::string&;
+
+constexpr Setting kSettings[] = {
+    {"--like", "GG_EMU_LIKE", "a100|h100|h200|b200",
+     "the device it plays; default h200, or b200 for a program that holds only sm_100a PTX", Takes::value,
+     [](Settings& s, Text name, Text value) {
+       check_like(name, value);
+       s.like = value;
+     }},
+    {"--order", "GG_EMU_ORDER", "S[:fair|skew]", "order of warps and of asynchronous effects, default 0:fair",
+     Takes::value, [](Settings& s, Text name, Text value) { s.run.order = parse_order(name, value); }},
+    {"--report", "GG_EMU_REPORT", "", "counts of each kernel on stderr when the program ends", Takes::nothing,
+     [](Settings& s, Text, Text) { s.report = true; }},
+    {"--allow", "GG_EMU_ALLOW", "KIND[,KIND]",
+     "warn about these faults and go on, as hardware does: kinds with a * below", Takes::list,
+     [](Settings& s, Text name, Text value) { s.run.allowed = parse_allowed(name, value); }},
+    {"--trace", "GG_EMU_TRACE", "FILE",
+     "what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,\n"
+     "other. The axis is issue order, 1 us for each warp instruction, not time",
+     Takes::new_file, [](Settings& s, Text, Text value) { s.trace = value; }},
+    {"--line-counts", "GG_EMU_LINE_COUNTS", "FILE", "how often warps executed each line of PTX, as CSV",
+     Takes::new_file, [](Settings& s, Text, Text value) { s.line_counts = value; }},
+    {"--multiprocessors", "GG_EMU_MULTIPROCESSORS", "N",
+     "the device has N of them and not its own number: programs that fill a device end sooner", Takes::value,
+     [](Settings& s, Text name, Text value) { s.multiprocessors = parse_multiprocessors(name, value); }},
+    {"--ptx", "GG_EMU_PTX", "FILE",
+     "PTX that runs in place of the program's module that has its first kernel", Takes::file,
+     [](Settings& s, Text, Text value) { s.ptx = value; }},
+    {"--launches", "GG_EMU_LAUNCHES", "FILE", "gets the names of the kernels launched, a line each",
+     Takes::new_file, [](Settings& s, Text, Text value) { s.launches = value; }},
+};
+
+}  // namespace
+
+std::span<const Setting> user_settings() { return kSettings; }
+
 Settings read_settings() {
   Settings settings;
-  settings.like = environment("GG_EMU_LIKE");
-  if (!settings.like.empty()) check_like("GG_EMU_LIKE", settings.like);
-  const std::string order = environment("GG_EMU_ORDER"), allow = environment("GG_EMU_ALLOW");
-  if (!order.empty()) settings.run.order = parse_order("GG_EMU_ORDER", order);
-  if (!allow.empty()) settings.run.allowed = parse_allowed("GG_EMU_ALLOW", allow);
-  settings.report = !environment("GG_EMU_REPORT").empty();
-  settings.trace = environment("GG_EMU_TRACE");
-  settings.line_counts = environment("GG_EMU_LINE_COUNTS");
-  settings.ptx = environment("GG_EMU_PTX");
-  settings.launches = environment("GG_EMU_LAUNCHES");
-  const std::string multiprocessors = environment("GG_EMU_MULTIPROCESSORS");
-  if (!multiprocessors.empty())
-    settings.multiprocessors = parse_multiprocessors("GG_EMU_MULTIPROCESSORS", multiprocessors);
+  for (const Setting& setting : kSettings) {
+    const char* const value = std::getenv(setting.variable);
+    if (value && *value) setting.take(settings, setting.variable, value);
+  }
   return settings;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/emu/schedule/schedule.h"
+#include "common/emu/units/mbarrier_state.h"
 
 namespace gg::emu {
 namespace {
@@ -29,13 +30,13 @@ const Instr* polled(Warp& w, const Code& code) {
 }
 
 int runnable(const Warp& w) {
-  return int(std::count_if(w.fragments.begin(), w.fragments.end(),
+  return int(std::count_if(w.flow.fragments.begin(), w.flow.fragments.end(),
                            [](const Fragment& f) { return !f.ready && !f.parked; }));
 }
 
 // What the lanes of a fragment do where nobody can go on.
 Party stuck(Warp& w, const Fragment& f, const Code& code) {
-  Party party{&w, &code.instrs[size_t(f.pc)], -1, "", f.mask == w.live ? 0 : f.mask};
+  Party party{&w, &code.instrs[size_t(f.pc)], -1, "", f.mask == w.flow.live ? 0 : f.mask};
   const int lane = __builtin_ctz(f.mask);  // polled() runs the warp on
   if (f.parked) {
     party.did = "waits here for the other lanes of its warp";
@@ -59,9 +60,9 @@ std::vector<Party> stuck_parties(const Cluster& c, const Code& code) {
   for (const auto& block : c.blocks) {
     for (const auto& warp : block->warps) {
       std::vector<Party> own;
-      if (warp->live == 0) own.push_back({warp.get(), nullptr, -1, "has ended", 0});
-      for (size_t i = 0, count = warp->fragments.size(); i < count; ++i)
-        own.push_back(stuck(*warp, warp->fragments[i], code));
+      if (warp->flow.live == 0) own.push_back({warp.get(), nullptr, -1, "has ended", 0});
+      for (size_t i = 0, count = warp->flow.fragments.size(); i < count; ++i)
+        own.push_back(stuck(*warp, warp->flow.fragments[i], code));
       for (Party& party : own) {
         const auto same = std::find_if(parties.begin(), parties.end(), [&](const Party& p) {
           return p.instr == party.instr && p.did == party.did && p.lanes == party.lanes &&
@@ -112,16 +113,16 @@ const char* deadlock_cause(const std::vector<Party>& parties) {
 [[noreturn]] void deadlock(const Cluster& c, const Code& code, const std::string& what) {
   for (const auto& block : c.blocks) {
     for (const auto& warp : block->warps) {
-      const auto& fragments = warp->fragments;
-      const bool apart = warp->live && std::all_of(fragments.begin(), fragments.end(),
-                                                   [](const Fragment& f) { return f.parked; });
+      const auto& fragments = warp->flow.fragments;
+      const bool apart = warp->flow.live && std::all_of(fragments.begin(), fragments.end(),
+                                                        [](const Fragment& f) { return f.parked; });
       if (!apart) continue;
       std::vector<Party> others;
       for (size_t i = 1; i < fragments.size(); ++i) others.push_back(stuck(*warp, fragments[i], code));
       raise_final(
           FaultKind::diverged, *warp, code.instrs[size_t(fragments[0].pc)], -1,
-          lanes_do(fragments[0].mask, "wait") + " here for " + lanes_text(warp->live & ~fragments[0].mask) +
-              " of the warp, and these wait elsewhere",
+          lanes_do(fragments[0].mask, "wait") + " here for " +
+              lanes_text(warp->flow.live & ~fragments[0].mask) + " of the warp, and these wait elsewhere",
           "a barrier or another instruction of the whole warp stands in a branch that not all its lanes take",
           others);
     }
@@ -134,7 +135,8 @@ const char* deadlock_cause(const std::vector<Party>& parties) {
   const char* const cause = deadlock_cause(parties);
   parties.erase(first);
   // A report has room for a few: who has ended says least.
-  std::stable_partition(parties.begin(), parties.end(), [](const Party& p) { return p.warp->live != 0; });
+  std::stable_partition(parties.begin(), parties.end(),
+                        [](const Party& p) { return p.warp->flow.live != 0; });
   if (!main.likewise.empty())
     parties.insert(parties.begin(), {main.likewise[0],
                                      nullptr,

@@ -30,9 +30,10 @@ uint64_t values_of(Warp& w, const Code& code, const int32_t* registers, Mask lan
 
 // The lanes of a fragment that will execute the instruction.
 Mask executing(Warp& w, const Fragment& f, const Instr& in) {
-  if (!in.guard) return f.mask;
+  if (!in.guard.slot) return f.mask;
   Mask lanes = 0;
-  for (int l = 0; l < kLanes; ++l) lanes |= Mask((w.at<uint8_t>(in.guard)[l] & 1) != in.guard_negated) << l;
+  for (int l = 0; l < kLanes; ++l)
+    lanes |= Mask((w.at<uint8_t>(in.guard.slot)[l] & 1) != in.guard.negated) << l;
   return f.mask & lanes;
 }
 
@@ -43,7 +44,7 @@ bool warp_polls_in_vain(Warp& w, const Code& code, int64_t steps) {
   std::unordered_set<uint64_t> known;
   Mask asked = 0;
   int asleep = 0;
-  for (int64_t i = 0; i < 2 * steps && w.live && asleep < kLongestSleep; ++i) {
+  for (int64_t i = 0; i < 2 * steps && w.flow.live && asleep < kLongestSleep; ++i) {
     const Fragment* f = choose(w);
     if (!f) {
       ++w.block->cluster->round;
@@ -64,10 +65,10 @@ bool warp_polls_in_vain(Warp& w, const Code& code, int64_t steps) {
       return false;
     if (i >= steps) asked |= lanes;
   }
-  for (const Fragment& f : w.fragments) {
+  for (const Fragment& f : w.flow.fragments) {
     if (f.ready || f.parked) asked |= f.mask;
   }
-  return w.live != 0 && (w.live & ~asked) == 0;
+  return w.flow.live != 0 && (w.flow.live & ~asked) == 0;
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ bool polls_in_vain(Cluster& c, const Code& code, int looks) {
   const uint64_t changes = c.changes;
   for (const auto& block : c.blocks) {
     for (const auto& warp : block->warps) {
-      if (warp->live && !warp_polls_in_vain(*warp, code, kSteps * looks)) return false;
+      if (warp->flow.live && !warp_polls_in_vain(*warp, code, kSteps * looks)) return false;
     }
   }
   return c.changes == changes;

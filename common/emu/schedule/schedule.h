@@ -28,13 +28,10 @@ inline uint64_t mixed(uint64_t hash, uint64_t word) {
 std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index);
 
 // step.cpp
-// The counts that this thread's instructions go to, one for each instruction of the code.
-void count_into(InstrCounts* counts);
 // The fragment to run: the lowest place first, every kFragmentTurn steps another. Null: none can.
 Fragment* choose(Warp& warp);
 // Up to `turn` instructions of a warp; how many it did.
 int run_warp(Warp& warp, const Code& code, int turn);
-// "lane 3 waits", "lanes 0-15 wait"
 
 // polling.cpp
 // Does the instruction ask for what others may change?

@@ -42,12 +42,12 @@ uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
 }
 
 void start_warp(Warp& w, const Code& code) {
-  w.file.assign(code.initial);
-  w.written.assign(code.registers.size(), 0);
+  w.registers.bytes.assign(code.initial);
+  w.registers.written.assign(code.registers.size(), 0);
   w.local.assign(size_t(code.local_bytes) * kLanes, 0);
-  w.live = 0;
-  for (int l = 0; l < kLanes; ++l) w.live |= Mask(w.thread_of(l) < w.block->threads) << l;
-  w.fragments = {Fragment{w.live, 0, false, {}, 0, {}}};
+  w.flow.live = 0;
+  for (int l = 0; l < kLanes; ++l) w.flow.live |= Mask(w.thread_of(l) < w.block->threads) << l;
+  w.flow.fragments = {Fragment{w.flow.live, 0, false, {}, 0, {}}};
   for (const Code::Special& s : code.specials) {
     const bool differs = s.name == "%tid" || s.name.starts_with("%lane");  // from lane to lane
     uint64_t value = special_value(w, 0, s);
@@ -93,9 +93,9 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
       auto warp = std::make_unique<Warp>();
       warp->block = block.get();
       warp->index = i;
-      warp->registers = launch.registers;
-      warp->agent = size_t(rank) * size_t(warps) + size_t(i);
-      warp->clock.set(warp->agent, 1);
+      warp->registers.per_thread = launch.registers;
+      warp->race.agent = size_t(rank) * size_t(warps) + size_t(i);
+      warp->race.clock.set(warp->race.agent, 1);
       block->warps.push_back(std::move(warp));
     }
     cluster->blocks.push_back(std::move(block));

@@ -10,11 +10,10 @@
 #include "common/emu/schedule/schedule.h"
 #include "common/emu/state/tmem.h"
 #include "common/emu/state/undefined.h"
+#include "common/emu/units/barrier_state.h"
 
 namespace gg::emu {
 namespace {
-
-thread_local InstrCounts* current_counts = nullptr;
 
 Mask predicate_mask(Warp& w, uint32_t slot) {
   const uint8_t* p = w.at<uint8_t>(slot);
@@ -23,7 +22,7 @@ Mask predicate_mask(Warp& w, uint32_t slot) {
   return mask;
 }
 void merge(Warp& w) {
-  auto& f = w.fragments;
+  auto& f = w.flow.fragments;
   for (size_t i = 0; i < f.size(); ++i) {
     if (f[i].ready) continue;
     for (size_t j = i + 1; j < f.size();) {
@@ -36,30 +35,27 @@ void merge(Warp& w) {
       }
     }
   }
-  if (f.size() == 1) w.steps = 0;
+  if (f.size() == 1) w.flow.steps = 0;
 }
 }  // namespace
 
-void count_into(InstrCounts* counts) { current_counts = counts; }
-InstrCounts& counts_of(const Instr& instr) { return current_counts[instr.index]; }
-
 Fragment* choose(Warp& w) {
-  for (Fragment& f : w.fragments) {
+  for (Fragment& f : w.flow.fragments) {
     if (f.ready && f.ready()) f.ready = nullptr;
   }
-  if (w.fragments.size() == 1) {
-    Fragment& f = w.fragments[0];
+  if (w.flow.fragments.size() == 1) {
+    Fragment& f = w.flow.fragments[0];
     return f.ready || f.parked ? nullptr : &f;
   }
   merge(w);
   Fragment* runnable[kLanes];
   size_t count = 0;
-  for (Fragment& f : w.fragments) {
+  for (Fragment& f : w.flow.fragments) {
     if (!f.ready && !f.parked) runnable[count++] = &f;
   }
   if (count == 0) return nullptr;
   std::sort(runnable, runnable + count, [](Fragment* a, Fragment* b) { return a->pc < b->pc; });
-  return runnable[w.steps / kFragmentTurn % count];
+  return runnable[w.flow.steps / kFragmentTurn % count];
 }
 
 namespace {
@@ -67,28 +63,28 @@ namespace {
 [[gnu::noinline]] void check_in_flight(Warp& w, const Instr& in, Mask m) {
   for (const int32_t* list : {in.reads, in.writes}) {
     for (const int32_t* r = list; *r >= 0; ++r) {
-      const Mask lanes = m & w.in_flight[size_t(*r)];
+      const Mask lanes = m & w.registers.in_flight[size_t(*r)];
       if (lanes && !was_told(FaultKind::async_window, w, in)) {
         raise(FaultKind::async_window, w, in, __builtin_ctz(lanes),
               "register " + w.block->grid->launch.code->registers[size_t(*r)].name + " is " +
                   (list == in.reads ? "read" : "written") + " while an asynchronous operation still owns it",
-              w.in_flight_by->statement->opcode == "tcgen05"
+              w.registers.in_flight_by->statement->opcode == "tcgen05"
                   ? "tcgen05.wait::ld comes between tcgen05.ld and what uses its registers"
                   : "wait for the operation (wgmma.wait_group) before its registers are touched",
-              {{&w, w.in_flight_by, -1, "issued the operation"}});
+              {{&w, w.registers.in_flight_by, -1, "issued the operation"}});
       }
     }
   }
 }
 
 void leave(Warp& w, Mask m) {
-  w.live &= ~m;
-  for (Fragment& f : w.fragments) {
+  w.flow.live &= ~m;
+  for (Fragment& f : w.flow.fragments) {
     f.mask &= ~m;
     f.parked = false;  // those who are left may be all that are wanted now
   }
-  std::erase_if(w.fragments, [](const Fragment& f) { return f.mask == 0; });
-  if (w.live == 0) --w.block->live_warps;
+  std::erase_if(w.flow.fragments, [](const Fragment& f) { return f.mask == 0; });
+  if (w.flow.live == 0) --w.block->live_warps;
   ++w.block->cluster->changes;
   threads_ended(w);
 }
@@ -98,29 +94,30 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
 // Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
 // it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
-  if (in.asks && !in.own_checks) look_for_values(w, in, m);
-  if (!w.in_flight.empty() && !in.own_checks) check_in_flight(w, in, m);
-  if (!w.touched.empty() && !in.own_checks) {
+  if (in.checks.asks && !in.checks.own) look_for_values(w, in, m);
+  if (!w.registers.in_flight.empty() && !in.checks.own) check_in_flight(w, in, m);
+  if (!w.registers.touched.empty() && !in.checks.own) {
     for (const int32_t* list : {in.reads, in.writes}) {
-      for (const int32_t* r = list; *r >= 0; ++r) w.touched[size_t(*r)] = 1;
+      for (const int32_t* r = list; *r >= 0; ++r) w.registers.touched[size_t(*r)] = 1;
     }
   }
-  w.running = &f;
+  w.flow.running = &f;
   move_on(w, f, in, m, in.run(w, in, m));
-  if (!w.left.empty()) leave_without(w);
+  if (!w.undefined.left.empty()) leave_without(w);
 }
 
 // What follows from an instruction that the lanes m have executed.
 void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
   if (next == Next::wait || next == Next::retry) f.waits_at = in.index;
-  InstrCounts& counts = current_counts[in.index];
+  InstrCounts& counts = counts_of(in);
   if (next == Next::retry) {
     ++counts.waits;
   } else {
     ++counts.warps;
     counts.lanes += uint64_t(__builtin_popcount(m));
     if (next == Next::wait) ++counts.waits;
-    for (const int32_t* r = in.writes; *r >= 0 && in.records; ++r) w.written[size_t(*r)] |= m;
+    for (const int32_t* r = in.writes; *r >= 0 && in.checks.records; ++r)
+      w.registers.written[size_t(*r)] |= m;
   }
   const Mask others = f.mask & ~m;
   switch (next) {
@@ -133,7 +130,7 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
       } else {
         f.mask = others;
         ++f.pc;
-        w.fragments.push_back({m, in.target, false, {}, 0, {}});
+        w.flow.fragments.push_back({m, in.target, false, {}, 0, {}});
       }
       return;
     case Next::jump: {
@@ -141,14 +138,14 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
       std::vector<Fragment> parts;
       if (others) parts.push_back({others, pc, false, {}, 0, {}});
       for (Mask left = m; left;) {
-        const int32_t to = w.jump_to[__builtin_ctz(left)];
+        const int32_t to = w.flow.jump_to[__builtin_ctz(left)];
         Mask together = 0;
-        for (int l = 0; l < kLanes; ++l) together |= Mask((left >> l & 1) && w.jump_to[l] == to) << l;
+        for (int l = 0; l < kLanes; ++l) together |= Mask((left >> l & 1) && w.flow.jump_to[l] == to) << l;
         parts.push_back({together, to, false, {}, 0, {}});
         left &= ~together;
       }
       f = std::move(parts[0]);
-      for (size_t i = 1; i < parts.size(); ++i) w.fragments.push_back(std::move(parts[i]));
+      for (size_t i = 1; i < parts.size(); ++i) w.flow.fragments.push_back(std::move(parts[i]));
       return;
     }
     case Next::exit:
@@ -159,9 +156,9 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
     case Next::wait:
     case Next::retry:
       if (others) {
-        w.fragments.push_back(
+        w.flow.fragments.push_back(
             {others, f.pc + 1, false, {}, 0, {}});  // invalidates nothing below: f is not used after
-        Fragment& self = *std::find_if(w.fragments.begin(), w.fragments.end(),
+        Fragment& self = *std::find_if(w.flow.fragments.begin(), w.flow.fragments.end(),
                                        [&](const Fragment& x) { return x.ready && (x.mask & m); });
         self.mask = m;
         if (next == Next::wait) ++self.pc;
@@ -177,10 +174,10 @@ void split(Warp& w, Fragment& f, Mask stay, int32_t others_pc) {
   const Mask others = f.mask & ~stay;
   if (others == 0) return;
   f.mask = stay;
-  w.fragments.push_back({others, others_pc, false, {}, 0, {}});
+  w.flow.fragments.push_back({others, others_pc, false, {}, 0, {}});
 }
 Fragment& fragment_of(Warp& w, Mask lanes) {
-  return *std::find_if(w.fragments.begin(), w.fragments.end(),
+  return *std::find_if(w.flow.fragments.begin(), w.flow.fragments.end(),
                        [&](const Fragment& f) { return f.mask & lanes; });
 }
 
@@ -196,8 +193,8 @@ Fragment& fragment_of(Warp& w, Mask lanes) {
 // membermasks name; 0 if lanes are missing.
 Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
   if (!in.members) {
-    if (w.live & f.mask & ~m) raise_guarded(w, in, m, w.live & f.mask & ~m);
-    return m == w.live ? m : 0;
+    if (w.flow.live & f.mask & ~m) raise_guarded(w, in, m, w.flow.live & f.mask & ~m);
+    return m == w.flow.live ? m : 0;
   }
   const Mask* members = w.at<Mask>(in.members);
   for (Mask left = m; left;) {
@@ -210,7 +207,7 @@ Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
                   "the membermask " + hex(named) + " does not name this lane, which executes the instruction",
                   "the mask names every lane that executes the instruction, and only those");
     }
-    const Mask wanted = named & w.live, other = wanted & m & ~group;
+    const Mask wanted = named & w.flow.live, other = wanted & m & ~group;
     if (group == wanted) return group;
     if (wanted & f.mask & ~m) raise_guarded(w, in, m, wanted & f.mask & ~m);
     if (other) {
@@ -245,19 +242,19 @@ bool execute_converged(Warp& w, Fragment& fragment, const Instr& in, Mask m) {
 int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
   const Mask m = f.mask;
   const uint64_t lanes = uint64_t(__builtin_popcount(m));
-  w.running = &f;
+  w.flow.running = &f;
   for (int done = 0; done < most; ++done) {
     const Instr& in = code.instrs[size_t(f.pc)];
-    if (!in.straight) return done;
+    if (!in.checks.straight) return done;
     const Next next = in.run(w, in, m);
     if (next != Next::go_on) {
       move_on(w, f, in, m, next);  // f may be gone
       return done + 1;
     }
-    if (in.records) {
-      for (const int32_t* r = in.writes; *r >= 0; ++r) w.written[size_t(*r)] |= m;
+    if (in.checks.records) {
+      for (const int32_t* r = in.writes; *r >= 0; ++r) w.registers.written[size_t(*r)] |= m;
     }
-    InstrCounts& counts = current_counts[in.index];
+    InstrCounts& counts = counts_of(in);
     ++counts.warps;
     counts.lanes += lanes;
     ++f.pc;
@@ -270,8 +267,8 @@ int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
 class Chosen {
  public:
   Chosen(const Warp& w, const Fragment& f)
-      : f_(&f), fragments_(w.fragments.size()), turn_(w.steps / kFragmentTurn) {
-    for (const Fragment& other : w.fragments) {
+      : f_(&f), fragments_(w.flow.fragments.size()), turn_(w.flow.steps / kFragmentTurn) {
+    for (const Fragment& other : w.flow.fragments) {
       if (&other == &f) continue;
       if (other.ready) before_ = -1;
       if (other.pc > f.pc) before_ = std::min(before_, other.pc);
@@ -279,7 +276,7 @@ class Chosen {
     }
   }
   bool still(const Warp& w) const {
-    return w.fragments.size() == fragments_ && w.steps / kFragmentTurn == turn_ && !f_->ready &&
+    return w.flow.fragments.size() == fragments_ && w.flow.steps / kFragmentTurn == turn_ && !f_->ready &&
            !f_->parked && behind_ < f_->pc && f_->pc < before_;
   }
 
@@ -296,38 +293,40 @@ class Chosen {
 void let_lanes_fall_behind(Warp& w) {
   constexpr uint64_t kMost[] = {4, 64, 512};  // rounds
   Cluster& c = *w.block->cluster;
-  if (w.fragments.size() != 1) return;
-  Fragment& f = w.fragments[0];
+  if (w.flow.fragments.size() != 1) return;
+  Fragment& f = w.flow.fragments[0];
   const Mask some = Mask(c.lanes.next()), one = Mask(1) << c.lanes.below(kLanes);
   const Mask choices[] = {some, one, ~one}, late = f.mask & choices[c.lanes.below(3)];
   if (f.ready || f.parked || late == 0 || late == f.mask) return;
   f.mask &= ~late;
   const uint64_t due = c.round + 1 + c.lanes.below(kMost[c.lanes.below(3)]);
   const auto ready = [&c, due] { return c.round >= due || c.nobody_is_late; };
-  w.fragments.push_back({late, f.pc, false, ready, f.pc, [] { return std::string("have fallen behind"); }});
+  w.flow.fragments.push_back(
+      {late, f.pc, false, ready, f.pc, [] { return std::string("have fallen behind"); }});
 }
 
 int run_steps(Warp& w, const Code& code, int turn) {
   int done = 0;
   Fragment* f = nullptr;
   std::optional<Chosen> chosen;
-  while (done < turn && w.live) {
+  while (done < turn && w.flow.live) {
     if (!chosen || !chosen->still(w)) {
       f = choose(w);
       if (!f) break;
       chosen.reset();
-      if (w.fragments.size() > 1) chosen.emplace(w, *f);
+      if (w.flow.fragments.size() > 1) chosen.emplace(w, *f);
     }
     const Instr& in = code.instrs[size_t(f->pc)];
-    if (in.straight && w.fragments.size() == 1 && w.in_flight.empty() && w.touched.empty()) {
+    if (in.checks.straight && w.flow.fragments.size() == 1 && w.registers.in_flight.empty() &&
+        w.registers.touched.empty()) {
       done += run_straight(w, *f, code, turn - done);
       continue;
     }
     Mask m = f->mask;
-    if (in.guard) {
-      if (in.asks) look_for_guard(w, in, m);
-      const Mask p = predicate_mask(w, in.guard);
-      m &= in.guard_negated ? ~p : p;
+    if (in.guard.slot) {
+      if (in.checks.asks) look_for_guard(w, in, m);
+      const Mask p = predicate_mask(w, in.guard.slot);
+      m &= in.guard.negated ? ~p : p;
     }
     if (m == 0) {
       ++f->pc;
@@ -337,7 +336,7 @@ int run_steps(Warp& w, const Code& code, int turn) {
       execute(w, *f, in, m);
     }
     ++done;
-    if (w.fragments.size() > 1) ++w.steps;
+    if (w.flow.fragments.size() > 1) ++w.flow.steps;
   }
   return done;
 }

@@ -37,7 +37,7 @@ bool complete_effects(Cluster& c, bool force) {
 // Where a warp's lanes are, and what its registers hold, as numbers.
 uint64_t place_of(const Warp& w) {
   uint64_t hash = 0;
-  for (const Fragment& f : w.fragments)
+  for (const Fragment& f : w.flow.fragments)
     hash = mixed(hash, uint64_t(f.mask) << 32 | uint32_t(f.pc) << 2 | uint32_t(f.parked) << 1 |
                            uint32_t(f.ready != nullptr));
   return hash;
@@ -66,7 +66,7 @@ class Watch {
     bool all = true;
     for (size_t i = 0; i < warps.size(); ++i) {
       State& s = first_[i];
-      s.repeats = s.repeats || warps[i]->live == 0 ||
+      s.repeats = s.repeats || warps[i]->flow.live == 0 ||
                   (place_of(*warps[i]) == s.place && registers_of(*warps[i], code) == s.registers);
       all = all && s.repeats;
     }
@@ -90,7 +90,7 @@ class Watch {
     size_t fragments = 1;
     for (Warp* w : warps) {
       first_.push_back({place_of(*w), registers_of(*w, code), false});
-      fragments = std::max(fragments, w->fragments.size());
+      fragments = std::max(fragments, w->flow.fragments.size());
     }
     least_ = 8 + fragments * (kFragmentTurn / kTurn);  // so that each fragment of a warp has had its turn
   }
@@ -113,7 +113,7 @@ class Turns {
     c_.nobody_is_late = idle > 0 || quiet > kPatience;
     if (!c_.grid->order.skew) return order_;
     for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[c_.turns.below(i)]);
-    if (!last_ || last_->live == 0 || c_.nobody_is_late) last_ = order_[0];
+    if (!last_ || last_->flow.live == 0 || c_.nobody_is_late) last_ = order_[0];
     return order_;
   }
   int of(const Warp& w) {
@@ -143,9 +143,9 @@ Progress run_cluster(Cluster& c, const Code& code) {
     ++c.round;
     bool any = complete_effects(c, false), live = false;
     for (Warp* w : turns.order(idle, quiet)) {
-      if (w->live == 0) continue;
+      if (w->flow.live == 0) continue;
       any = run_warp(*w, code, turns.of(*w)) > 0 || any;
-      live = live || w->live != 0;
+      live = live || w->flow.live != 0;
     }
     if (!live) break;
     any = any || complete_effects(c, true);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/emu/state/counts.h"
 #include "common/emu/state/faults.h"
 #include "common/emu/state/instr.h"
 #include "common/emu/state/memory.h"
@@ -39,7 +40,7 @@ struct Barrier {                    // bar.sync and its kin, one of 16 per block
   std::shared_ptr<Phase> phase;  // null: nobody is there
 };
 
-struct Mbarriers;  // the mbarriers of a block, isa/mbarrier.cpp
+struct Mbarriers;  // the mbarriers of a block, units/mbarrier.h
 class Tmem;        // tensor memory of a block, tmem.h
 
 struct Block {
@@ -59,7 +60,7 @@ struct Block {
   int spare_registers = 0;  // that warps have given back by setmaxnreg: a thread's, for all 32 of a warp
 };
 
-struct ClusterTrace;  // trace.cpp
+struct ClusterTrace;  // report/trace.cpp
 
 // An effect that happens by itself some time after it was asked for: a bulk copy, say. The scheduler calls
 // `complete` once, as soon or as late as the order wants.
@@ -92,7 +93,7 @@ struct Cluster {
   const Allocation* last_buffer = nullptr;  // where its last access of global memory was
   std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
   bool undefined = false;                   // a value that nobody gave is somewhere in shared or local memory
-  bool no_more_cancels = false;  // a lane has seen that no cluster was left to cancel, cluster_launch.cpp
+  bool no_more_cancels = false;  // a lane has seen that no cluster was left to cancel, isa/cluster_launch.cpp
 };
 
 struct Launch {
@@ -103,19 +104,13 @@ struct Launch {
   std::vector<uint8_t> params;
 };
 
-// Counts of one kernel, per instruction of its code.
-struct InstrCounts {
-  uint64_t warps = 0, lanes = 0;    // times executed by a warp; by lanes
-  uint64_t bytes = 0, sectors = 0;  // asked for by lanes; 32-byte sectors of global memory touched
-  uint64_t wavefronts = 0, least_wavefronts = 0;  // of shared memory: taken, and without bank conflicts
-  uint64_t waits = 0;                             // times a warp had to wait here
-  uint64_t multiply_adds = 0;
-};
-using Counts = std::map<const Code*, std::vector<InstrCounts>>;
-
 struct Order {  // of warps and of asynchronous effects
+  Order() = default;
+  Order(uint64_t seed, bool skew) : seed(seed), skew(skew), late(seed % 2 == 0) {}
+
   uint64_t seed = 0;
   bool skew = false;
+  bool late = true;  // effects come as late as the program allows, else at once; what the seed's parity means
 };
 
 struct Grid {
@@ -134,36 +129,5 @@ struct Grid {
   // left.
   std::function<int64_t()> cancel_next;
 };
-
-// The counts of the worker thread that runs now.
-InstrCounts& counts_of(const Instr& instr);
-
-// barrier.cpp: lanes of the warp have ended. Threads that have ended are waited for no longer.
-void threads_ended(Warp& warp);
-
-// mbarrier.cpp: the barrier that a lane last asked about, and what it lacks, for reports.
-std::string asked_mbarrier(Warp& warp, int lane);
-
-// decode.cpp. An instruction it does not know faults when it is executed. `global_symbols`: device addresses
-// of the module's .global and .const variables.
-std::unique_ptr<Code> decode(const Module& module, const Function& function,
-                             const std::map<std::string, uint64_t>& global_symbols = {});
-
-// schedule/grid.cpp: runs a launch to its end, clusters spread over `workers` threads (0: one per core).
-// Throws Fault: of several, that of the first cluster. What was counted until then is in `counts` all the
-// same.
-struct RunOptions {
-  Order order;
-  int workers = 0;
-  int multiprocessors = 132;  // of the device it plays
-  bool races = true;
-  // False: what only looks for bugs in shared memory is left out, races too. Addresses are checked all the
-  // same.
-  bool checks = true;
-  uint32_t allowed = 0;
-  // Turns without a change, of 20,000 rounds each, before a cluster is looked at: see polls_in_vain().
-  int patience = 1000;
-};
-void run_launch(const Launch& launch, GlobalMemory& memory, const RunOptions& options, Counts* counts);
 
 }  // namespace gg::emu

@@ -28,10 +28,30 @@ struct Warp;
 enum class Next : uint8_t {
   go_on,   // to the next instruction
   branch,  // the lanes executed go to instr.target, those whose guard was false to the next instruction
-  jump,    // each lane goes to warp.jump_to[lane]
+  jump,    // each lane goes to warp.flow.jump_to[lane]
   exit,    // the lanes executed end
   wait,    // done, but these lanes may not go on before fragment.ready() says so
   retry,   // not done: wait as above, then execute it again
+};
+// The line of a report that an instruction counts to.
+enum class Family : uint8_t {
+  integer,
+  floating,
+  convert,
+  move,
+  control,
+  ldst,
+  atomic,
+  warp,
+  barrier,
+  mbarrier,
+  cp_async,
+  bulk,
+  ldmatrix,
+  mma,
+  wgmma,
+  tcgen05,
+  fence,
 };
 using Handler = Next (*)(Warp&, const Instr&, Mask);
 
@@ -46,6 +66,28 @@ struct Carry {
   const int32_t* wants = nullptr;
 };
 
+// The predicate before an instruction, @p or @!p.
+struct Guard {
+  uint32_t slot = 0;  // 0: there is none
+  int32_t reg = -1;   // its register
+  bool negated = false;
+};
+
+// Questions about the registers of an instruction, asked when it is executed: see find_straight().
+struct RegisterChecks {
+  bool own = false;       // its handler looks for registers unwritten or under way itself
+  bool asks = true;       // some register that it reads may be unwritten
+  bool records = true;    // what it writes is remembered, as some instruction asks whether it is written
+  bool straight = false;  // there is nothing to ask before it is executed
+};
+
+// A load, and an arrival in another block that may come before it, see find_overtaken().
+struct Overtaking {
+  bool arrives_elsewhere = false;      // at an mbarrier of another block, with a release that ends at its own
+  bool overtaken = false;              // a load that such an arrival may overtake
+  const int32_t* overtakes = nullptr;  // loads that it may overtake: indices, ended by -1
+};
+
 struct Instr {  // what every execution asks for comes first, in a line or two of the cache
   Handler run = nullptr;
   uint32_t d = 0, d2 = 0;             // destinations: offsets in the warp's register file, 0 for none
@@ -58,23 +100,17 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   uint8_t address_bits = 64;  // of the base register in s[3], see access.h
   bool any_rank = false;      // .shared::cluster: may reach other blocks of the cluster
   bool converged = false;     // .aligned or .sync: all live lanes, or those of `members`, come together
-  bool own_checks = false;    // its handler looks for registers unwritten or under way itself
-  bool straight = false;      // nothing to ask before it is executed: see find_straight()
-  bool asks = true;           // some register that it reads may be unwritten
-  bool records = true;        // what it writes is remembered, as some instruction asks whether it is written
-  bool arrives_elsewhere = false;  // at an mbarrier of another block, with a release that ends at its own
-  bool overtaken = false;          // a load that such an arrival may overtake: see find_overtaken()
-  int32_t index = 0;               // in the code
-  uint32_t guard = 0;              // predicate; 0: none
-  int32_t guard_register = -1;
-  bool guard_negated = false;
+  RegisterChecks checks;
+  Family family = Family::integer;
+  int32_t index = 0;  // in the code
+  Guard guard;
   uint32_t members = 0;                               // slot of a membermask; 0: all live lanes
   int32_t target = 0;                                 // of a branch: index of an instruction
   const uint32_t* list = nullptr;                     // slots of long operand lists
   const int32_t *reads = nullptr, *writes = nullptr;  // register indices, ended by -1
-  const int32_t* overtakes = nullptr;                 // loads that it may overtake: indices, ended by -1
-  const Carry* carry = nullptr;                       // null: all that it reads must have a value
-  const void* extra = nullptr;                        // what a family needs beyond this
+  Overtaking overtaking;
+  const Carry* carry = nullptr;  // null: all that it reads must have a value
+  const void* extra = nullptr;   // what a family needs beyond this
   const Statement* statement = nullptr;
   const Function* function = nullptr;  // the statement's
   const Module* module = nullptr;

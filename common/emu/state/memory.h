@@ -83,7 +83,7 @@ class GlobalMemory {
   bool reserved(uint64_t address) const { return address >= base_ && address < base_ + reserve_; }
   uint64_t reserve_bytes() const { return reserve_; }  // the most that allocations can be, with their gaps
 
-  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (isa/tensormap.cpp)
+  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (units/tensor_map.cpp)
 
  private:
   static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched

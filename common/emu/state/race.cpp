@@ -57,32 +57,32 @@ void Clock::clear() {
   handed_on_.clear();
 }
 
-size_t agent_of(const Warp& warp) { return warp.agent; }
+size_t agent_of(const Warp& warp) { return warp.race.agent; }
 
 void release(Warp& warp, Clock& to) {
-  to.join(warp.clock);
+  to.join(warp.race.clock);
   const size_t self = agent_of(warp);
-  warp.clock.set(self, warp.clock[self] + 1);
+  warp.race.clock.set(self, warp.race.clock[self] + 1);
 }
 void release(Warp& warp, uint32_t lanes, Clock& to) {
-  if ((warp.live & ~lanes) == 0) return release(warp, to);
+  if ((warp.flow.live & ~lanes) == 0) return release(warp, to);
   const size_t self = agent_of(warp);
-  const uint32_t now = warp.clock[self];
-  warp.clock.set(self, warp.met);
-  to.join(warp.clock);
+  const uint32_t now = warp.race.clock[self];
+  warp.race.clock.set(self, warp.race.met);
+  to.join(warp.race.clock);
   to.tell(self, now, lanes);
-  warp.clock.set(self, now + 1);
+  warp.race.clock.set(self, now + 1);
 }
 void meet(Warp& warp) {
   const size_t self = agent_of(warp);
-  warp.met = warp.clock[self];
-  warp.clock.set(self, warp.met + 1);
+  warp.race.met = warp.race.clock[self];
+  warp.race.clock.set(self, warp.race.met + 1);
 }
-void acquire(Warp& warp, const Clock& from) { warp.clock.join(from); }
+void acquire(Warp& warp, const Clock& from) { warp.race.clock.join(from); }
 void fence_proxy(Warp& warp) {
-  warp.clock.fence();
+  warp.race.clock.fence();
   const size_t self = agent_of(warp);
-  warp.clock.set(self, warp.clock[self] + 1);
+  warp.race.clock.set(self, warp.race.clock[self] + 1);
 }
 
 void Races::resize(size_t bytes, size_t agents, const Block& block) {
@@ -110,16 +110,17 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
   const uint32_t lanes = lanes_of(lane, access);
   if (read_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
-  const uint32_t now = warp.clock[self];
+  const uint32_t now = warp.race.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     const size_t at = cell % kCells;
     const Writes& writes = written(cell / kCells);
     const Write& w = writes.last[at];
     if (w.agent != self && w.bytes & bytes_of(cell, offset, width) &&
-        !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
+        !warp.race.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       conflict(warp, instr, lane, cell, false, true, w.agent, w.ticks, writes.instrs[at]);
-    } else if (access == Access::async && w.access != Access::async && warp.clock.fenced(w.agent) < w.ticks) {
+    } else if (access == Access::async && w.access != Access::async &&
+               warp.race.clock.fenced(w.agent) < w.ticks) {
       report_proxy(warp, instr, lane, cell, w.agent, writes.instrs[at]);
     }
     if (w.bytes & kEquals)
@@ -153,7 +154,7 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
   for (const Equal& e : equals_.at(cell)) {
     const uint8_t common = e.write.bytes & bytes;
     if (e.write.agent == agent_of(warp) || !common) continue;
-    if (warp.clock.knows(e.write.agent, e.write.ticks, e.lanes)) continue;
+    if (warp.race.clock.knows(e.write.agent, e.write.ticks, e.lanes)) continue;
     if (writing && values && same_values(cell, common, offset, values)) continue;
     conflict(warp, instr, lane, cell, writing, true, e.write.agent, e.write.ticks, e.instr);
   }
@@ -166,7 +167,7 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   const Write last = writes.last[at];
   std::vector<Equal>& equals = equals_[cell];
   std::erase_if(equals, [&](const Equal& e) {
-    return warp.clock.knows(e.write.agent, e.write.ticks, e.lanes) ||
+    return warp.race.clock.knows(e.write.agent, e.write.ticks, e.lanes) ||
            (keep_last && e.write.agent == last.agent);
   });
   if (keep_last) equals.push_back({last, writes.lanes[at], writes.instrs[at]});
@@ -179,7 +180,7 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
 void Races::keep_strong_read(const Warp& warp, const Instr& instr, uint32_t lanes, size_t cell,
                              uint8_t bytes) {
   const size_t self = agent_of(warp);
-  const uint32_t now = warp.clock[self];
+  const uint32_t now = warp.race.clock[self];
   std::vector<StrongRead>& reads = pages_[cell / kCells].strong[cell];
   const auto own = std::find_if(reads.begin(), reads.end(), [&](const auto& r) { return r.agent == self; });
   StrongRead& r = own == reads.end() ? reads.emplace_back() : *own;
@@ -195,7 +196,7 @@ void Races::check_strong_reads(Warp& warp, const Instr& instr, int lane, size_t 
   const size_t self = agent_of(warp);
   for (const StrongRead& r : found->second) {
     if (access == Access::strong || r.agent == self || !(r.bytes & bytes)) continue;
-    if (!warp.clock.knows(r.agent, r.ticks, r.lanes))
+    if (!warp.race.clock.knows(r.agent, r.ticks, r.lanes))
       conflict(warp, instr, lane, cell, true, false, r.agent, r.ticks, r.instr);
   }
   std::erase_if(found->second, [&](const StrongRead& r) { return r.agent == self; });
@@ -208,14 +209,14 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
   const uint32_t lanes = lanes_of(lane, access);
   if (write_runs(warp, instr, lanes, &run, 1, access)) return;
   const size_t self = agent_of(warp);
-  const uint32_t now = warp.clock[self];
+  const uint32_t now = warp.race.clock[self];
   for (size_t cell = offset / 4; cell * 4 < offset + size_t(width); ++cell) {
     Writes& writes = writes_of(cell / kCells);
     const size_t at = cell % kCells;
     Write& w = writes.last[at];
     const uint8_t bytes = bytes_of(cell, offset, width);
     bool equal = false;
-    if (w.agent != self && w.bytes & bytes && !warp.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
+    if (w.agent != self && w.bytes & bytes && !warp.race.clock.knows(w.agent, w.ticks, writes.lanes[at]) &&
         !(access == Access::strong && w.access == Access::strong)) {
       equal = values && w.access != Access::async && same_values(cell, w.bytes & bytes, offset, values);
       if (!equal) conflict(warp, instr, lane, cell, true, true, w.agent, w.ticks, writes.instrs[at]);
@@ -226,7 +227,7 @@ void Races::write(Warp& warp, const Instr& instr, int lane, size_t offset, int w
     const auto& reads = pages_[cell / kCells].reads;
     for (size_t a = 0; a < reads.size(); ++a) {
       const Reads* r = a == self ? nullptr : reads[a].get();
-      if (r && r->bytes[at] & bytes && !warp.clock.knows(a, r->ticks[at], r->lanes[at]))
+      if (r && r->bytes[at] & bytes && !warp.race.clock.knows(a, r->ticks[at], r->lanes[at]))
         conflict(warp, instr, lane, cell, true, false, a, r->ticks[at], r->instrs[at]);
     }
     if (!pages_[cell / kCells].strong.empty()) check_strong_reads(warp, instr, lane, cell, bytes, access);
@@ -276,9 +277,9 @@ bool Races::knows_writes(const Warp& warp, size_t first, size_t end, Access acce
         const Write w = writes->last[at];
         if (std::bit_cast<uint64_t>(w) == known) continue;
         if (w.bytes & kEquals) return false;
-        if (w.agent != self && warp.clock[w.agent] < w.ticks) return false;
+        if (w.agent != self && warp.race.clock[w.agent] < w.ticks) return false;
         if (reading && access == Access::async && w.access != Access::async &&
-            warp.clock.fenced(w.agent) < w.ticks)
+            warp.race.clock.fenced(w.agent) < w.ticks)
           return false;
         known = std::bit_cast<uint64_t>(w);
       }
@@ -295,7 +296,7 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
     if (!pages_[page].strong.empty()) return false;
     const auto& reads = pages_[page].reads;
     for (size_t a = 0; a < reads.size(); ++a) {
-      const uint32_t known = warp.clock[a];
+      const uint32_t known = warp.race.clock[a];
       if (a == self || !reads[a] || reads[a]->latest <= known) continue;
       for (size_t cell = first; cell < stop; ++cell) {
         if (reads[a]->ticks[cell % kCells] > known) return false;
@@ -309,7 +310,7 @@ bool Races::knows_reads(const Warp& warp, size_t first, size_t end) const {
 bool Races::read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                       Access access) {
   const size_t self = agent_of(warp);
-  const uint32_t now = warp.clock[self];
+  const uint32_t now = warp.race.clock[self];
   const bool some = lanes != 0 && lanes != kAllLanes;  // others may have read in this step
   uint64_t known = 0;
   for (const ByteRun* run = runs; run != runs + count; ++run) {
@@ -350,7 +351,7 @@ bool Races::write_runs(const Warp& warp, const Instr& instr, uint32_t lanes, con
     while (first < end) {
       const size_t at = first % kCells, cells = std::min(end - first, kCells - at);
       Writes& writes = writes_of(first / kCells);
-      std::fill_n(writes.last + at, cells, Write{warp.clock[self], uint16_t(self), 15, access});
+      std::fill_n(writes.last + at, cells, Write{warp.race.clock[self], uint16_t(self), 15, access});
       std::fill_n(writes.lanes + at, cells, lanes);
       std::fill_n(writes.instrs + at, cells, instr.index);
       first += cells;
@@ -364,7 +365,7 @@ const Warp& Races::warp_of(size_t agent) const {
   const size_t per_block = block_->warps.size(), warps = per_block * cluster.blocks.size(),
                at = agent % warps;
   const Warp& warp = *cluster.blocks[at / per_block]->warps[at % per_block];
-  return agent < warps ? warp : warp.tensor_core->agent;
+  return agent < warps ? warp : warp.async.tensor_core->agent;
 }
 
 void Races::report_proxy(const Warp& warp, const Instr& instr, int lane, size_t cell, size_t agent,
@@ -392,9 +393,9 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
           "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
     return;
   }
-  const bool some_told = ticks <= warp.clock.of_warp_as_one(agent);
+  const bool some_told = ticks <= warp.race.clock.of_warp_as_one(agent);
   const char* const cause =
-      !wrote && others[0].instr->overtaken && warp.clock.of_warp_as_one(agent) + 1 == ticks
+      !wrote && others[0].instr->overtaking.overtaken && warp.race.clock.of_warp_as_one(agent) + 1 == ticks
           ? "an mbarrier.arrive in another block said that it was read, and nothing made that wait for the "
             "loaded value: such an arrival overtakes loads. Make it depend on a comparison of the value, or "
             "use mbarrier.arrive.release.cluster, which costs a fence"

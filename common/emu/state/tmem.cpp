@@ -187,8 +187,8 @@ void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const TmemRegi
 void Tmem::check_fences(Warp& agent, const Instr& in, int lane, TmemUse use, const Use& earlier) const {
   Warp& driver = agent.driver ? *agent.driver : agent;
   if (&driver == &driver_of(*earlier.agent)) return;
-  const bool handed_on = agent.clock.handed_on(earlier.agent->agent) >= earlier.over,
-             taken = tensor_core_of(driver).fenced.of_warp_as_one(earlier.agent->agent) >= earlier.over;
+  const bool handed_on = agent.race.clock.handed_on(earlier.agent->race.agent) >= earlier.over,
+             taken = tensor_core_of(driver).fenced.of_warp_as_one(earlier.agent->race.agent) >= earlier.over;
   if ((handed_on && taken) || was_told(FaultKind::tcgen05_fence, agent, in)) return;
   raise(
       FaultKind::tcgen05_fence, agent, in, lane,
@@ -206,7 +206,7 @@ void Tmem::check_order(Warp& agent, const Instr& in, int lane, const TmemRegion&
   for (const Use& earlier : uses_) {
     if ((use == TmemUse::read && earlier.use == TmemUse::read) || !earlier.region.overlaps(region)) continue;
     if (earlier.agent == &agent && !earlier.open) continue;
-    const uint32_t known = agent.clock.of_warp_as_one(earlier.agent->agent);
+    const uint32_t known = agent.race.clock.of_warp_as_one(earlier.agent->race.agent);
     const bool learnt = known >= earlier.issued;
     if (earlier.open || known < earlier.over) {
       conflict(agent, in, lane, region, use, earlier, learnt);
@@ -233,7 +233,7 @@ void Tmem::touch(Warp& agent, const Instr& in, int lane, const TmemRegion& regio
     return (use == TmemUse::write || (u.use == TmemUse::read && u.agent == &agent)) &&
            region.covers(u.region);
   });
-  const uint32_t now = agent.clock[agent.agent];
+  const uint32_t now = agent.race.clock[agent.race.agent];
   uses_.push_back({region, &agent, &in, lane, use, open, now, now});
 }
 
@@ -241,7 +241,7 @@ void Tmem::finish(const Warp& w, TmemUse use) {
   for (Use& u : uses_) {
     if (u.agent != &w || u.use != use || !u.open) continue;
     u.open = false;
-    u.over = w.clock[w.agent];
+    u.over = w.race.clock[w.race.agent];
   }
 }
 
@@ -260,15 +260,15 @@ void check_tmem_freed(const Warp& w, const Instr& in) {
 }
 
 TensorCore& tensor_core_of(Warp& w) {
-  if (w.tensor_core) return *w.tensor_core;
-  w.tensor_core = std::make_shared<TensorCore>();
-  Warp& agent = w.tensor_core->agent;
+  if (w.async.tensor_core) return *w.async.tensor_core;
+  w.async.tensor_core = std::make_shared<TensorCore>();
+  Warp& agent = w.async.tensor_core->agent;
   agent.block = w.block;
   agent.index = w.index;
   agent.driver = &w;
-  agent.agent = w.block->cluster->blocks.size() * w.block->warps.size() + w.agent;
-  agent.clock.set(agent.agent, 1);
-  return *w.tensor_core;
+  agent.race.agent = w.block->cluster->blocks.size() * w.block->warps.size() + w.race.agent;
+  agent.race.clock.set(agent.race.agent, 1);
+  return *w.async.tensor_core;
 }
 
 }  // namespace gg::emu

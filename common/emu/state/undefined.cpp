@@ -18,8 +18,8 @@ const std::string& name_of(const Warp& w, int32_t reg) {
 
 // Where the value of a register that has none comes from: the copy that first handed it on, or this one.
 Origin origin_of(const Warp& w, const Instr& in, int32_t reg, Mask lanes) {
-  const auto known = w.origins.find(reg);
-  if (known != w.origins.end() && known->second.lanes & lanes) return known->second;
+  const auto known = w.undefined.origins.find(reg);
+  if (known != w.undefined.origins.end() && known->second.lanes & lanes) return known->second;
   return {&w, &in, reg, lanes};
 }
 
@@ -29,10 +29,10 @@ std::vector<Party> party_of(const Origin& origin) {
 }
 
 [[gnu::noinline]] void unwritten(Warp& w, const Instr& in, int32_t reg, Mask lanes) {
-  Mask& written = w.written[size_t(reg)];
+  Mask& written = w.registers.written[size_t(reg)];
   if (!was_told(FaultKind::uninit_register, w, in)) {
-    const auto known = w.origins.find(reg);
-    const bool carried = known != w.origins.end() && known->second.lanes & lanes;
+    const auto known = w.undefined.origins.find(reg);
+    const bool carried = known != w.undefined.origins.end() && known->second.lanes & lanes;
     const Mask others = written & ~lanes;
     const std::string read = lanes_do(lanes, "read") + " register " + name_of(w, reg) + ", ";
     if (carried) {
@@ -57,7 +57,7 @@ void leave(Warp& w, const Instr& in, int32_t from, int32_t to, Mask lanes) {
   if (to < 0 || lanes == 0) return;
   Origin origin = from < 0 ? Origin{&w, &in, to, lanes} : origin_of(w, in, from, lanes);
   origin.lanes = lanes;
-  w.left.push_back({to, origin});
+  w.undefined.left.push_back({to, origin});
 }
 
 // Who left the byte at this offset without a value: the nearest entry at or below it.
@@ -80,11 +80,11 @@ Bytes bytes_at(Warp& w, const Instr& in, int lane, uint64_t address) {
     return {place.block->shared.shadow.data() + place.offset, SharedMemory::kUndefined,
             &place.block->undefined, place.offset};
   }
-  if (w.local_undefined.empty() || place.bytes < w.local.data() ||
+  if (w.undefined.local.empty() || place.bytes < w.local.data() ||
       place.bytes >= w.local.data() + w.local.size())
     return {};
   const size_t offset = size_t(place.bytes - w.local.data());
-  return {w.local_undefined.data() + offset, 1, &w.local_origins, offset};
+  return {w.undefined.local.data() + offset, 1, &w.undefined.local_origins, offset};
 }
 
 }  // namespace
@@ -96,19 +96,19 @@ Mask without_some_value(Warp&, const Instr& in, Mask m, const Mask* without) {
 }
 
 void look_for_guard(Warp& w, const Instr& in, Mask m) {
-  if (const Mask missing = m & ~w.written[size_t(in.guard_register)])
-    unwritten(w, in, in.guard_register, missing);
+  if (const Mask missing = m & ~w.registers.written[size_t(in.guard.reg)])
+    unwritten(w, in, in.guard.reg, missing);
 }
 
 void look_for_values(Warp& w, const Instr& in, Mask m) {
   for (const int32_t* r = in.carry ? in.carry->wants : in.reads; *r >= 0; ++r) {
-    if (const Mask missing = m & ~w.written[size_t(*r)]) unwritten(w, in, *r, missing);
+    if (const Mask missing = m & ~w.registers.written[size_t(*r)]) unwritten(w, in, *r, missing);
   }
   if (!in.carry || !in.carry->lanes) return;
   Mask without[8] = {}, any = 0;
   for (size_t i = 0; i < in.carry->from.size(); ++i) {
     const int32_t r = in.carry->from[i];
-    without[i] = r < 0 ? 0 : m & ~w.written[size_t(r)];
+    without[i] = r < 0 ? 0 : m & ~w.registers.written[size_t(r)];
     any |= without[i];
   }
   if (any == 0) return;
@@ -119,18 +119,18 @@ void look_for_values(Warp& w, const Instr& in, Mask m) {
 }
 
 void leave_without(Warp& w) {
-  for (const auto& [reg, origin] : w.left) {
-    w.written[size_t(reg)] &= ~origin.lanes;
-    w.origins[reg] = origin;
+  for (const auto& [reg, origin] : w.undefined.left) {
+    w.registers.written[size_t(reg)] &= ~origin.lanes;
+    w.undefined.origins[reg] = origin;
   }
-  w.left.clear();
+  w.undefined.left.clear();
 }
 
 void store_undefined(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLanes]) {
   for (size_t i = 0; i < in.carry->from.size(); ++i) {
     const int32_t r = in.carry->from[i];
-    const Mask missing = r < 0 ? 0 : m & ~w.written[size_t(r)];
-    if (missing) w.local_undefined.resize(w.local.size());
+    const Mask missing = r < 0 ? 0 : m & ~w.registers.written[size_t(r)];
+    if (missing) w.undefined.local.resize(w.local.size());
     for (Lanes l(missing); l; ++l) {
       const Bytes at = bytes_at(w, in, *l, address[*l]);
       if (!at.shadow) {
@@ -159,12 +159,12 @@ void load_undefined(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[
     }
   }
   for (size_t i = 0; i < in.carry->to.size(); ++i) {
-    if (origins[i].lanes && in.carry->to[i] >= 0) w.left.push_back({in.carry->to[i], origins[i]});
+    if (origins[i].lanes && in.carry->to[i] >= 0) w.undefined.left.push_back({in.carry->to[i], origins[i]});
   }
 }
 
 void local_defined(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLanes]) {
-  if (w.local_undefined.empty()) return;
+  if (w.undefined.local.empty()) return;
   for (Lanes l(m); l; ++l) {
     const Bytes at = bytes_at(w, in, *l, address[*l]);
     if (at.shadow && at.flag == 1) std::fill_n(at.shadow, in.bytes * in.count, uint8_t(0));

@@ -16,7 +16,7 @@ namespace gg::emu {
 Mask without_some_value(Warp& warp, const Instr& instr, Mask mask, const Mask* without);
 
 // Before an instruction that may read a register without a value: faults where it uses one, and notes in
-// warp.left which of its destinations get none.
+// warp.undefined.left which of its destinations get none.
 void look_for_values(Warp& warp, const Instr& instr, Mask mask);
 // The guard of an instruction is used.
 void look_for_guard(Warp& warp, const Instr& instr, Mask mask);

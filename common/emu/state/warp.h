@@ -44,20 +44,24 @@ struct Origin {
   Mask lanes = 0;
 };
 
-struct CopyGroups;  // cp.async of the lanes of a warp, isa/cp_async.cpp
-struct WgmmaState;  // wgmma of a warp under way, isa/wgmma.cpp
-struct BulkGroups;  // bulk copies that lanes wait for by group, isa/bulk.cpp
+struct CopyGroups;  // cp.async of the lanes of a warp, units/copy_groups.h
+struct WgmmaState;  // wgmma of a warp under way, units/wgmma_operation.h
+struct BulkGroups;  // bulk copies that lanes wait for by group, units/bulk_copy.h
 struct TensorCore;  // tcgen05 operations that a warp has issued, tmem.h
 
-struct Warp {
-  Block* block = nullptr;
-  int index = 0;  // in the block
+// Where the lanes are.
+struct Flow {
   Mask live = 0;  // lanes that have not ended
   std::vector<Fragment> fragments;
   Fragment* running = nullptr;  // whose instruction is being executed
   uint32_t steps = 0;           // since fragments came to be; see schedule/step.cpp
   int32_t jump_to[kLanes];
-  AlignedBytes file;          // registers: element of lane l at slot + l * size; predicates take a byte
+  bool cluster_arrived = false;  // at the cluster barrier, of this generation
+  uint64_t cluster_generation = 0;
+};
+
+struct WarpRegisters {
+  AlignedBytes bytes;         // element of lane l at slot + l * size; predicates take a byte
   std::vector<Mask> written;  // register index -> lanes that have written it
   // Registers that an asynchronous operation still reads or writes: index -> lanes; empty while there are
   // none.
@@ -66,32 +70,49 @@ struct Warp {
   // Registers that instructions have read or written since the last wgmma.fence, which sets the size; empty
   // before it.
   std::vector<uint8_t> touched;
-  std::vector<uint8_t> local;  // kLanes times Code::local_bytes
-  // Values that nobody gave and that were handed on, see undefined.h: what the instruction executed now
-  // leaves without one; where those in registers come from; bytes of local memory that have none, and where
-  // those come from, by their offset.
-  std::vector<std::pair<int32_t, Origin>> left;
-  std::map<int32_t, Origin> origins;
-  std::vector<uint8_t> local_undefined;  // empty while there are none
-  std::map<size_t, Origin> local_origins;
-  std::shared_ptr<CopyGroups> copies;
-  std::shared_ptr<WgmmaState> wgmma;
-  std::shared_ptr<BulkGroups> bulk;
-  std::shared_ptr<TensorCore> tensor_core;  // null: it has none yet
-  Warp* driver = nullptr;                   // of an agent that is a tensor core: the warp that drives it
-  Clock clock;                              // race.h
+  int per_thread = 0;  // as the machine code has them, see Launch::registers
+};
+
+// Values that nobody gave and that were handed on, see undefined.h.
+struct WithoutValue {
+  std::vector<std::pair<int32_t, Origin>> left;  // by the instruction executed now: its destinations
+  std::map<int32_t, Origin> origins;             // by register
+  std::vector<uint8_t> local;                    // bytes of local memory; empty while there are none
+  std::map<size_t, Origin> local_origins;        // by their offset
+};
+
+// How much of the work of others a warp has learnt of, see race.h.
+struct WarpKnowledge {
+  size_t agent = 0;  // its number in the cluster
+  Clock clock;
   Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
   Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
   uint32_t met = 0;              // its step when its lanes last met at a barrier
   std::vector<SharedLoad> late;  // since its last arrival in another block: those that one may overtake
-  size_t agent = 0;              // its number in the cluster
-  int registers = 0;             // of each of its threads, see Launch::registers
-  bool cluster_arrived = false;  // at the cluster barrier, of this generation
-  uint64_t cluster_generation = 0;
+};
+
+// Asynchronous operations that it has issued; null: none yet.
+struct WarpOperations {
+  std::shared_ptr<CopyGroups> copies;
+  std::shared_ptr<WgmmaState> wgmma;
+  std::shared_ptr<BulkGroups> bulk;
+  std::shared_ptr<TensorCore> tensor_core;
+};
+
+struct Warp {
+  Block* block = nullptr;
+  int index = 0;  // in the block
+  Flow flow;
+  WarpRegisters registers;
+  std::vector<uint8_t> local;  // memory of its threads: kLanes times Code::local_bytes
+  WithoutValue undefined;
+  WarpKnowledge race;
+  WarpOperations async;
+  Warp* driver = nullptr;  // of an agent that is a tensor core: the warp that drives it
 
   template <class T>
   T* at(uint32_t slot) {
-    return reinterpret_cast<T*>(file.data() + slot);
+    return reinterpret_cast<T*>(registers.bytes.data() + slot);
   }
   int thread_of(int lane) const { return index * kLanes + lane; }
 };

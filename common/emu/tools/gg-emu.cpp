@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,8 @@ namespace {
 
 using gg::emu::Elf;
 using gg::emu::read_elf;
+using gg::emu::Setting;
+using Takes = Setting::Takes;
 
 constexpr char kRuntime[] = "libcudart.so.13";
 
@@ -34,74 +37,75 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// An option of the help: what is said of it begins in column 30, on every line.
+void print_option(const std::string& option, const std::string& what) {
+  constexpr int kColumn = 30;
+  std::printf("  %-*s", kColumn - 2, option.c_str());
+  for (const char c : what) {
+    std::putchar(c);
+    if (c == '\n') std::printf("%*s", kColumn, "");
+  }
+  std::putchar('\n');
+}
+
 void print_help() {
   std::printf(
       "gg-emu [options] PROGRAM ARGS...\n"
       "Runs a program that was linked with the shared CUDA runtime (nvcc -cudart shared) without a GPU: its "
       "PTX is\n"
-      "executed by the emulator, which checks every step.\n\n"
-      "  --like a100|h100|h200|b200  the device it plays; default h200, or b200 for a program that holds "
-      "only sm_100a PTX\n"
-      "  --order S[:fair|skew]       order of warps and of asynchronous effects, default 0:fair\n"
-      "  --report                    counts of each kernel on stderr when the program ends\n"
-      "  --allow KIND[,KIND]         warn about these faults and go on, as hardware does: kinds with a * "
-      "below\n"
-      "  --trace FILE                what each warp did, for chrome://tracing and Perfetto: load, mma, wait, "
-      "epilogue,\n"
-      "                              other. The axis is issue order, 1 us for each warp instruction, not "
-      "time\n"
-      "  --line-counts FILE          how often warps executed each line of PTX, as CSV\n"
-      "  --multiprocessors N         the device has N of them and not its own number: programs that fill a "
-      "device end sooner\n"
-      "  --help                      this text\n\n"
-      "A fault ends the program with code 3. The kinds, with a * those that can be allowed:\n");
+      "executed by the emulator, which checks every step.\n\n");
+  for (const Setting& setting : gg::emu::user_settings())
+    print_option(std::string(setting.option) + (*setting.value ? " " : "") + setting.value, setting.what);
+  print_option("--help", "this text");
+  std::printf(
+      "\nThe options reach the program in variables of its environment. A program that finds the emulator "
+      "without "
+      "gg-emu,\n"
+      "such as a chapter with --device emu, takes them from there too:\n");
+  for (const Setting& setting : gg::emu::user_settings())
+    print_option(setting.variable, setting.takes == Takes::nothing ? "1" : setting.value);
+  std::printf("\nA fault ends the program with code 3. The kinds, with a * those that can be allowed:\n");
   std::fputs(gg::emu::fault_kinds_help().c_str(), stdout);
+}
+
+// The value for the variable of a setting: the option's value, a file's name made absolute. `before`: the
+// values of the same option so far, with commas.
+std::string variable_of(const Setting& setting, const std::string& value, const std::string& before) {
+  gg::emu::Settings unused;
+  if (setting.takes == Takes::nothing) return "1";
+  if (setting.takes == Takes::new_file) gg::require_writable(value);
+  if (setting.takes == Takes::file && access(value.c_str(), R_OK) != 0)
+    throw UsageError(value + ": cannot be read");
+  setting.take(unused, setting.option, value);
+  if (setting.takes == Takes::list) return before + (before.empty() ? "" : ",") + value;
+  if (setting.takes == Takes::value) return value;
+  return std::filesystem::absolute(value);
 }
 
 // The options before PROGRAM, into the environment; the index of PROGRAM.
 int take_options(int argc, char** argv) {
   int at = 1;
-  std::string allowed;  // by all --allow together
-  const auto value = [&](const std::string& option) -> std::string {
-    if (at + 1 >= argc) throw UsageError(option + " wants a value");
-    if (argv[++at][0] == '\0') throw UsageError(option + " wants a value, and \"\" is none");
-    return argv[at];
-  };
+  std::map<std::string, std::string> taken;
   for (; at < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
     if (option == "--help") {
       print_help();
       std::exit(0);
-    } else if (option == "--like") {
-      const std::string device = value(option);
-      gg::emu::check_like(option, device);
-      setenv("GG_EMU_LIKE", device.c_str(), 1);
-    } else if (option == "--order") {
-      const std::string order = value(option);
-      gg::emu::parse_order(option, order);
-      setenv("GG_EMU_ORDER", order.c_str(), 1);
-    } else if (option == "--allow") {
-      const std::string kinds = value(option);
-      gg::emu::parse_allowed(option, kinds);
-      allowed += (allowed.empty() ? "" : ",") + kinds;
-      setenv("GG_EMU_ALLOW", allowed.c_str(), 1);
-    } else if (option == "--multiprocessors") {
-      const std::string count = value(option);
-      gg::emu::parse_multiprocessors(option, count);
-      setenv("GG_EMU_MULTIPROCESSORS", count.c_str(), 1);
-    } else if (option == "--report") {
-      setenv("GG_EMU_REPORT", "1", 1);
-    } else if (option == "--trace") {
-      const std::string file = value(option);
-      gg::require_writable(file);
-      setenv("GG_EMU_TRACE", std::filesystem::absolute(file).c_str(), 1);
-    } else if (option == "--line-counts") {
-      const std::string file = value(option);
-      gg::require_writable(file);
-      setenv("GG_EMU_LINE_COUNTS", std::filesystem::absolute(file).c_str(), 1);
-    } else {
-      throw UsageError("there is no option " + option + ": gg-emu --help lists them");
     }
+    const auto settings = gg::emu::user_settings();
+    const auto setting = std::find_if(settings.begin(), settings.end(),
+                                      [&](const Setting& each) { return option == each.option; });
+    if (setting == settings.end())
+      throw UsageError("there is no option " + option + ": gg-emu --help lists them");
+    std::string value;
+    if (setting->takes != Takes::nothing) {
+      if (at + 1 >= argc) throw UsageError(option + " wants a value");
+      value = argv[++at];
+      if (value.empty()) throw UsageError(option + " wants a value, and \"\" is none");
+    }
+    std::string& variable = taken[option];
+    variable = variable_of(*setting, value, variable);
+    setenv(setting->variable, variable.c_str(), 1);
   }
   if (at >= argc) throw UsageError("no program is named: gg-emu [options] PROGRAM ARGS...");
   return at;

@@ -15,6 +15,7 @@
 
 #include "common/base/files.h"
 #include "common/check.h"
+#include "common/emu/isa/forms.h"
 #include "common/emu/report/counts.h"
 #include "common/emu/report/trace.h"
 #include "common/emu/runtime/encode_map.h"
@@ -98,7 +99,7 @@ class Launches {
       const Function& kernel = find(spec.entry);
       std::unique_ptr<Code>& code = codes_[&kernel];
       if (!code) {
-        code = decode(module_, kernel, symbols);
+        code = decode(module_, kernel, all_forms(), symbols);
         if (trace) trace->attach(*code);
       }
       Launch launch;

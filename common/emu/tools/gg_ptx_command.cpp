@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "common/check.h"
-#include "common/emu/isa/map_format.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/tools/gg_ptx_values.h"
+#include "common/emu/units/tensor_map_format.h"
 
 namespace gg::emu {
 namespace {

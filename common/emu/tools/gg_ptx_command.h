@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/state/grid.h"
+#include "common/emu/schedule/run.h"
 
 namespace gg::emu {
 

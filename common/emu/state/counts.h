@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+//
+// Counts of a kernel, per instruction, kept by the thread that executes it.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/emu/state/instr.h"
+
+namespace gg::emu {
+
+// Counts of one kernel, per instruction of its code.
+struct InstrCounts {
+  uint64_t warps = 0, lanes = 0;    // times executed by a warp; by lanes
+  uint64_t bytes = 0, sectors = 0;  // asked for by lanes; 32-byte sectors of global memory touched
+  uint64_t wavefronts = 0, least_wavefronts = 0;  // of shared memory: taken, and without bank conflicts
+  uint64_t waits = 0;                             // times a warp had to wait here
+  uint64_t multiply_adds = 0;
+};
+using Counts = std::map<const Code*, std::vector<InstrCounts>>;
+
+// The counts that this thread's instructions go to, one for each instruction of the code; null: none.
+extern constinit thread_local InstrCounts* current_counts;
+// The counts of an instruction that this thread executes.
+inline InstrCounts& counts_of(const Instr& instr) { return current_counts[instr.index]; }
+
+}  // namespace gg::emu
