@@ -64,7 +64,7 @@ constexpr Formats formats_of(Operands<A, B, D>) {
   return {format_of<A>(), format_of<B>(), format_of<D>()};
 }
 
-// A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::sfa, Problem::sfb), D of `D`.
+// A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::scaled), D of `D`.
 // Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads padded_offsets().
 // Chapters with an epilogue leave D out: its type is a value there, Problem::formats().d.
 template <class Element, int BLOCK, class Scale, class D = void>

@@ -23,15 +23,16 @@ int main(int argc, char** argv) {
                    .bias_types = {Format::bf16, Format::f16, Format::f32}},
   };
   auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
-    const chapter::Operands operands = {.alpha = p.alpha(),
-                                        .prob = p.prob(),
-                                        .bias = p.bias<void>(),
-                                        .bias_format = p.bias_format(),
-                                        .amax = p.amax(),
+    const gg::EpilogueTensors& e = p.epilogue();
+    const chapter::Operands operands = {.alpha = e.alpha,
+                                        .prob = e.prob,
+                                        .bias = e.bias,
+                                        .bias_format = e.bias_format,
+                                        .amax = e.amax,
                                         .d = p.d<void>(),
                                         .d_format = p.formats().d};
-    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), operands, p.padded_offsets(), p.rows(),
-                          p.groups(), p.n(), p.k(), p.tile(), stream);
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.padded_offsets(),
+                          p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
                  BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);

@@ -24,17 +24,18 @@ int main(int argc, char** argv) {
                    .sfd_row = true},
   };
   auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
-    const chapter::Operands operands = {.alpha = p.alpha(),
-                                        .prob = p.prob(),
-                                        .bias = p.bias<void>(),
-                                        .bias_format = p.bias_format(),
-                                        .amax = p.amax(),
+    const gg::EpilogueTensors& e = p.epilogue();
+    const chapter::Operands operands = {.alpha = e.alpha,
+                                        .prob = e.prob,
+                                        .bias = e.bias,
+                                        .bias_format = e.bias_format,
+                                        .amax = e.amax,
                                         .d = p.d<void>(),
                                         .d_format = p.formats().d,
-                                        .sfd_row = p.sfd_row(),
-                                        .norm_const = p.norm_const()};
-    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.sfa(), p.sfb(), operands, p.padded_offsets(), p.rows(),
-                          p.groups(), p.n(), p.k(), p.tile(), stream);
+                                        .sfd_row = e.sfd_row,
+                                        .norm_const = e.norm_const};
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.padded_offsets(),
+                          p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
                  BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);

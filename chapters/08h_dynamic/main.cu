@@ -21,24 +21,27 @@ int main(int argc, char** argv) {
       .epilogue = {.op = gg::Operator::quant,
                    .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
                    .bias_types = {Format::bf16, Format::f16, Format::f32},
-                   .sfd_row = true,
-                   .discrete = true,
-                   .dynamic = true},
+                   .sfd_row = true},
+      .discrete_weights = true,
+      .dynamic_schedule = true,
   };
   auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
-    const chapter::Operands operands = {.alpha = p.alpha(),
-                                        .prob = p.prob(),
-                                        .bias = p.bias<void>(),
-                                        .bias_format = p.bias_format(),
-                                        .amax = p.amax(),
+    const gg::EpilogueTensors& e = p.epilogue();
+    const chapter::Operands operands = {.alpha = e.alpha,
+                                        .prob = e.prob,
+                                        .bias = e.bias,
+                                        .bias_format = e.bias_format,
+                                        .amax = e.amax,
                                         .d = p.d<void>(),
                                         .d_format = p.formats().d,
-                                        .sfd_row = p.sfd_row(),
-                                        .norm_const = p.norm_const()};
-    const chapter::Weights<T> weights = {
-        .b = p.b<T>(), .sfb = p.sfb(), .b_ptrs = p.b_ptrs<T>(), .sfb_ptrs = p.sfb_ptrs()};
-    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
-                          p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
+                                        .sfd_row = e.sfd_row,
+                                        .norm_const = e.norm_const};
+    const chapter::Weights<T> weights = {.b = p.b<T>(),
+                                         .sfb = p.scaled().sfb,
+                                         .b_ptrs = p.discrete().b_ptrs<T>(),
+                                         .sfb_ptrs = p.discrete().sfb_ptrs};
+    chapter::launch<S, V>(p.a<T>(), p.scaled().sfa, weights, operands, p.padded_offsets(), p.rows(),
+                          p.groups(), p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,
                  BlockScaled<e4m3, 32, ue8m0>, BlockScaled<e5m2, 32, ue8m0>>(argc, argv, info, launch);

@@ -25,25 +25,28 @@ int main(int argc, char** argv) {
                    .d_types = {Format::bf16, Format::f16},
                    .c_types = {Format::bf16, Format::f16},
                    .bias_types = {Format::bf16, Format::f16, Format::f32},
-                   .discrete = true,
-                   .dynamic = true,
                    .activations = {swiglu, geglu}},
+      .discrete_weights = true,
+      .dynamic_schedule = true,
   };
   auto launch = []<class T, int V, class S>(BlockScaled<T, V, S>, const gg::Problem& p, cudaStream_t stream) {
-    const chapter::Operands operands = {.alpha = p.alpha(),
-                                        .prob = p.prob(),
-                                        .bias = p.bias<void>(),
-                                        .bias_format = p.bias_format(),
-                                        .amax = p.amax(),
-                                        .c = p.c<void>(),
+    const gg::EpilogueTensors& e = p.epilogue();
+    const chapter::Operands operands = {.alpha = e.alpha,
+                                        .prob = e.prob,
+                                        .bias = e.bias,
+                                        .bias_format = e.bias_format,
+                                        .amax = e.amax,
+                                        .c = e.c,
                                         .c_format = p.formats().c,
                                         .d = p.d<void>(),
                                         .d_format = p.formats().d,
-                                        .geglu = p.activation() == geglu};
-    const chapter::Weights<T> weights = {
-        .b = p.b<T>(), .sfb = p.sfb(), .b_ptrs = p.b_ptrs<T>(), .sfb_ptrs = p.sfb_ptrs()};
-    chapter::launch<S, V>(p.a<T>(), p.sfa(), weights, operands, p.padded_offsets(), p.rows(), p.groups(),
-                          p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
+                                        .geglu = e.activation == geglu};
+    const chapter::Weights<T> weights = {.b = p.b<T>(),
+                                         .sfb = p.scaled().sfb,
+                                         .b_ptrs = p.discrete().b_ptrs<T>(),
+                                         .sfb_ptrs = p.discrete().sfb_ptrs};
+    chapter::launch<S, V>(p.a<T>(), p.scaled().sfa, weights, operands, p.padded_offsets(), p.rows(),
+                          p.groups(), p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>>(
       argc, argv, info, launch);

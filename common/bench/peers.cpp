@@ -6,7 +6,7 @@
 
 #include "common/bench/cublas.h"
 #include "common/bench/peer_names.h"
-#include "common/verify/output.h"
+#include "common/verify/judges.h"
 
 namespace gg {
 

@@ -5,6 +5,8 @@
 #include "common/machine/buffers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 namespace gg {
 
@@ -47,6 +49,30 @@ static double least_bytes(const Setup& setup, const Shape& shape) {
   return bytes;
 }
 
+// Throws where A, B, D and their scales do not fit; `untouched` bytes of them need no memory.
+void Buffers::require_room(const Shape& shape, const Shape* other, size_t untouched) {
+  size_t sum = 0;
+  for (const TensorMemory& tensor : tensors_) {
+    if (has_tensor(tensor.spec.name, setup_.formats, Epilogue())) sum += tensor.bytes;
+  }
+  double needed = std::max(least_bytes(setup_, shape), other ? least_bytes(setup_, *other) : 0);
+  needed = std::max(needed, double(sum - untouched));
+  if (const size_t free = machine_.free_bytes(); needed > double(free)) {
+    throw Error(
+        Exit::no_memory,
+        format("%s needs %.0f bytes for A, B and D, %zu are free: use fewer rows, or a smaller N or K",
+               shape.describe().c_str(), needed, free));
+  }
+}
+
+void Buffers::measure(const Shape& shape) {
+  for (const TensorSpec& spec : tensors_of(setup_.formats, setup_.epilogue, layout_for(setup_, shape))) {
+    TensorMemory& tensor = tensors_[size_t(spec.name)];
+    tensor.spec = spec;
+    tensor.bytes = std::max(tensor.bytes, spec.bytes());
+  }
+}
+
 Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other)
     : machine_(machine), setup_(setup) {
   constexpr double kCountable = 1e18;  // below this all sizes fit int64_t, guard rows included
@@ -55,43 +81,47 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
                "K=%d: %s packs two elements along K into a byte: K must be even and B [G,N,K]", shape.k_of(0),
                format_info(each).name);
   }
-  double needed = std::max(least_bytes(setup, shape), other ? least_bytes(setup, *other) : 0);
-  for (const Shape* each : {&shape, other}) {
-    if (!each || needed > kCountable) continue;
-    const Layout layout = layout_for(setup, *each);
-    a_bytes_ = std::max(a_bytes_, bytes_of(setup.formats.a, layout.a_elems));
-    b_bytes_ = std::max(b_bytes_, bytes_of(setup.formats.b, layout.b_elems));
-    d_bytes_ = std::max(d_bytes_, bytes_of(setup.formats.d, layout.d_elems));
-    sfa_bytes_ = std::max(sfa_bytes_, size_t(layout.sfa_bytes));
-    sfb_bytes_ = std::max(sfb_bytes_, size_t(layout.sfb_bytes));
-  }
-  const bool far = needed <= kCountable && machine.reserves() && has_far_b(layout_for(setup, shape));
-  needed = std::max(needed, double(bytes() - (far ? b_bytes_ : 0)));
-  if (const size_t free = machine_.free_bytes(); needed > double(free)) {
-    throw Error(
-        Exit::no_memory,
-        format("%s needs %.0f bytes for A, B and D, %zu are free: use fewer rows, or a smaller N or K",
-               shape.describe().c_str(), needed, free));
-  }
-  a_ = allocate(a_bytes_, "A");
-  b_ = far ? reserve(b_bytes_, "B") : allocate(b_bytes_, "B");
-  d_ = allocate(d_bytes_, "D");
-  if (setup.formats.has_scales()) {
-    sfa_ = allocate(sfa_bytes_, "the scales of A");
-    sfb_ = allocate(sfb_bytes_, "the scales of B");
+  const bool countable =
+      least_bytes(setup, shape) <= kCountable && (!other || least_bytes(setup, *other) <= kCountable);
+  if (countable && other) measure(*other);
+  if (countable) measure(shape);
+  const bool far = countable && machine.reserves() && has_far_b(layout_for(setup, shape));
+  require_room(shape, other, far ? b_bytes() : 0);
+  for (TensorMemory& tensor : tensors_) {
+    if (tensor.bytes == 0) continue;
+    const Tensor name = tensor.spec.name;
+    tensor.memory = far && name == Tensor::b ? reserve(tensor.bytes, tensor_name(name))
+                                             : allocate(tensor.bytes, tensor_name(name));
+    if (is_output(name)) outputs_.push_back(name);
   }
   const size_t groups = size_t(shape.groups());
   offsets_ = allocate((groups + 1) * (setup.wide_offsets ? 8 : 4), "the offsets");
   pointers_ = allocate(3 * groups * sizeof(void*), "the pointer arrays");
   sizes_ = allocate(6 * groups * sizeof(int), "the size arrays");
-  epilogue_ = std::make_unique<EpilogueBuffers>(machine_, setup_, shape);
+  if (setup.weights == Weights::discrete)
+    discrete_ = std::make_unique<DiscreteWeights>(machine_, setup.formats, layout_for(setup, shape));
   set_shape(shape);
+}
+
+size_t Buffers::bytes() const {
+  size_t sum = discrete_ ? discrete_->bytes() : 0;
+  for (const TensorMemory& tensor : tensors_) sum += tensor.bytes;
+  return sum;
 }
 
 void Buffers::set_shape(const Shape& shape) {
   shape_ = shape;
   layout_ = layout_for(setup_, shape);
-  const size_t groups = size_t(shape.groups());
+  for (const TensorSpec& spec : tensors_of(setup_.formats, setup_.epilogue, layout_))
+    tensors_[size_t(spec.name)].spec = spec;
+  upload_arrays();
+  if (discrete_) discrete_->move();
+  show();
+}
+
+// Offsets, and each group's addresses and sizes.
+void Buffers::upload_arrays() {
+  const size_t groups = layout_.groups.size();
   host_offsets_.assign(layout_.offsets.begin(), layout_.offsets.end());
   if (setup_.wide_offsets) {
     machine_.upload(offsets_.get(), layout_.offsets.data(), (groups + 1) * sizeof(int64_t));
@@ -111,34 +141,50 @@ void Buffers::set_shape(const Shape& shape) {
   }
   machine_.upload(pointers_.get(), pointers.data(), pointers.size() * sizeof(char*));
   machine_.upload(sizes_.get(), sizes.data(), sizes.size() * sizeof(int));
+}
 
+// Fills in the problem that a launch sees.
+void Buffers::show() {
+  const size_t groups = layout_.groups.size();
+  const auto floats = [this](Tensor tensor) { return static_cast<float*>(of(tensor).first()); };
+  const auto codes = [this](Tensor tensor) { return static_cast<uint8_t*>(of(tensor).first()); };
   Problem& p = problem_;
-  p.a_ = static_cast<char*>(a()) + bytes_of(setup_.formats.a, layout_.a_start);
-  p.b_ = b();
-  p.d_ = static_cast<char*>(d()) + bytes_of(setup_.formats.d, layout_.d_start);
-  if (sfa_) p.sfa_ = sfa() + layout_.sfa_start;
-  p.sfb_ = sfb();
+  p.a_ = of(Tensor::a).first();
+  p.b_ = discrete_ ? nullptr : of(Tensor::b).first();
+  p.d_ = of(Tensor::d).first();
   p.offsets_ = offsets_.get();
+  p.host_offsets_ = setup_.host_offsets ? host_offsets_.data() : nullptr;
+  p.layout_ = &layout_;
+  p.request_ = &setup_;
+  p.ideas_off_ = &setup_.ideas_off;
+  p.tile_ = setup_.tile;
+  p.n_ = shape_.n_of(0);
+  p.k_ = shape_.k_of(0);
+  p.own_sizes_ = shape_.own_sizes;
   p.a_ptrs_ = pointers_.get();
   p.b_ptrs_ = static_cast<char**>(pointers_.get()) + groups;
   p.d_ptrs_ = static_cast<char**>(pointers_.get()) + 2 * groups;
   p.sizes_ = static_cast<int*>(sizes_.get());
   p.leading_dims_ = static_cast<int*>(sizes_.get()) + 3 * groups;
-  p.host_offsets_ = setup_.host_offsets ? host_offsets_.data() : nullptr;
-  p.layout_ = &layout_;
-  p.groups_ = int(groups);
-  p.n_ = shape.n_of(0);
-  p.k_ = shape.k_of(0);
-  p.blocks_ = setup_.blocks;
-  p.tile_ = setup_.tile;
-  p.tile_k_ = setup_.tile_k;
-  p.b_layout_ = setup_.b_layout;
-  p.own_sizes_ = shape.own_sizes;
-  p.ideas_off_ = &setup_.ideas_off;
-  p.b_group_stride_ = layout_.b_group_stride;
-  p.wide_offsets_ = setup_.wide_offsets;
-  p.formats_ = setup_.formats;
-  epilogue_->set_layout(shape_, layout_, p);
+  p.scales_ = {.sfa = codes(Tensor::sfa), .sfb = discrete_ ? nullptr : codes(Tensor::sfb)};
+  if (discrete_) {
+    p.discrete_ = {.b = discrete_->b_addresses(),
+                   .sfb_ptrs = static_cast<const uint8_t* const*>(discrete_->sfb_addresses())};
+  }
+  p.epilogue_ = {.alpha = floats(Tensor::alpha),
+                 .prob = floats(Tensor::prob),
+                 .bias = of(Tensor::bias).first(),
+                 .norm_const = floats(Tensor::norm_const),
+                 .hadamard = static_cast<const bf16*>(of(Tensor::hadamard).first()),
+                 .amax = floats(Tensor::amax),
+                 .d_col = of(Tensor::d_col).first(),
+                 .sfd_row = codes(Tensor::sfd_row),
+                 .sfd_col = codes(Tensor::sfd_col),
+                 .c = of(Tensor::c).first(),
+                 .bias_format = setup_.epilogue.bias_format,
+                 .discrete_col_sfd = setup_.epilogue.discrete_col_sfd,
+                 .activation = setup_.epilogue.activation,
+                 .butterfly = setup_.epilogue.butterfly};
 }
 
 Problem Buffers::reading(const Buffers& from) const {
@@ -148,7 +194,7 @@ Problem Buffers::reading(const Buffers& from) const {
 }
 
 void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_groups, int unowned) {
-  machine_.fill_bytes(a(), unowned, a_bytes_);
+  machine_.fill_bytes(a(), unowned, a_bytes());
   fill_unowned_b(unowned);
   const auto keep = [&](std::vector<Region> regions) {
     if (nan_groups.empty() || regions.size() != nan_groups.size()) return regions;
@@ -163,76 +209,65 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   b_fill.stream = 2;
   a_fill.range = std::min(fill.range, whole_numbers(setup_.formats.a));
   b_fill.range = std::min(fill.range, whole_numbers(setup_.formats.b));
-  machine_.fill(a(), setup_.formats.a, keep(layout_.a_regions()), a_fill);
-  machine_.fill(b(), setup_.formats.b, keep(layout_.b_regions()), b_fill);
-  if (setup_.formats.has_scales()) fill_scales(a_fill, b_fill, nan_groups, unowned);
-  fill_epilogue(random_operands(setup_, shape_, fill, nan_groups), unowned);
+  machine_.fill(a(), setup_.formats.a, keep(of(Tensor::a).spec.owned), a_fill);
+  machine_.fill(b(), setup_.formats.b, keep(of(Tensor::b).spec.owned), b_fill);
+  if (sfa()) {  // on the host: there is one scale to 16 or 32 elements
+    ScaleImages scales = random_scales(setup_.formats, layout_, a_fill, b_fill, nan_groups, unowned);
+    scales.a.resize(sfa_bytes(), uint8_t(unowned));
+    scales.b.resize(sfb_bytes(), uint8_t(unowned));
+    machine_.upload(sfa(), scales.a.data(), scales.a.size());
+    machine_.upload(sfb(), scales.b.data(), scales.b.size());
+  }
+  fill_epilogue(random_operands(setup_.formats, setup_.epilogue, shape_, fill, nan_groups), unowned);
 }
 
 // Memory between far groups is touched by nobody.
 void Buffers::fill_unowned_b(int unowned) {
-  if (!has_far_b(layout_)) return machine_.fill_bytes(b(), unowned, b_bytes_);
+  if (!has_far_b(layout_)) return machine_.fill_bytes(b(), unowned, b_bytes());
   for (const Region& region : layout_.b_regions()) {
     machine_.fill_bytes(static_cast<char*>(b()) + bytes_of(setup_.formats.b, region.offset), unowned,
                         bytes_of(setup_.formats.b, (region.rows + kGuardRows) * region.ld));
   }
 }
 
-void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) const {
-  epilogue_->fill(operands, b(), sfb(), unowned);
+void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) {
+  epilogue_operands_ = operands;
+  put(Tensor::alpha, operands.alpha.data(), unowned);
+  put(Tensor::prob, operands.prob.data(), unowned);
+  put(Tensor::bias, operands.bias.data(), unowned);
+  put(Tensor::hadamard, operands.hadamard.data(), unowned);
+  put(Tensor::norm_const, &setup_.epilogue.norm_const, unowned);
+  if (discrete_) discrete_->fill(b(), sfb(), unowned);
+}
+
+void Buffers::put(Tensor operand, const void* dense, int unowned) {
+  const TensorMemory& tensor = of(operand);
+  if (!tensor.memory) return;
+  std::vector<char> image(tensor.bytes, char(unowned));
+  const char* from = static_cast<const char*>(dense);
+  for (const Region& region : tensor.spec.owned) {
+    const size_t row_bytes = bytes_of(tensor.spec.format, region.cols);
+    for (int64_t row = 0; row < region.rows; ++row) {
+      if (row_bytes)
+        std::memcpy(&image[bytes_of(tensor.spec.format, region.offset + row * region.ld)], from, row_bytes);
+      from += row_bytes;
+    }
+  }
+  machine_.upload(tensor.memory.get(), image.data(), image.size());
 }
 
 void Buffers::poison(int byte) const {
-  machine_.fill_bytes(d(), byte, d_bytes_);
-  epilogue_->poison(byte);
+  for (const Tensor output : outputs_) machine_.fill_bytes(of(output).memory.get(), byte, of(output).bytes);
+  set_start_values();
 }
 
-// On the host: there is one scale to 16 or 32 elements.
-void Buffers::fill_scales(const Fill& a_fill, const Fill& b_fill, const std::vector<bool>& nan_groups,
-                          int unowned) {
-  const Format format = setup_.formats.scaling().scale;
-  const ScaleSpans spans = scale_spans(shape_.k_of(0), a_fill.range, b_fill.range);
-  const std::vector<Group>& groups = layout_.groups;
-  std::vector<uint8_t> a_image(sfa_bytes_, uint8_t(unowned)), b_image(sfb_bytes_, uint8_t(unowned));
-  const auto fill = [&](std::vector<uint8_t>& image, const ScaleRegion& region, int rows, Fill with,
-                        int span) {
-    for (int row = 0; row < rows; ++row) {
-      for (int64_t block = 0; block < region.layout.blocks; ++block) {
-        const int64_t at = region.at(row, block);
-        image[size_t(at)] = uint8_t(random_scale(with, format, span, uint64_t(at)));
-      }
-    }
-  };
-  const auto clear = [](std::vector<uint8_t>& image, const ScaleRegion& region) {  // padding of owned rows
-    std::fill_n(image.begin() + region.offset, region.layout.bytes(), uint8_t(0));
-  };
-  if (!groups.empty()) clear(a_image, groups[0].sfa);
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const bool is_nan = g < nan_groups.size() && nan_groups[g];
-    Fill a_with = a_fill, b_with = b_fill;
-    a_with.stream = 3;
-    b_with.stream = 4;
-    if (is_nan) a_with.kind = b_with.kind = Fill::Kind::nan;
-    fill(a_image, groups[g].sfa, groups[g].m, a_with, spans.a);
-    if (g > 0 && shape_.shared_b) continue;
-    clear(b_image, groups[g].sfb);
-    fill(b_image, groups[g].sfb, groups[g].n, b_with, spans.b);
+void Buffers::set_start_values() const {
+  for (const Tensor output : outputs_) {
+    const TensorSpec& spec = of(output).spec;
+    if (!spec.start_value) continue;
+    const std::vector<float> start(size_t(spec.size()), *spec.start_value);
+    machine_.upload(of(output).first(), start.data(), start.size() * sizeof(float));
   }
-  machine_.upload(sfa(), a_image.data(), sfa_bytes_);
-  machine_.upload(sfb(), b_image.data(), sfb_bytes_);
-}
-
-int whole_numbers(Format format) {
-  constexpr int kMost = 16;
-  if (format == Format::e2m1) return 6;  // what would be 5 becomes 4
-  return std::min(kMost, 1 << (format_info(format).mantissa_bits + 1));
-}
-
-ScaleSpans scale_spans(int k, int range_a, int range_b) {
-  constexpr int kMostBits = 4;  // more would leave the range of an f16 output
-  const int used = exponent_of(double(k) * range_a * range_b) + 1;  // the sum of magnitudes is below 2^used
-  const int free = std::clamp(23 - used, 0, kMostBits);
-  return {free / 2, free - free / 2};
 }
 
 }  // namespace gg

@@ -32,8 +32,6 @@ struct EpilogueChoices {
   bool amax = true;                  // the largest |v| of each group is computed
   bool sfd_row = false;              // --norm-const: D in blocks of 32 along rows, with SFD_row
   bool sfd_col = false;              // and D_col in blocks of 32 along columns, with SFD_col
-  bool discrete = false;             // --weights discrete
-  bool dynamic = false;              // --schedule dynamic
   std::vector<Activation> activations{};  // of --act; the first is the default
   bool butterfly = false;                 // --transform butterfly
 };
@@ -45,18 +43,15 @@ struct Epilogue {
   Format bias_format = Format::bf16;
   float norm_const = 0;  // of block-scaled D
   bool discrete_col_sfd = false;
-  bool discrete = false, dynamic = false, butterfly = false;
+  bool butterfly = false;  // the transform in registers
   Activation activation = Activation::swiglu;
 
-  bool has_operands() const { return op != Operator::gemm; }  // alpha and prob, for a start
   bool has_c() const { return op == Operator::glu || op == Operator::glu_hadamard; }
   int columns_of_b_per_d() const { return has_c() ? 2 : 1; }
 };
 
-struct Formats;
-// Throw gg::Error (bad input): a factor that is no positive number, and what excludes each other.
-void require_norm_const(const std::string& source, float value);  // "--norm-const", or a file
-void require_epilogue(const Epilogue& epilogue, const Formats& formats);
+// Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const", or a file.
+void require_norm_const(const std::string& source, float value);
 
 // Operands of an epilogue on the host, with what no group owns left out.
 struct EpilogueOperands {

@@ -129,11 +129,12 @@ std::vector<std::string> default_count_sets(const Chapter& chapter) {
 
 std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chapter,
                               const std::vector<std::string>& sets, std::vector<std::string>& left_out) {
+  const Steps steps = steps_of(chapter, options.formats, options.b_layout);
   std::vector<Shape> shapes;
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    const Multiples multiples = multiples_of(chapter, options.steps, options.tile_k);
+    const Multiples multiples = multiples_of(chapter, steps, options.tile_k);
     ShapeLimits limits{
         multiples.n, multiples.k, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
     if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;
@@ -158,7 +159,7 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     shape.own_sizes =
         chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
     try {
-      refuse_unsupported(shape, chapter, options.tile_k, options.steps);
+      refuse_unsupported(shape, chapter, options.tile_k, steps);
       supported.push_back(shape);
     } catch (const Error& error) {
       if (!is_mixed(shape.set)) throw;

@@ -135,8 +135,6 @@ Layout scattered_layout(const Shape& shape, BLayout b_layout) {
   return layout;
 }
 
-const char* layout_name(BLayout layout) { return layout == BLayout::nk ? "nk" : "kn"; }
-
 int Problem::rows_each() const {
   const std::vector<Group>& groups = layout_->groups;
   const bool equal = std::all_of(groups.begin(), groups.end(),
@@ -163,11 +161,6 @@ Problem Problem::with_ideas(const std::map<std::string, bool>& off) const {
   Problem other = *this;
   other.ideas_off_ = &off;
   return other;
-}
-
-std::string Formats::name() const {
-  if (has_scales()) return scaling().name;
-  return a == b ? format_info(a).name : format("%s,%s", format_info(a).name, format_info(b).name);
 }
 
 }  // namespace gg

@@ -16,7 +16,7 @@
 
 #include "common/base/block_scales.h"
 #include "common/base/formats.h"
-#include "common/problem/epilogue.h"
+#include "common/problem/request.h"
 #include "common/types.cuh"
 
 namespace gg {
@@ -44,9 +44,6 @@ struct Shape {
 // Does a chapter take groups of their own M, N and K, in matrices of their own: in every problem, or where
 // --n or --k lists one number per group or --in holds a_00000.npy, and else packed rows?
 enum class OwnSizes { never, always, when_listed };
-
-enum class BLayout { kn, nk };  // [G,K,N], N contiguous, or [G,N,K], K contiguous
-const char* layout_name(BLayout layout);
 
 struct Region {  // a matrix inside a buffer, in elements
   int64_t offset = 0;
@@ -104,17 +101,40 @@ Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07b).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
-struct Formats {  // formats of a problem, known when run
-  Format a = Format::bf16, b = Format::bf16, d = Format::bf16;
-  BlockFormat scaled = BlockFormat::none;  // of A and B
-  Format c = Format::bf16;                 // where an epilogue stores C
-  bool operator==(const Formats&) const = default;
-  GG_HD bool has_scales() const { return scaled != BlockFormat::none; }
-  GG_HD BlockScaling scaling() const { return block_scaling(scaled); }
-  std::string name() const;  // "bf16", or "bf16,f16" where A and B differ, or "mxfp8"
+// Views of a problem, which only chapters from 08b on read. All pointers are in the memory of the machine
+// that runs the launch, and null where the problem has no such tensor.
+struct Scales {  // bytes, as ScaleLayout says: of A's rows() rows, and of the N columns of each group
+  const uint8_t *sfa = nullptr, *sfb = nullptr;
+};
+// Discrete weights: b() and scaled().sfb are null, and here are arrays of G addresses, each a multiple of 16.
+// Another launch may find other addresses there.
+struct DiscreteB {
+  const void* b = nullptr;
+  const uint8_t* const* sfb_ptrs = nullptr;
+
+  template <class T>
+  const T* const* b_ptrs() const {  // each B_g [N,K] or [K,N]
+    return static_cast<const T* const*>(b);
+  }
+};
+// D of glu and glu_hadamard has n() / 2 columns.
+struct EpilogueTensors {
+  const float *alpha = nullptr, *prob = nullptr;  // [G], [rows()]
+  const void* bias = nullptr;                     // [G,N] of bias_format
+  const float* norm_const = nullptr;              // [1]; null: D is not block-scaled
+  const bf16* hadamard = nullptr;                 // [16,16], row-major
+  float* amax = nullptr;                          // [G], starts as -inf
+  void* d_col = nullptr;                          // [rows(),N], of D's type
+  uint8_t* sfd_row = nullptr;                     // ScaleLayout{rows(), ceil(N/32)}
+  uint8_t* sfd_col = nullptr;                     // ScaleLayout{N, ceil(rows()/32)}, or expert by expert
+  void* c = nullptr;                              // [rows(),N] of formats().c
+  Format bias_format = Format::bf16;
+  bool discrete_col_sfd = false;
+  Activation activation = Activation::swiglu;
+  bool butterfly = false;
 };
 
-// What a launch may read. All pointers but host_offsets are in the memory of the machine that runs it.
+// A problem as a launch sees it. All pointers but host_offsets are in the memory of the machine that runs it.
 class Problem {
  public:
   template <class T>
@@ -130,121 +150,84 @@ class Problem {
     return static_cast<T*>(d_);
   }
   template <class Offset>
-  const Offset* offsets() const {
+  const Offset* offsets() const {  // [G+1]
     return static_cast<const Offset*>(offsets_);
   }
   // Calls f with the offsets as const int32_t* or const int64_t*, whichever the reader asked for.
   template <class F>
   void with_offsets(F f) const {
-    if (wide_offsets_) {
+    if (request_->wide_offsets) {
       f(offsets<int64_t>());
     } else {
       f(offsets<int32_t>());
     }
   }
   // For kernels that find out the type when run.
-  Offsets any_offsets() const { return {offsets_, wide_offsets_}; }
-  const int32_t* host_offsets() const { return host_offsets_; }
+  Offsets any_offsets() const { return {offsets_, request_->wide_offsets}; }
+  const int32_t* host_offsets() const { return host_offsets_; }  // null from chapter 05a on
   // Where each group ends: [G]. Group g owns rows padded_offsets[g-1] (0 for the first) up to that one.
   const int32_t* padded_offsets() const { return offsets<int32_t>() + 1; }
-  // Block scales of A's rows() rows, and of the N columns of each group: bytes, as ScaleLayout says.
-  const uint8_t* sfa() const { return sfa_; }
-  const uint8_t* sfb() const { return sfb_; }
-  int groups() const { return groups_; }
-  // What a caller may know beforehand: the rows of every group where all have as many, else 0. A recorded
-  // launch may be replayed with other offsets, so a kernel looks for itself.
-  int rows_each() const;
-  // Rows of packed A in memory: the last offset or more.
-  int64_t rows() const { return layout_->rows; }
+  int groups() const { return int(layout_->groups.size()); }
   int n() const { return n_; }
   int k() const { return k_; }
-  int64_t b_group_stride() const { return b_group_stride_; }
-  BLayout b_layout() const { return b_layout_; }
-  ClusterTileShape tile() const { return tile_; }
-  int tile_k() const { return tile_k_; }  // of --tile-k; 0: the chapter chooses
-  // Did the reader switch this idea off? The chapter lists it among its ideas.
-  bool is_off(const char* idea) const;
-  Problem with_tile(const ClusterTileShape& tile) const;
-  Problem with_ideas(const std::map<std::string, bool>& off) const;  // instead; lives no longer than `off`
-  int blocks() const { return blocks_; }
+  int64_t b_group_stride() const { return layout_->b_group_stride; }
+  // Rows of packed A in memory: the last offset or more.
+  int64_t rows() const { return layout_->rows; }
+  // Known to a caller beforehand: the rows of every group where all have as many, else 0. A recorded
+  // launch may be replayed with other offsets, so a kernel looks for itself.
+  int rows_each() const;
+  const Layout& layout() const { return *layout_; }
 
   // Groups of their own sizes: arrays in the machine's memory, one entry (of three integers) per group.
   bool own_sizes() const { return own_sizes_; }
   template <class T>
   const T* const* a_ptrs() const {
-    return reinterpret_cast<const T* const*>(a_ptrs_);
+    return static_cast<const T* const*>(a_ptrs_);
   }
   template <class T>
-  const T* const* b_ptrs()
-      const {  // with discrete weights too: [G], each B_g [N,K] or [K,N], 16-byte aligned
-    return reinterpret_cast<const T* const*>(b_ptrs_);
+  const T* const* b_ptrs() const {
+    return static_cast<const T* const*>(b_ptrs_);
   }
   template <class T>
   T* const* d_ptrs() const {
-    return reinterpret_cast<T* const*>(d_ptrs_);
+    return static_cast<T* const*>(d_ptrs_);
   }
   const int* sizes() const { return sizes_; }                // [G,3]: M, N, K
   const int* leading_dims() const { return leading_dims_; }  // [G,3]: lda, ldb, ldc
 
-  // Operands and results of an epilogue: null where the problem has no such one. D of glu and glu_hadamard
-  // has n() / 2 columns.
-  const Epilogue& epilogue() const { return epilogue_; }
-  const float* alpha() const { return alpha_; }  // [G]
-  const float* prob() const { return prob_; }    // [rows()]
-  template <class T>
-  const T* bias() const {  // [G,N]
-    return static_cast<const T*>(bias_);
-  }
-  Format bias_format() const { return epilogue_.bias_format; }
-  const float* norm_const() const { return norm_const_; }  // [1]; null: D is not block-scaled
-  float* amax() const { return amax_; }                    // [G], starts as -inf
-  template <class T>
-  T* d_col() const {  // [rows(),N], of D's type
-    return static_cast<T*>(d_col_);
-  }
-  uint8_t* sfd_row() const { return sfd_row_; }  // ScaleLayout{rows(), ceil(N/32)}
-  uint8_t* sfd_col() const { return sfd_col_; }  // ScaleLayout{N, ceil(rows()/32)}, or as below
-  bool discrete_col_sfd() const { return epilogue_.discrete_col_sfd; }
-  template <class T>
-  T* c() const {  // [rows(),N] of formats().c
-    return static_cast<T*>(c_);
-  }
-  const bf16* hadamard() const { return hadamard_; }  // [16,16], row-major
-  Activation activation() const { return epilogue_.activation; }
-  bool butterfly() const { return epilogue_.butterfly; }
-  // Discrete weights: b() and sfb() are null, b_ptrs() and sfb_ptrs() are arrays of G addresses, each a
-  // multiple of 16, in the machine's memory. Another launch may find other addresses there.
-  bool discrete() const { return epilogue_.discrete; }
-  const uint8_t* const* sfb_ptrs() const { return static_cast<const uint8_t* const*>(sfb_ptrs_); }
-  bool dynamic_schedule() const { return epilogue_.dynamic; }
+  const Scales& scaled() const { return scales_; }
+  const DiscreteB& discrete() const { return discrete_; }
+  const EpilogueTensors& epilogue() const { return epilogue_; }
 
-  const Formats& formats() const { return formats_; }
-  const Layout& layout() const { return *layout_; }
+  // The reader's request.
+  const Request& request() const { return *request_; }
+  const Formats& formats() const { return request_->formats; }
+  BLayout b_layout() const { return request_->b_layout; }
+  ClusterTileShape tile() const { return tile_; }
+  int tile_k() const { return request_->tile_k; }
+  int blocks() const { return request_->blocks; }
+  bool dynamic_schedule() const { return request_->scheduler == Scheduler::dynamic; }
+  // Did the reader switch this idea off? The chapter lists it among its ideas.
+  bool is_off(const char* idea) const;
+  Problem with_tile(const ClusterTileShape& tile) const;
+  Problem with_ideas(const std::map<std::string, bool>& off) const;  // instead; lives no longer than `off`
 
  private:
   friend class Buffers;  // buffers.h fills these in
-  friend class EpilogueBuffers;
   const void *a_ = nullptr, *b_ = nullptr, *offsets_ = nullptr;
   void* d_ = nullptr;
-  const uint8_t *sfa_ = nullptr, *sfb_ = nullptr;
-  const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
-  const int *sizes_ = nullptr, *leading_dims_ = nullptr;
   const int32_t* host_offsets_ = nullptr;
   const Layout* layout_ = nullptr;
+  const Request* request_ = nullptr;
   const std::map<std::string, bool>* ideas_off_ = nullptr;
-  int groups_ = 0, n_ = 0, k_ = 0, blocks_ = 0, tile_k_ = 0;
-  int64_t b_group_stride_ = 0;
-  bool wide_offsets_ = false, own_sizes_ = false;
-  BLayout b_layout_ = BLayout::kn;
   ClusterTileShape tile_;
-  Formats formats_;
-  Epilogue epilogue_;
-  const float *alpha_ = nullptr, *prob_ = nullptr, *norm_const_ = nullptr;
-  float* amax_ = nullptr;
-  const void *bias_ = nullptr, *sfb_ptrs_ = nullptr;
-  const bf16* hadamard_ = nullptr;
-  void *d_col_ = nullptr, *c_ = nullptr;
-  uint8_t *sfd_row_ = nullptr, *sfd_col_ = nullptr;
+  int n_ = 0, k_ = 0;
+  bool own_sizes_ = false;
+  const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
+  const int *sizes_ = nullptr, *leading_dims_ = nullptr;
+  Scales scales_;
+  DiscreteB discrete_;
+  EpilogueTensors epilogue_;
 };
 
 using Launch = std::function<void(const Problem&, cudaStream_t)>;

@@ -15,15 +15,12 @@ std::vector<std::string> own_options(const Chapter& chapter) {
   if (!chapter.ideas.empty()) names.push_back("off");
   if (chapter.b_layouts.size() > 1) names.push_back("b-layout");
   const EpilogueChoices& e = chapter.epilogue;
-  const std::pair<const char*, bool> of_epilogue[] = {{"c-dtype", e.c_types.size() > 1},
-                                                      {"bias", !e.bias_types.empty()},
-                                                      {"bias-dtype", e.bias_types.size() > 1},
-                                                      {"norm-const", e.sfd_row},
-                                                      {"discrete-col-sfd", e.sfd_col},
-                                                      {"weights", e.discrete},
-                                                      {"act", e.activations.size() > 1},
-                                                      {"transform", e.butterfly},
-                                                      {"schedule", e.dynamic}};
+  const std::pair<const char*, bool> of_epilogue[] = {
+      {"c-dtype", e.c_types.size() > 1},       {"bias", !e.bias_types.empty()},
+      {"bias-dtype", e.bias_types.size() > 1}, {"norm-const", e.sfd_row},
+      {"discrete-col-sfd", e.sfd_col},         {"weights", chapter.discrete_weights},
+      {"act", e.activations.size() > 1},       {"transform", e.butterfly},
+      {"schedule", chapter.dynamic_schedule}};
   for (const auto& [name, offered] : of_epilogue) {
     if (offered) names.push_back(name);
   }

@@ -136,7 +136,7 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
                        const std::string& when) {
     tensors.push_back(tensor_text(name, shape, type, layout, when));
   };
-  if (e.discrete) {
+  if (chapter.discrete_weights) {
     const bool nk = chapter.b_layouts.empty() || chapter.b_layouts[0] == BLayout::nk;
     add("b_00000 ...", nk ? "[N,K]" : "[K,N]", "in", "one file per group, in place of b",
         "with --weights discrete");
@@ -178,7 +178,7 @@ static std::string epilogue_text(const Chapter& chapter) {
   const auto quoted = [](const std::vector<std::string>& names) {
     return names.empty() ? std::string("[]") : "[\"" + join(names, "\", \"") + "\"]";
   };
-  std::vector<Format> discrete = e.discrete ? e.bias_types : std::vector<Format>();
+  std::vector<Format> discrete = chapter.discrete_weights ? e.bias_types : std::vector<Format>();
   std::erase(discrete, Format::f32);
   return format(
       "  \"epilogue\": {\"operator\": \"%s\", \"c\": %s, \"bias\": %s, \"bias_with_discrete_weights\": %s, "

@@ -96,6 +96,7 @@ void off(Draft& draft, const std::string& value) {
   for (const std::string& name : split(value, ',')) chosen[choice("off", name, draft.chapter, names)] = true;
   draft.options.off.clear();
   for (size_t i = 0; i < names.size(); ++i) {
+    draft.options.ideas_off[names[i]] = chosen[i];
     if (chosen[i]) draft.options.off.push_back(names[i]);
   }
 }
@@ -150,10 +151,12 @@ bool second_of(const char* option, const std::string& value, const char* first, 
   return value == second;
 }
 void weights(Draft& draft, const std::string& value) {
-  draft.options.epilogue.discrete = second_of("weights", value, "dense", "discrete");
+  draft.options.weights =
+      second_of("weights", value, "dense", "discrete") ? Weights::discrete : Weights::dense;
 }
 void schedule(Draft& draft, const std::string& value) {
-  draft.options.epilogue.dynamic = second_of("schedule", value, "static", "dynamic");
+  draft.options.scheduler =
+      second_of("schedule", value, "static", "dynamic") ? Scheduler::dynamic : Scheduler::fixed;
 }
 void transform(Draft& draft, const std::string& value) {
   draft.options.epilogue.butterfly = second_of("transform", value, "tensor", "butterfly");
@@ -358,7 +361,7 @@ void settle_epilogue(Draft& draft) {
     epilogue.sfd_row = choices.sfd_row;
     epilogue.sfd_col = choices.sfd_col;
   }
-  require_epilogue(epilogue, options.formats);
+  require_consistent(options);
   GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,
              "--b-layout kn: %s packs two elements along K into a byte: nk is accepted",
              options.formats.name().c_str());
@@ -411,6 +414,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   Options& options = draft.options;
   options.arguments = argv;
   if (!chapter.b_layouts.empty()) options.b_layout = chapter.b_layouts[0];
+  for (const Idea& idea : chapter.ideas) options.ideas_off[idea.name] = false;
   if (const GgEmuInterface* const emu = emulator()) {
     int skew = 0;
     emu->order(&options.order_seed, &skew);
@@ -430,7 +434,6 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
   settle_epilogue(draft);
-  options.steps = steps_of(chapter, options.formats, options.b_layout);
   require_known_peers(options);
   settle_sizes(options, chapter);
   return options;

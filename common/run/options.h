@@ -22,15 +22,10 @@ struct Options : ProblemOptions {
   std::vector<std::string> peers;
   std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
-  bool sustained = false;  // how rounds are timed: common/bench/timer.h
-  Formats formats;
-  bool other_d = false;  // D is not of the type that A and B give by default
-  bool wide_offsets = false;
-  int blocks = 0;
+  bool sustained = false;        // how rounds are timed: common/bench/timer.h
+  bool other_d = false;          // D is not of the type that A and B give by default
   std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
-  BLayout b_layout = BLayout::kn;
-  Epilogue epilogue{};
-  char** arguments = nullptr;  // argv, to start again on the emulator
+  char** arguments = nullptr;    // argv, to start again on the emulator
 
   std::string order() const;  // "0:fair"
 };

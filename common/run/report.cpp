@@ -10,7 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/run/choices.h"
-#include "common/verify/operand_files.h"
+#include "common/verify/files.h"
 
 namespace gg {
 
@@ -32,11 +32,11 @@ static std::string epilogue_name(const Chapter& chapter, const Options& options)
     name += format(" c=%s", format_info(options.formats.c).name);
   if (e.bias) name += format(" bias=%s", format_info(e.bias_format).name);
   if (e.sfd_row) name += e.discrete_col_sfd ? " sfd=discrete" : " sfd";
-  if (e.discrete) name += " weights=discrete";
+  if (options.weights == Weights::discrete) name += " weights=discrete";
   if (!choices.activations.empty() && e.activation != choices.activations[0])
     name += format(" act=%s", activation_name(e.activation));
   if (e.butterfly) name += " butterfly";
-  if (e.dynamic) name += " dynamic";
+  if (options.scheduler == Scheduler::dynamic) name += " dynamic";
   return name;
 }
 
@@ -64,7 +64,7 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
 // What an epilogue moves for a group of m rows.
 static double bytes_of_epilogue(const Epilogue& e, const Formats& formats, double m, double n) {
   constexpr int kBlock = 32;  // values to a scale
-  if (!e.has_operands() || m == 0) return 0;
+  if (!has_tensor(Tensor::alpha, formats, e) || m == 0) return 0;
   double bits = 32 + 32 * m + (e.amax ? 32 : 0);  // alpha, prob, amax
   if (e.bias) bits += n * format_info(e.bias_format).bits;
   if (e.has_c()) bits += m * n * format_info(formats.c).bits;

@@ -20,13 +20,15 @@
 #include "common/run/report.h"
 #include "common/run/times.h"
 #include "common/verify/chain.h"
-#include "common/verify/operand_files.h"
+#include "common/verify/files.h"
+#include "common/verify/judges.h"
 #include "common/verify/trials.h"
 
 namespace gg {
 namespace {
 
 struct Plan {
+  Setup setup;  // what was asked, and what the files of --in say
   std::vector<Shape> to_check, to_time;
   std::unique_ptr<GivenOperands> given;  // of --in
   std::vector<std::string> left_out;     // problems of mixed sets that the chapter does not take
@@ -35,16 +37,15 @@ struct Plan {
 };
 
 // Whatever can be refused is refused here, before a device is touched.
-Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
-             Setup& setup) {
+Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types) {
   const bool chosen = !options.sets.empty();
   const std::vector<std::string> check_sets = chosen ? options.sets : default_check_sets(chapter),
                                  bench_sets = chosen ? options.sets : default_bench_sets(chapter);
   Plan plan;
+  plan.setup = setup_of(chapter, options);
   if (!options.in_dir.empty()) {
-    plan.given = read_operands(options.in_dir, setup, chapter, options.shared_b, types);
-    setup.wide_offsets = plan.given->wide_offsets;
-    setup.epilogue = plan.given->epilogue;
+    plan.given = read_operands(options.in_dir, plan.setup, chapter, options.shared_b, types);
+    static_cast<Request&>(plan.setup) = plan.given->request;
     plan.to_check = {plan.given->shape};
   } else {
     if (options.check) plan.to_check = shapes_for(options, chapter, check_sets, plan.left_out);
@@ -54,7 +55,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<F
                          : shapes_for(options, chapter, bench_sets, plan.left_out);
     }
   }
-  Epilogue& epilogue = setup.epilogue;
+  Epilogue& epilogue = plan.setup.epilogue;
   if (epilogue.discrete_col_sfd && !epilogue.sfd_col) {
     plan.left_out.push_back("--discrete-col-sfd left out: without --norm-const there are no scales");
     epilogue.discrete_col_sfd = false;
@@ -89,7 +90,6 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
 
 // Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
 void say_if_long(const Session& session, const Plan& plan) {
-  const int trials = session.setup.epilogue.has_operands() ? 8 : 4;  // launches of a check
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
@@ -98,7 +98,7 @@ void say_if_long(const Session& session, const Plan& plan) {
         multiply_adds += launches * shape.flops() / 2;
     }
   };
-  add(plan.to_check, trials);
+  add(plan.to_check, launches_of_check(session.setup));
   add(plan.to_time, 1);
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
   const std::vector<std::string> short_sets = default_count_sets(session.chapter);
@@ -156,8 +156,8 @@ void add_far_b(const Session& session, Plan& plan) {
 
 Exit run_problems(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
                   const Launch& launch) {
-  Session session{chapter, options, launch, setup_of(chapter, options)};
-  Plan plan = plan_of(options, chapter, types, session.setup);
+  Plan plan = plan_of(options, chapter, types);
+  Session session{chapter, options, launch, plan.setup};
   session.device = choose_device(options.device, chapter, options.arguments);
   // Who only checks leaves its core to others while it waits; who times should not wake up late.
   if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));

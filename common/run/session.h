@@ -11,7 +11,7 @@
 #include "common/machine/buffers.h"
 #include "common/run/device.h"
 #include "common/run/options.h"
-#include "common/verify/diagnose.h"
+#include "common/verify/failure.h"
 
 namespace gg {
 

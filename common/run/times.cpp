@@ -12,7 +12,7 @@
 #include "common/bench/timer.h"
 #include "common/run/choices.h"
 #include "common/run/report.h"
-#include "common/verify/output.h"
+#include "common/verify/judges.h"
 
 namespace gg {
 namespace {

@@ -6,13 +6,14 @@
 
 #include <algorithm>
 
-#include "common/verify/output.h"
+#include "common/verify/host_copy.h"
 #include "common/verify/trials.h"
 
 namespace gg {
 
 bool can_chain(const Setup& setup, const Shape& shape) {
-  return !shape.own_sizes && setup.formats.a == setup.formats.d && !setup.epilogue.has_operands();
+  const bool of_factors = has_tensor(Tensor::alpha, setup.formats, setup.epilogue);
+  return !shape.own_sizes && setup.formats.a == setup.formats.d && !of_factors;
 }
 
 std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const Launch& launch,
@@ -53,11 +54,12 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
       first.layout(), int64_t(in_first ? size_t(differs) : size_t(differs) - first.d_bytes()) / bytes);
   return Failure{
       Symptom::overlapping,
-      format("%s, three launches, each of which reads what the one before wrote, the first the offsets%s: the "
-             "%s one's output differs from what it is when each waits for the one before, first at group %d "
-             "row %d column %d: looks like a launch that reads or writes before the one before it has ended",
-             shape.describe().c_str(), from_graph ? ", replayed from a graph" : "",
-             in_first ? "last" : "second", place.group, place.row, place.col)};
+      format(
+          "%s, three launches, each of which reads what the one before wrote, the first the offsets%s: the "
+          "%s one's output differs from what it is when each waits for the one before, first at group %d "
+          "row %d column %d: looks like a launch that reads or writes before the one before it has ended",
+          shape.describe().c_str(), from_graph ? ", replayed from a graph" : "", in_first ? "last" : "second",
+          place.group, place.row, place.col)};
 }
 
 }  // namespace gg

@@ -1,71 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// What a failure looks like, and what explains it.
+// Diagnosis of wrong values of D.
 
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "common/machine/buffers.h"
+#include "common/verify/failure.h"
+#include "common/verify/host_copy.h"
 
 namespace gg {
 
-// What a failure looks like; `unknown` when nothing we know explains it.
-enum class Symptom {
-  unknown,
-  nan,               // NaN where a number belongs
-  unwritten,         // the element still holds what was there before the launch
-  stale,             // likewise, but only when what was there is a number: the previous output stays
-  out_of_bounds,     // an element that no group owns was written
-  padding_read,      // right only while elements that no group owns are not NaN
-  neighbour_read,    // right only while the other groups' operands are not NaN
-  nondeterministic,  // two launches on the same data differ
-  overlapping,       // right only if each launch waits for the one before it
-  swapped_expert,    // another expert's weights
-  first_group_only,  // every group has the first expert's weights
-  offset_by_one,     // the row above or below, or the wrong side of a group's end
-  transposed_tile,   // rows and columns exchanged inside a tile
-  square_only,       // a leading dimension or order that is right only for squares
-  missing_k_slice,   // the sum stops early or starts late
-  truncated,         // the output is cut instead of rounded to nearest even
-  half_accumulator,  // sums beyond 2048 are off: accumulated in half precision
-  wrong_scale,       // a block is multiplied by a scale that belongs elsewhere
-  swapped_halves,    // the two elements of a byte exchanged
-  wrong_epilogue,    // a factor, a rounding, a place or an order of steps behind the product
-};
-const char* symptom_name(Symptom symptom);
-
-struct Failure {
-  Symptom symptom = Symptom::unknown;
-  std::string sentence;  // where, expected, got, and what it looks like
-};
-
-// Explains finite wrong values. Everything is in host memory; `failing` lists elements of D.
-struct HostCopy {
-  std::vector<char> a, b, d, sfa, sfb, before;  // no scales without block scales
-  Matrices matrices(const Formats& formats) const {
-    return {a.data(), b.data(), d.data(), formats, as_bytes(sfa), as_bytes(sfb)};
-  }
-  static const uint8_t* as_bytes(const std::vector<char>& codes) {
-    return reinterpret_cast<const uint8_t*>(codes.data());
-  }
-};
+// Explains finite wrong values; `failing` lists elements of D.
 Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                        const std::vector<int64_t>& failing);
-
-// diagnose_scales.cpp: the same for scales taken from the wrong place; symptom unknown if none explains it.
-// `last`: what looks like a missing slice of K too, where there are few columns, is tried as well.
-Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                       const std::vector<int64_t>& samples, bool last);
-
-// The index of sample `i` among so many elements where every `stride`-th is taken: the first one, and then
-// one anywhere in each stride, for a fixed step may meet the same column in every row.
-size_t sample_at(size_t i, size_t stride, size_t count);
-
-struct Place {  // an element of D as a reader would name it
-  int group = -1, row = 0, col = 0;
-};
-Place place_of(const Layout& layout, int64_t element);  // group -1 where no group owns it
 
 }  // namespace gg

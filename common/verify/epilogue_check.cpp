@@ -11,7 +11,6 @@
 #include <mutex>
 
 #include "common/base/parallel.h"
-#include "common/verify/output.h"
 
 namespace gg {
 namespace {
@@ -37,7 +36,7 @@ std::string expected_text(Format type, const Range& range) {
 class Chunk {
  public:
   Chunk(const Buffers& buffers, const OutputImages& images, const EpilogueReference& reference,
-        const Band& band, int first, int rows, EpilogueComparison& result)
+        const Band& band, int first, int rows, Findings& result)
       : e_(buffers.setup().epilogue),
         formats_(buffers.setup().formats),
         layout_(buffers.layout()),
@@ -70,7 +69,7 @@ class Chunk {
   int64_t row_of(int r) const { return start_ + first_ + r; }  // over all groups
   Mistake mistake() const { return reference_.mistake(); }
 
-  void count(Output output, size_t byte, int r, int col, bool ok, bool loose, uint32_t got,
+  void count(Tensor output, size_t byte, int r, int col, bool ok, bool loose, uint32_t got,
              const std::function<std::string()>& expected) {
     OutputTally& tally = result_.of[size_t(output)];
     ++tally.checked;
@@ -86,7 +85,7 @@ class Chunk {
   }
 
   // An element of D, D_col or C.
-  void element(Output output, Format type, int columns, int r, int col, const Range& range) {
+  void element(Tensor output, Format type, int columns, int r, int col, const Range& range) {
     const OutputImage& image = images_[size_t(output)];
     const int64_t at = row_of(r) * columns + col;
     const uint32_t got = load_code(image.first(), type, at);
@@ -98,7 +97,7 @@ class Chunk {
   }
 
   // A byte of SFD_row or SFD_col, and what it is.
-  uint32_t scale(Output output, int64_t at, int r, int col, uint32_t least, uint32_t most) {
+  uint32_t scale(Tensor output, int64_t at, int r, int col, uint32_t least, uint32_t most) {
     const OutputImage& image = images_[size_t(output)];
     const auto got = uint8_t(image.first()[at]);
     const bool ok = least <= got && got <= most;
@@ -133,7 +132,7 @@ class Chunk {
         if (e_.sfd_row) {
           row_block(r, col, count);
         } else {
-          for (int i = 0; i < count; ++i) element(Output::d, formats_.d, n_, r, col + i, value(r, col + i));
+          for (int i = 0; i < count; ++i) element(Tensor::d, formats_.d, n_, r, col + i, value(r, col + i));
         }
         if (e_.amax) amax_of_quantised(r, col, count);
       }
@@ -141,12 +140,12 @@ class Chunk {
       const int64_t blocks = scale_blocks(n_, kBlock);
       const bool has_atoms = e_.sfd_row && mistake() != Mistake::row_layout;
       for (int64_t block = blocks; has_atoms && block < rounded_up_to(blocks, 4); ++block)
-        scale(Output::sfd_row, row_place(r, block), r, int(block) * kBlock, 0, 0);
+        scale(Tensor::sfd_row, row_place(r, block), r, int(block) * kBlock, 0, 0);
     }
     if (!e_.sfd_col) return;
     for (int col = 0; col < n_; ++col) column_block(col);
     for (int64_t col = n_; col < rounded_up_to(n_, kAtomColumns); ++col)
-      scale(Output::sfd_col, column_place(col), 0, int(col), 0, 0);
+      scale(Tensor::sfd_col, column_place(col), 0, int(col), 0, 0);
   }
 
   void amax_of_quantised(int r, int col, int count) {
@@ -154,7 +153,7 @@ class Chunk {
     std::vector<Range> rounded;
     for (int i = 0; i < count; ++i) {
       const uint32_t got =
-          load_code(images_[size_t(Output::d)].first(), formats_.d, row_of(r) * n_ + col + i);
+          load_code(images_[size_t(Tensor::d)].first(), formats_.d, row_of(r) * n_ + col + i);
       rounded.push_back({decode(formats_.d, got), decode(formats_.d, got)});
     }
     add_to_amax(rounded.data(), count);
@@ -179,11 +178,11 @@ class Chunk {
     const Range largest = reference_.largest(&value(r, col), 1, count);
     uint32_t least = 0, most = 0;
     reference_.codes(largest, least, most);
-    const uint32_t got = scale(Output::sfd_row, row_place(r, col / kBlock), r, col, least, most);
+    const uint32_t got = scale(Tensor::sfd_row, row_place(r, col / kBlock), r, col, least, most);
     const uint32_t code = std::clamp(got, least, most);
     for (int i = 0; i < count; ++i) {
       const Range q = reference_.scaled(value(r, col + i), code, largest);
-      element(Output::d, formats_.d, n_, r, col + i, q);
+      element(Tensor::d, formats_.d, n_, r, col + i, q);
       if (mistake() != Mistake::column_from_d) continue;
       const float s = decode(Format::ue8m0, code) / reference_.norm();
       const float d = decode(formats_.d, encode(formats_.d, double(q.lo)));
@@ -195,9 +194,9 @@ class Chunk {
     const Range largest = reference_.largest(&value(0, col), n_, rows_);
     uint32_t least = 0, most = 0;
     reference_.codes(largest, least, most);
-    const uint32_t got = scale(Output::sfd_col, column_place(col), 0, col, least, most);
+    const uint32_t got = scale(Tensor::sfd_col, column_place(col), 0, col, least, most);
     for (int r = 0; r < rows_; ++r) {
-      element(Output::d_col, formats_.d, n_, r, col,
+      element(Tensor::d_col, formats_.d, n_, r, col,
               reference_.scaled(value(r, col), std::clamp(got, least, most), largest));
     }
   }
@@ -208,7 +207,7 @@ class Chunk {
     for (int r = 0; r < rows_; ++r) {
       for (int col = 0; col < n_; ++col) {
         const bool is_gate = col / kBlock % 2 == 0;
-        element(Output::c, formats_.c, n_, r, col,
+        element(Tensor::c, formats_.c, n_, r, col,
                 reference_.stored_c(value(r, col), is_gate, band_.group, row_of(r)));
       }
       for (int col = 0; col < columns; ++col) {
@@ -219,7 +218,7 @@ class Chunk {
       y = x;
       for (int run = 0; e_.op == Operator::glu_hadamard && run < columns; run += kRun)
         reference_.transformed(&x[size_t(run)], &y[size_t(run)]);
-      for (int col = 0; col < columns; ++col) element(Output::d, formats_.d, columns, r, col, y[size_t(col)]);
+      for (int col = 0; col < columns; ++col) element(Tensor::d, formats_.d, columns, r, col, y[size_t(col)]);
       if (!e_.amax) continue;
       std::vector<Range>& of_amax = mistake() == Mistake::amax_of_x ? x : y;
       if (mistake() == Mistake::amax_of_d) {
@@ -242,57 +241,13 @@ class Chunk {
   const Band& band_;
   int n_, first_, rows_;
   int64_t start_;  // the group's first row
-  EpilogueComparison& result_;
+  Findings& result_;
   std::vector<Range> values_;
   Range amax_{0, 0};
 };
 
-}  // namespace
-
-int64_t EpilogueComparison::checked() const {
-  int64_t sum = 0;
-  for (const OutputTally& each : of) sum += each.checked;
-  return sum;
-}
-int64_t EpilogueComparison::failures() const {
-  int64_t sum = 0;
-  for (const OutputTally& each : of) sum += each.failures;
-  return sum;
-}
-int64_t EpilogueComparison::loose() const {
-  int64_t sum = 0;
-  for (const OutputTally& each : of) sum += each.loose;
-  return sum;
-}
-const OutputTally* EpilogueComparison::first_failure(Output& output) const {
-  for (const Output each :
-       {Output::c, Output::sfd_row, Output::d, Output::sfd_col, Output::d_col, Output::amax}) {
-    output = each;
-    if (of[size_t(each)].failures) return &of[size_t(each)];
-  }
-  return nullptr;
-}
-
-namespace {
-
-void merge(EpilogueComparison& into, const EpilogueComparison& part) {
-  into.products += part.products;
-  into.exact += part.exact;
-  for (size_t i = 0; i < into.of.size(); ++i) {
-    OutputTally& tally = into.of[i];
-    const OutputTally& other = part.of[i];
-    OutputTally sum = tally;
-    const auto place = [](const OutputTally& t) { return std::pair(t.group, std::pair(t.row, t.col)); };
-    if (other.failures && (!tally.failures || place(other) < place(tally))) sum = other;
-    sum.checked = tally.checked + other.checked;
-    sum.failures = tally.failures + other.failures;
-    sum.loose = tally.loose + other.loose;
-    tally = std::move(sum);
-  }
-}
-
-void compare_amax(const OutputImage& image, int group, const Range& expected, EpilogueComparison& result) {
-  OutputTally& tally = result.of[size_t(Output::amax)];
+void compare_amax(const OutputImage& image, int group, const Range& expected, Findings& result) {
+  OutputTally& tally = result.of[size_t(Tensor::amax)];
   ++tally.checked;
   float got = 0;
   std::memcpy(&got, image.first() + group * 4, 4);
@@ -308,26 +263,25 @@ void compare_amax(const OutputImage& image, int group, const Range& expected, Ep
 
 }  // namespace
 
-EpilogueComparison compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
-                                   const std::vector<bool>& skipped, const OutputImages& images,
-                                   Mistake mistake) {
+Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
+                         const std::vector<bool>& skipped, const OutputImages& images, Mistake mistake) {
   const Setup& setup = buffers.setup();
   const Layout& layout = buffers.layout();
-  const EpilogueReference reference(setup.epilogue, setup.formats, buffers.epilogue().operands(), layout,
+  const EpilogueReference reference(setup.epilogue, setup.formats, buffers.epilogue_operands(), layout,
                                     mistake);
-  EpilogueComparison all;
-  const OutputImage& amax_image = images[size_t(Output::amax)];
+  Findings all;
+  const OutputImage& amax_image = images[size_t(Tensor::amax)];
   for (const Band& band : bands) {
     std::mutex lock;
     Range amax{0, 0};
     parallel_for((band.rows + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
-        EpilogueComparison part;
+        Findings part;
         const int first = band.first + int(chunk) * kBlock,
                   rows = std::min(kBlock, band.first + band.rows - first);
         const Range seen = Chunk(buffers, images, reference, band, first, rows, part).run();
         const std::lock_guard<std::mutex> guard(lock);
-        merge(all, part);
+        all.merge(part);
         amax.lo = std::max(amax.lo, seen.lo);
         amax.hi = std::max(amax.hi, seen.hi);
       }
@@ -341,20 +295,6 @@ EpilogueComparison compare_outputs(const Buffers& buffers, const std::vector<Ban
     if (layout.groups[g].m == 0 && !skip) compare_amax(amax_image, int(g), {-INFINITY, -INFINITY}, all);
   }
   return all;
-}
-
-bool right_outputs(Machine& machine, const Buffers& buffers, uint64_t seed) {
-  const std::vector<char> a = downloaded(machine, buffers.a(), buffers.a_bytes()),
-                          b = downloaded(machine, buffers.b(), buffers.b_bytes()),
-                          sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
-                          sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
-  const auto scales = [](const std::vector<char>& codes) {
-    return reinterpret_cast<const uint8_t*>(codes.data());
-  };
-  const Matrices matrices{a.data(), b.data(), nullptr, buffers.setup().formats, scales(sfa), scales(sfb)};
-  const std::vector<Band> bands =
-      products_of(matrices, buffers.layout(), {buffers.layout().groups, {}, seed});
-  return compare_outputs(buffers, bands, {}, download_outputs(machine, buffers)).failures() == 0;
 }
 
 }  // namespace gg

@@ -183,19 +183,17 @@ std::vector<MistakeInfo> mistakes_of(const Epilogue& epilogue, const Formats& fo
   return possible;
 }
 
-Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const OutputImages& images,
-                         const std::vector<bool>& skipped, const EpilogueComparison& found, uint64_t seed) {
+Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std::vector<bool>& skipped,
+                         const Findings& found, uint64_t seed) {
   const Setup& setup = buffers.setup();
   const Layout& layout = buffers.layout();
   const Matrices matrices = copy.matrices(setup.formats);
-  const auto explains = [&](const EpilogueComparison& with) {
-    return with.failures() * 10 <= found.failures();
-  };
+  const auto explains = [&](const Findings& with) { return with.failures() * 10 <= found.failures(); };
   // Of a mistake that was made for some outputs only, as for rows and not for columns.
-  const auto explains_wrong_ones = [&](const EpilogueComparison& with) {
-    for (int i = 0; i < kOutputs; ++i) {
-      if (found.of[size_t(i)].failures < with.of[size_t(i)].failures * 10 && found.of[size_t(i)].failures)
-        return false;
+  const auto explains_wrong_ones = [&](const Findings& with) {
+    for (const Tensor output : buffers.outputs()) {
+      const int64_t wrong = found.of[size_t(output)].failures;
+      if (wrong && wrong < with.of[size_t(output)].failures * 10) return false;
     }
     return true;
   };
@@ -203,7 +201,7 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const Out
   const std::vector<Band> bands = products_of(matrices, layout, products);
   const char* of_some = nullptr;
   for (const MistakeInfo& each : mistakes_of(setup.epilogue, setup.formats)) {
-    const EpilogueComparison with = compare_outputs(buffers, bands, skipped, images, each.mistake);
+    const Findings with = compare_outputs(buffers, bands, skipped, copy.outputs, each.mistake);
     if (explains(with)) return {Symptom::wrong_epilogue, std::string("looks like ") + each.what};
     if (!of_some && explains_wrong_ones(with)) of_some = each.what;
   }
@@ -211,7 +209,7 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const Out
   for (const WrongProduct& each : wrong_products(layout)) {
     products.groups = layout.groups;
     for (size_t g = 0; g < products.groups.size(); ++g) each.make(products.groups[g], int(g));
-    if (explains(compare_outputs(buffers, products_of(matrices, layout, products), skipped, images)))
+    if (explains(compare_outputs(buffers, products_of(matrices, layout, products), skipped, copy.outputs)))
       return {each.symptom, "looks like " + each.what};
   }
   return {Symptom::unknown, "no known mistake explains it"};

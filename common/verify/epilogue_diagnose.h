@@ -4,14 +4,13 @@
 
 #pragma once
 
-#include "common/verify/diagnose.h"
 #include "common/verify/epilogue_check.h"
 
 namespace gg {
 
 // The first known mistake, in the product or behind it, with which the reference gives nearly all the outputs
-// that were found. `first` is the sentence's start.
-Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const OutputImages& images,
-                         const std::vector<bool>& skipped, const EpilogueComparison& found, uint64_t seed);
+// that were found.
+Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std::vector<bool>& skipped,
+                         const Findings& found, uint64_t seed);
 
 }  // namespace gg

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The products that outputs are made of, the outputs as they are found, and which of their bytes are a
-// launch's.
+// The products that outputs are made of.
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +8,6 @@
 
 #include "common/base/parallel.h"
 #include "common/verify/epilogue_check.h"
-#include "common/verify/output.h"
 
 namespace gg {
 namespace {
@@ -56,58 +54,6 @@ void add_products(const Matrices& matrices, const Group& group, Band& band) {
 }
 
 }  // namespace
-
-Format format_of_output(const Formats& formats, Output output) {
-  switch (output) {
-    case Output::c:
-      return formats.c;
-    case Output::sfd_row:
-    case Output::sfd_col:
-      return Format::ue8m0;
-    case Output::amax:
-      return Format::f32;
-    default:
-      return formats.d;
-  }
-}
-
-OutputImages download_outputs(Machine& machine, const Buffers& buffers) {
-  OutputImages images;
-  images[size_t(Output::d)] = {downloaded(machine, buffers.d(), buffers.d_bytes()),
-                               bytes_of(buffers.setup().formats.d, buffers.layout().d_start)};
-  for (int i = 1; i < kOutputs; ++i) {
-    const TensorMemory& tensor = buffers.epilogue().output(Output(i));
-    images[size_t(i)] = {downloaded(machine, tensor.memory.get(), tensor.bytes), tensor.start};
-  }
-  return images;
-}
-
-std::vector<uint8_t> owned_bytes(const Buffers& buffers, Output output, size_t bytes) {
-  std::vector<uint8_t> owned(bytes, 0);
-  if (bytes == 0) return owned;
-  const Layout& layout = buffers.layout();
-  const Setup& setup = buffers.setup();
-  const int64_t rows = layout.offsets.back(), n = layout.groups[0].n;
-  const size_t start = output == Output::d ? bytes_of(setup.formats.d, layout.d_start)
-                                           : buffers.epilogue().output(output).start;
-  const auto own = [&](int64_t first, int64_t count) {
-    std::fill_n(owned.begin() + int64_t(start) + first, count, uint8_t(1));
-  };
-  if (output == Output::d) own(0, int64_t(bytes_of(setup.formats.d, rows * layout.groups[0].d.cols)));
-  if (output == Output::d_col) own(0, int64_t(bytes_of(setup.formats.d, rows * n)));
-  if (output == Output::c) own(0, int64_t(bytes_of(setup.formats.c, rows * n)));
-  if (output == Output::amax) own(0, int64_t(layout.groups.size()) * 4);
-  if (output == Output::sfd_row) own(0, ScaleLayout{rows, scale_blocks(n, kBlock)}.bytes());
-  if (output == Output::sfd_col && setup.epilogue.discrete_col_sfd)
-    own(0, ScaleLayout{n, scale_blocks(rows, kBlock)}.bytes());
-  if (output == Output::sfd_col && !setup.epilogue.discrete_col_sfd) {
-    const ScaleLayout all{n, scale_blocks(layout.rows, kBlock)};
-    const int64_t of_rows = scale_blocks(rows, 128) * ScaleLayout::kAtomBytes;
-    for (int64_t atom = 0; atom < all.row_atoms(); ++atom)
-      own(atom * all.block_atoms() * ScaleLayout::kAtomBytes, of_rows);
-  }
-  return owned;
-}
 
 std::vector<Band> products_of(const Matrices& matrices, const Layout& layout, const Products& products) {
   constexpr int64_t kMostProducts = int64_t(1) << 28;

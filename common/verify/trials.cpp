@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// The trials, in order: whole numbers (exact), random data (bounded), the same again over another fill (same
-// bits), other offsets over the previous output (no stale state, replayed from a graph), and NaN in the
-// neighbours. On the emulator the second, the third and the first with NaN run on a small device, whose
-// blocks have several tiles.
+// The trials that an operator's judge lists, one after the other. On the emulator some of them run on a small
+// device, whose blocks have several tiles.
 
 #include "common/verify/trials.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "common/verify/epilogue_trials.h"
-#include "common/verify/operand_files.h"
-#include "common/verify/output.h"
+#include "common/verify/files.h"
+#include "common/verify/judges.h"
 
 namespace gg {
 
@@ -37,7 +34,52 @@ Shape other_offsets(const Shape& shape, int step) {
 
 namespace {
 
-constexpr int kUnlikeNan = 0x5A;  // a fill that is an ordinary number in every float format
+// The outputs of a problem once more, on its machine.
+class Copies {
+ public:
+  Copies(Machine& machine, const Buffers& buffers, const char* which) : machine_(machine), buffers_(buffers) {
+    for (const Tensor output : buffers.outputs()) {
+      const std::string what = format("%s of %s", which, tensor_name(output));
+      memory_[size_t(output)] = {machine.allocate(buffers.of(output).bytes, what.c_str()),
+                                 [&machine](void* memory) { machine.release(memory); }};
+    }
+  }
+
+  void* of(Tensor output) const { return memory_[size_t(output)].get(); }
+  // Copies what `from` has of an output: these buffers or others of the same problem.
+  void take(Tensor output, const void* from) const {
+    machine_.copy(of(output), from, buffers_.of(output).bytes);
+  }
+  void take(const Buffers& from) const {
+    for (const Tensor output : buffers_.outputs()) take(output, from.of(output).memory.get());
+  }
+
+ private:
+  Machine& machine_;
+  const Buffers& buffers_;
+  std::array<std::shared_ptr<void>, kTensors> memory_;
+};
+
+// Choices of a reader that must not change a bit: weights by pointers, tiles by a counter, another tile.
+std::vector<std::pair<std::string, Setup>> same_bits_with(const Setup& ours) {
+  std::vector<std::pair<std::string, Setup>> others;
+  const auto add = [&](const std::string& name) -> Setup& { return others.emplace_back(name, ours).second; };
+  const Epilogue& e = ours.epilogue;
+  if (ours.same_bits.weights && !(e.bias && e.bias_format == Format::f32)) {
+    const bool dense = ours.weights == Weights::dense;
+    add(dense ? "discrete weights" : "dense weights").weights = dense ? Weights::discrete : Weights::dense;
+  }
+  if (ours.same_bits.schedule) {
+    const bool fixed = ours.scheduler == Scheduler::fixed;
+    add(fixed ? "a dynamic schedule" : "a static schedule").scheduler =
+        fixed ? Scheduler::dynamic : Scheduler::fixed;
+  }
+  for (const ClusterTileShape& tile : ours.same_bits.tiles) {
+    if (tile.m == ours.tile.m && tile.n == ours.tile.n && tile.cluster == ours.tile.cluster) continue;
+    add(format("tile %dx%d in a cluster of %d", tile.m, tile.n, tile.cluster)).tile = tile;
+  }
+  return others;
+}
 
 class Trials {
  public:
@@ -50,319 +92,301 @@ class Trials {
         options_(options),
         replay_(setup.equal_groups ? shape : other_offsets(shape, setup.m_multiple)),
         buffers_(machine, setup, shape, &replay_),
-        before_(allocate("a copy of D")),
-        after_(allocate("a second copy of D")),
-        scratch_(allocate("a third copy of D")) {}
+        before_(machine, buffers_, "a copy"),
+        kept_(machine, buffers_, "a second copy"),
+        scratch_(machine, buffers_, "a third copy"),
+        judge_(judge_of(machine, buffers_, options.seed)) {}
   Trials(const Trials&) = delete;
   Trials& operator=(const Trials&) = delete;
   ~Trials() { machine_.play_small(false); }
 
-  CheckResult run_given() {
-    Limit limit = random_limit(buffers_.setup());
-    limit.nan_allowed = true;
-    const auto launch = [this] { launch_once(); };
-    CheckResult result;
-    fill({}, 0xFF);
-    for (int pattern : {0xFF, kUnlikeNan}) {
-      if (result.failure) break;
-      result.failure = trial("operands from files", launch, limit, pattern, {});
-      if (pattern == 0xFF) machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
-      result.worst_ratio = last_.worst_ratio;
-      result.worst_factor = last_.worst_factor;
-    }
-    if (!result.failure) result.failure = same_bits_as_after();
-    if (!result.failure && play(small)) {
-      result.failure = trial("operands from files", launch, limit, 0xFF, {});
-      result.worst_ratio = std::max(result.worst_ratio, last_.worst_ratio);
-      result.worst_factor = std::max(result.worst_factor, last_.worst_factor);
-    }
-    return result;
-  }
-
   CheckResult run() {
-    const int k = *std::max_element(shape_.k.begin(), shape_.k.end());
-    Fill integers{Fill::Kind::integers, integer_range(k), options_.seed * 4 + 1, 0};
-    const Fill normal{Fill::Kind::normal, 0, options_.seed * 4 + 2, 0};
-    const Limit exact{buffers_.setup().formats.d, true, 0, false};
-    CheckResult result;
-    const auto failed = [&](std::optional<Failure> failure) {
-      result.failure = std::move(failure);
-      return result.failure.has_value();
-    };
-
-    // Where the machine plays devices of two sizes, the trials take turns on them.
-    std::function<void()> on_whole = [this] { launch_once(); }, on_small = on_whole;
-    buffers_.fill_operands(integers);
-    if (failed(trial("whole numbers", on_whole, exact, 0xFF, integers))) return result;
-    if (failed(numbers_were_large_enough(k))) return result;
-    if (options_.graph_replay) on_small = on_whole = captured();
-    if (play(small) && options_.graph_replay) on_small = captured();
-
-    buffers_.fill_operands(normal);
-    const Limit bounded = random_limit(buffers_.setup());
-    if (failed(trial("random data", on_small, bounded, 0xFF, normal))) return result;
-    result.worst_ratio = last_.worst_ratio;
-    result.worst_factor = last_.worst_factor;
-    machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
-    if (failed(launch_over("random data again, over another fill", on_small, kUnlikeNan))) return result;
-    if (differing_byte(after_.get()) >= 0) {  // the same bits would be right again, without a reference
-      if (failed(compared(on_small, bounded, normal))) return result;
-      if (failed(same_bits_as_after())) return result;
+    const std::vector<Trial>& trials = given_ ? judge_->trials_from_files() : judge_->trials();
+    for (const Trial& trial : trials) {
+      if (is_left_out(trial)) continue;
+      if (failed(trial)) break;
+      if (&trial == &trials.front() && options_.graph_replay) record();
     }
-
-    play(whole);
-    integers.seed = options_.seed * 4 + 3;
-    buffers_.set_shape(replay_);
-    buffers_.fill_operands(integers);
-    const std::string name =
-        format("%sother %s, over the previous output", options_.graph_replay ? "graph replay with " : "",
-               buffers_.setup().equal_groups ? "data" : "offsets");
-    if (failed(trial(name.c_str(), on_whole, exact, std::nullopt, integers))) return result;
-
-    if (options_.neighbours && shape_.groups() > 1 && !shape_.shared_b) {
-      buffers_.set_shape(shape_);
-      for (int parity = 0; parity < 2; ++parity) {
-        nan_groups_.assign(size_t(shape_.groups()), false);
-        for (size_t g = 0; g < nan_groups_.size(); ++g) nan_groups_[g] = int(g % 2) == parity;
-        buffers_.fill_operands(integers, nan_groups_);
-        play(parity == 0 ? small : whole);
-        if (failed(trial("NaN in the neighbouring groups' operands", parity == 0 ? on_small : on_whole, exact,
-                         0xFF, integers)))
-          return result;
-      }
-    }
-    return result;
+    return result_;
   }
 
  private:
-  std::shared_ptr<void> allocate(const char* what) {
-    return {machine_.allocate(buffers_.d_bytes(), what), [this](void* memory) { machine_.release(memory); }};
+  bool is_left_out(const Trial& trial) {
+    if (trial.if_small) return machine_.play_small(true) == 0;
+    if (trial.variants) return options_.neighbours;
+    return trial.nan_groups >= 0 && (!options_.neighbours || shape_.groups() < 2 || shape_.shared_b);
   }
 
-  void fill(const Fill& data, int unowned) {
-    if (given_) {
-      given_->fill(machine_, buffers_, unowned);
-    } else {
-      buffers_.fill_operands(data, nan_groups_, unowned);
+  // True, with the failure in the result.
+  bool failed(const Trial& trial) {
+    trial_ = &trial;
+    question_.exact = trial.exact;
+    question_.nan_allowed = given_ != nullptr;
+    if (trial.variants) return variants();
+    if (trial.data != Data::as_before) install(trial);
+    play(trial.on);
+    const bool wrong = launch_over(trial.over) || (trial.same_bits ? differs_from_kept() : compared());
+    if (wrong) return true;
+    if (trial.telling) {
+      if (const std::string why = judge_->not_telling(last_); !why.empty())
+        return fail({Symptom::unknown, why});
+    }
+    if (trial.kept) kept_.take(buffers_);
+    if (trial.reported) report();
+    return false;
+  }
+
+  // The shape and the operands that a trial wants.
+  void install(const Trial& trial) {
+    if (trial.other_offsets) buffers_.set_shape(replay_);
+    if (trial.nan_groups >= 0) buffers_.set_shape(shape_);
+    question_.skipped.clear();
+    for (int g = 0; trial.nan_groups >= 0 && g < shape_.groups(); ++g)
+      question_.skipped.push_back(g % 2 == trial.nan_groups);
+    data_ = trial.data;
+    fill(0xFF);
+  }
+
+  // The operands of the trial again, with this byte in all that no group owns.
+  void fill(int unowned) {
+    const uint64_t seed = options_.seed * 4;
+    const int range = integer_range(*std::max_element(shape_.k.begin(), shape_.k.end()));
+    const Fill integers{Fill::Kind::integers, range, seed + 1, 0},
+        others{Fill::Kind::integers, range, seed + 3, 0}, normal{Fill::Kind::normal, 0, seed + 2, 0},
+        other_normal{Fill::Kind::normal, 0, seed + 3, 0};
+    const std::vector<bool>& nan_groups = question_.skipped;
+    const auto epilogue = [&](const Fill& with) {
+      const Setup& setup = buffers_.setup();
+      buffers_.fill_epilogue(
+          random_operands(setup.formats, setup.epilogue, buffers_.shape(), with, nan_groups), unowned);
+    };
+    switch (data_) {
+      case Data::whole_numbers:
+        return buffers_.fill_operands(integers, nan_groups, unowned);
+      case Data::whole_sums:
+        buffers_.fill_operands(integers, nan_groups, unowned);
+        epilogue(normal);
+        if (const auto aimed = judge_->aimed()) buffers_.fill_epilogue(*aimed, unowned);
+        return;
+      case Data::random:
+        return buffers_.fill_operands(normal, nan_groups, unowned);
+      case Data::other_whole_numbers:
+        buffers_.fill_operands(others, nan_groups, unowned);
+        return epilogue(other_normal);
+      case Data::from_files:
+        return given_->fill(buffers_, unowned);
+      case Data::as_before:
+        return;
     }
   }
 
   // The device that launches from now on find; false where the machine has one of one size.
-  enum Played { whole, small };
   bool play(Played size) {
-    const int few = machine_.play_small(size == small);
-    on_few_ = size == small ? few : 0;
+    const int few = machine_.play_small(size == Played::small);
+    on_few_ = size == Played::small ? few : 0;
     return few > 0;
   }
-
-  std::function<void()> captured() {
-    return machine_.captured([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
+  // One graph for each device, recorded once and replayed by all trials behind the first.
+  void record() {
+    const auto recorded = [this] {
+      return machine_.captured([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
+    };
+    on_whole_ = on_small_ = recorded();
+    if (play(Played::small)) on_small_ = recorded();
   }
-
-  void launch_once() {
+  void launch() {
+    const std::function<void()>& recorded = trial_->on == Played::small ? on_small_ : on_whole_;
+    if (recorded) return recorded();
     machine_.run([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
   }
-
-  // The groups this trial compares: those whose own operands are numbers.
-  std::vector<Group> compared_groups() const { return compared_of(buffers_.layout()); }
-  std::vector<Group> compared_of(const Layout& layout) const {
-    std::vector<Group> groups;
-    for (size_t g = 0; g < layout.groups.size(); ++g) {
-      if (nan_groups_.empty() || !nan_groups_[g]) groups.push_back(layout.groups[g]);
-    }
-    return groups;
-  }
-
-  // A launch over D filled with a byte, or as it is; fails if it wrote what no group owns.
-  std::optional<Failure> launch_over(const char* name, const std::function<void()>& launch,
-                                     std::optional<int> fill) {
-    name_ = name;
-    if (fill) machine_.fill_bytes(buffers_.d(), *fill, buffers_.d_bytes());
-    machine_.copy(before_.get(), buffers_.d(), buffers_.d_bytes());
+  void launch_over_byte(int byte) {
+    buffers_.poison(byte);
     launch();
-    return written_outside();
   }
 
-  std::optional<Failure> trial(const char* name, const std::function<void()>& launch, const Limit& limit,
-                               std::optional<int> fill, const Fill& data) {
-    if (const std::optional<Failure> outside = launch_over(name, launch, fill)) return outside;
-    return compared(launch, limit, data);
-  }
-  std::optional<Failure> compared(const std::function<void()>& launch, const Limit& limit, const Fill& data) {
-    last_ = compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed);
-    if (last_.failures == 0) return std::nullopt;
-    return explain(launch, limit, data);
-  }
-
-  Failure failure(Symptom symptom, const std::string& text) const {
-    const std::string where = on_few_ ? format(" on %d multiprocessors", on_few_) : "";
-    return {symptom, format("%s, %s%s: %s", shape_.describe().c_str(), name_, where.c_str(), text.c_str())};
-  }
-
-  // What no group owns must be what it was: put the owned elements of D into the copy made before, then
-  // compare.
-  std::optional<Failure> written_outside() {
-    const Format out = buffers_.setup().formats.d;
-    machine_.copy(scratch_.get(), before_.get(), buffers_.d_bytes());
-    machine_.copy_regions(scratch_.get(), buffers_.d(), out, buffers_.layout().d_regions());
-    const int64_t byte = machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
-    if (byte < 0) return std::nullopt;
-    const int64_t element = byte * 8 / format_info(out).bits;
-    // Name the place by the nearest group that owns something before it.
-    const Group* nearest = nullptr;
-    int index = 0;
-    for (size_t g = 0; g < buffers_.layout().groups.size(); ++g) {
-      const Group& group = buffers_.layout().groups[g];
-      if (group.m > 0 && (!nearest || group.d.offset <= element)) {
-        nearest = &group;
-        index = int(g);
-      }
+  bool fail(const Failure& failure) {
+    std::string name = trial_->name + variant_;
+    if (trial_->other_offsets) {
+      name = format("%sother %s, %s", options_.graph_replay ? "graph replay with " : "",
+                    buffers_.setup().equal_groups ? "data" : "offsets", trial_->name);
     }
-    if (!nearest)
-      return failure(Symptom::out_of_bounds, "an element of D was written though every group is empty");
-    const int64_t distance = element - nearest->d.offset;
-    const int64_t row =
-        distance >= 0 ? distance / nearest->d.ld : -((-distance + nearest->d.ld - 1) / nearest->d.ld);
-    return failure(
-        Symptom::out_of_bounds,
-        format("a write outside every group's output: row %lld, column %lld as seen from group %d, which has "
-               "%d rows and %d columns; the first such element",
-               static_cast<long long>(row), static_cast<long long>(distance - row * nearest->d.ld), index,
-               nearest->m, nearest->n));
+    const std::string where = on_few_ ? format(" on %d multiprocessors", on_few_) : "";
+    result_.failure = Failure{failure.symptom, format("%s, %s%s: %s", shape_.describe().c_str(), name.c_str(),
+                                                      where.c_str(), failure.sentence.c_str())};
+    return true;
   }
 
-  // Sums that stay small would not tell rounding from truncation, nor fp32 from half.
-  std::optional<Failure> numbers_were_large_enough(int k) {
-    constexpr int kEnoughOutputs = 4096;
-    const Format out = buffers_.setup().formats.d;
-    if (k < 128 || last_.checked < kEnoughOutputs) return std::nullopt;
-    const bool narrow = format_info(out).bits == 16;
-    if (last_.beyond_2048 > 0 && (last_.beyond_exact > 0 || !narrow)) return std::nullopt;
-    return failure(Symptom::unknown,
-                   format("the harness's own data are too tame: of %lld sums %lld exceed 2048 and %lld "
-                          "exceed what %s counts exactly",
-                          static_cast<long long>(last_.checked), static_cast<long long>(last_.beyond_2048),
-                          static_cast<long long>(last_.beyond_exact), format_info(out).name));
+  // A launch over outputs filled with a byte, or over what they hold; true if it wrote what no group owns.
+  bool launch_over(std::optional<int> byte) {
+    if (byte) {
+      buffers_.poison(*byte);
+    } else {
+      buffers_.set_start_values();
+    }
+    before_.take(buffers_);
+    launch();
+    for (const Tensor output : buffers_.outputs()) {
+      // Owned elements are put into the copy made before; then all must be the same.
+      scratch_.take(output, before_.of(output));
+      const int64_t differing = difference(output, buffers_.of(output).memory.get(), buffers_);
+      if (differing >= 0) return fail(judge_->outside(output, differing, question_));
+    }
+    return false;
+  }
+  // Puts the owned elements of `from` into the scratch copy; the first byte in which that differs from these
+  // buffers, -1 if none does.
+  int64_t difference(Tensor output, const void* from, const Buffers& buffers) const {
+    const TensorMemory& tensor = buffers.of(output);
+    machine_.copy_regions(scratch_.of(output), from, tensor.spec.format, tensor.spec.owned);
+    return machine_.first_difference(scratch_.of(output), tensor.memory.get(), tensor.bytes);
   }
 
-  std::optional<Failure> same_bits_as_after() {
-    const int64_t byte = differing_byte(after_.get());
-    if (byte < 0) return std::nullopt;
-    return nondeterministic(byte);
-  }
-  // Where the owned elements of D differ from those of another launch's D.
-  int64_t differing_byte(const void* other) {
-    machine_.copy(scratch_.get(), buffers_.d(), buffers_.d_bytes());
-    machine_.copy_regions(scratch_.get(), other, buffers_.setup().formats.d, buffers_.layout().d_regions());
-    return machine_.first_difference(scratch_.get(), buffers_.d(), buffers_.d_bytes());
-  }
-  Failure nondeterministic(int64_t byte) const {
-    const Place place = place_of(buffers_.layout(), byte * 8 / format_info(buffers_.setup().formats.d).bits);
-    return failure(
-        Symptom::nondeterministic,
-        format(
-            "two launches on the same data differ, first at group %d row %d column %d: looks like a race or "
-            "a sum whose order changes",
-            place.group, place.row, place.col));
+  bool compared() {
+    last_ = judge_->compare(question_);
+    Tensor output = Tensor::d;
+    const OutputTally* tally = last_.first_failure(output);
+    return tally && explain(output, *tally);
   }
 
-  Failure explain(const std::function<void()>& launch, const Limit& limit, const Fill& data);
+  // True, with the failure, where owned elements of these buffers differ from those of the trial that was
+  // kept.
+  bool other_bits(const Buffers& buffers, const char* what) {
+    for (const Tensor output : buffers.outputs()) {
+      scratch_.take(output, buffers.of(output).memory.get());
+      const int64_t byte = difference(output, kept_.of(output), buffers);
+      if (byte >= 0) return fail({Symptom::nondeterministic, judge_->differing(output, byte, what)});
+    }
+    return false;
+  }
+  // The same bits are right again, without a reference; others may be wrong, which says more.
+  bool differs_from_kept() {
+    const bool differs = other_bits(buffers_, kTwoLaunches);
+    if (!differs) return false;
+    const Failure nondeterministic = *result_.failure;
+    result_.failure.reset();
+    if (compared()) return true;
+    result_.failure = nondeterministic;
+    return true;
+  }
 
-  uint32_t element_of(const void* tensor, int64_t element) {
-    const Format out = buffers_.setup().formats.d;
+  // True, with the failure, where a launch with other choices of the reader gives other bits.
+  bool variants() {
+    for (const auto& [name, setup] : same_bits_with(buffers_.setup())) {
+      variant_ = name;
+      Buffers buffers(machine_, setup, shape_, &replay_);
+      buffers.fill_operands({Fill::Kind::normal, 0, options_.seed * 4 + 2, 0});
+      buffers.poison(0xFF);
+      machine_.run([&](cudaStream_t stream) { launch_(buffers.problem(), stream); });
+      if (other_bits(buffers, "the outputs differ from those without")) return true;
+    }
+    variant_.clear();
+    return false;
+  }
+
+  void report() {
+    result_.worst_ratio = std::max(result_.worst_ratio, last_.worst_ratio);
+    result_.worst_factor = std::max(result_.worst_factor, last_.worst_factor);
+    result_.note = judge_->note(last_, trial_->name);
+  }
+
+  uint32_t code_at(const void* memory, Tensor output, size_t byte) const {
     uint32_t code = 0;
-    machine_.download(&code, static_cast<const char*>(tensor) + bytes_of(out, element), bytes_of(out, 1));
+    machine_.download(&code, static_cast<const char*>(memory) + byte,
+                      bytes_of(buffers_.of(output).spec.format, 1));
     return code;
   }
+  // The failing element after one more launch over another fill.
+  uint32_t relaunched(int byte, Tensor output, size_t at) {
+    launch_over_byte(byte);
+    return code_at(buffers_.of(output).memory.get(), output, at);
+  }
+  bool right_with(int unowned) {
+    fill(unowned);
+    launch_over_byte(0xFF);
+    return judge_->compare(question_).failures() == 0;
+  }
 
+  bool explain(Tensor output, const OutputTally& tally);
+  bool keeps_what_was_there(Tensor output, const OutputTally& tally, const std::string& where);
+  bool reads_what_it_must_not(const std::string& where);
+
+  static constexpr const char* kTwoLaunches = "two launches on the same data differ";
   Machine& machine_;
   Deferred deferred_{machine_};
   const GivenOperands* given_;
   const Launch& launch_;
   const Shape& shape_;
-  const CheckOptions& options_;
+  const CheckOptions options_;
   Shape replay_;
   Buffers buffers_;
-  std::shared_ptr<void> before_, after_,
-      scratch_;  // D before the launch, of another launch, and working space
-  std::vector<bool> nan_groups_;
-  const char* name_ = "";
-  int on_few_ = 0;  // multiprocessors of the small device while it is played
-  Comparison last_;
+  Copies before_, kept_, scratch_;  // outputs before the launch, of another launch, and working space
+  std::unique_ptr<Judge> judge_;
+  std::function<void()> on_whole_, on_small_;  // recorded launches; none: launched once more each time
+  const Trial* trial_ = nullptr;
+  Data data_ = Data::as_before;  // what is in the operands
+  Question question_;
+  std::string variant_;  // of the launch, behind the trial's name
+  int on_few_ = 0;       // multiprocessors of the small device while it is played
+  Findings last_;
+  CheckResult result_;
 };
 
-Failure Trials::explain(const std::function<void()>& launch, const Limit& limit, const Fill& data) {
-  const Comparison seen = last_;
-  const std::string count = format("%lld of %lld elements are wrong; ", static_cast<long long>(seen.failures),
-                                   static_cast<long long>(seen.checked));
-  const Place place = place_of(buffers_.layout(), seen.first);
-  const std::string where =
-      count + format("the first: group %d row %d column %d, ", place.group, place.row, place.col);
-  const Format out = limit.format;
-  const uint32_t got = element_of(buffers_.d(), seen.first), before = element_of(before_.get(), seen.first);
-
-  const HostCopy copy{downloaded(machine_, buffers_.a(), buffers_.a_bytes()),
-                      downloaded_b(machine_, buffers_),
-                      downloaded(machine_, buffers_.d(), buffers_.d_bytes()),
-                      downloaded(machine_, buffers_.sfa(), buffers_.sfa_bytes()),
-                      downloaded(machine_, buffers_.sfb(), buffers_.sfb_bytes()),
-                      downloaded(machine_, before_.get(), buffers_.d_bytes())};
-
-  // The same launch once more over another fill: does the element follow the fill, or the dice?
-  const auto relaunch = [&](int fill) {
-    machine_.fill_bytes(buffers_.d(), fill, buffers_.d_bytes());
-    launch();
-    return element_of(buffers_.d(), seen.first);
-  };
-  if (got == before) {
-    const uint32_t mask = uint32_t((uint64_t(1) << format_info(out).bits) - 1);
-    const bool follows = relaunch(0xFF) == mask && relaunch(kUnlikeNan) == (0x5A5A5A5Au & mask);
-    if (follows) return failure(Symptom::unwritten, where + "was never written");
-    if (before != mask)
-      return failure(Symptom::stale, where + "still holds what the buffer held before the launch");
+bool Trials::explain(Tensor output, const OutputTally& tally) {
+  const Findings seen = last_;
+  const OutputTally first = tally;
+  const std::string where = judge_->where(output, first);
+  HostCopy copy = host_copy(machine_, buffers_);
+  for (const Tensor each : buffers_.outputs()) {
+    const TensorMemory& tensor = buffers_.of(each);
+    copy.before[size_t(each)] = {downloaded(machine_, before_.of(each), tensor.bytes),
+                                 tensor.spec.start_byte()};
   }
-  relaunch(0xFF);
-  machine_.copy(after_.get(), buffers_.d(), buffers_.d_bytes());
-  relaunch(0xFF);
-  if (const int64_t byte = differing_byte(after_.get()); byte >= 0) return nondeterministic(byte);
+  if (keeps_what_was_there(output, first, where)) return true;
+  // Does the element follow the dice?
+  launch_over_byte(0xFF);
+  kept_.take(buffers_);
+  launch_over_byte(0xFF);
+  if (other_bits(buffers_, kTwoLaunches)) return true;
+  const Format type = buffers_.of(output).spec.format;
+  const bool may_be_nan = first.expected.find("nan") != std::string::npos;
+  if (is_nan(type, first.got) && !may_be_nan && reads_what_it_must_not(where)) return true;
+  return fail(judge_->explain(copy, seen, question_));
+}
 
-  if (is_nan(out, got)) {
-    if (!nan_groups_.empty()) {
-      buffers_.fill_operands(data);
-      relaunch(0xFF);
-      if (compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed).failures == 0) {
-        return failure(Symptom::neighbour_read,
-                       where + "is NaN only while the neighbouring groups hold NaN: their operands are read");
-      }
-    }
-    fill(data, 0);  // zeros in place of NaN where no group owns anything
-    relaunch(0xFF);
-    if (compare_groups(machine_, buffers_, compared_groups(), limit, options_.seed).failures == 0) {
-      return failure(Symptom::padding_read,
-                     where +
-                         "is NaN only while elements that no group owns are NaN: rows of A "
-                         "past the last offset, or B past its end, are read");
-    }
-    return failure(Symptom::nan, where + "is NaN");
+// The same launch once more over another fill: does the element follow the fill?
+bool Trials::keeps_what_was_there(Tensor output, const OutputTally& tally, const std::string& where) {
+  const TensorSpec& spec = buffers_.of(output).spec;
+  const uint32_t ones = all_ones(spec.format);
+  if (tally.got != code_at(before_.of(output), output, tally.byte)) return false;
+  const bool starts_anew = spec.start_value.has_value();  // the same each time, whatever the fill
+  const bool follows = relaunched(0xFF, output, tally.byte) == (starts_anew ? tally.got : ones) &&
+                       (starts_anew || relaunched(kUnlikeNan, output, tally.byte) == (0x5A5A5A5Au & ones));
+  if (follows) return fail({Symptom::unwritten, where + judge_->words().never_written});
+  return tally.got != ones && fail({Symptom::stale, where + judge_->words().still_holds});
+}
+
+// A NaN is gone where there are numbers in the neighbouring groups, or zeros where no group owns anything.
+bool Trials::reads_what_it_must_not(const std::string& where) {
+  const std::vector<bool> nan_groups = question_.skipped;
+  if (!nan_groups.empty()) {
+    question_.skipped.clear();
+    if (right_with(0xFF)) return fail({Symptom::neighbour_read, where + judge_->words().reads_neighbours});
+    question_.skipped = nan_groups;
   }
-  const Layout near = near_layout(buffers_.setup(), buffers_.shape());
-  Failure values = explain_values(
-      copy, buffers_.setup(), near, limit,
-      failing_elements(copy.matrices(buffers_.setup().formats), compared_of(near), limit, seen.first));
-  return failure(values.symptom, count + values.sentence);
+  if (right_with(0)) return fail({Symptom::padding_read, where + judge_->words().reads_unowned});
+  fill(0xFF);
+  return false;
 }
 
 }  // namespace
 
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given) {
-  if (setup.epilogue.has_operands()) return check_given_epilogue(machine, setup, launch, given);
-  return Trials(machine, setup, launch, given.shape, {}, &given).run_given();
+  return Trials(machine, setup, launch, given.shape, {}, &given).run();
 }
 
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options) {
-  if (setup.epilogue.has_operands()) return check_epilogue(machine, setup, launch, shape, options);
   return Trials(machine, setup, launch, shape, options).run();
 }
 

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "common/machine/buffers.h"
-#include "common/verify/diagnose.h"
+#include "common/verify/failure.h"
 
 namespace gg {
 

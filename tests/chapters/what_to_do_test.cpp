@@ -156,7 +156,7 @@ TEST(Refusals, InTheSourcesEndWithAnOrder) {
       ")(pad|round|give|split|convert|reshape|name|leave|remove|put|make|clear|lay|write|save|"
       "create|%s)[^:]*\"$");
   int seen = 0;
-  for (const char* file : {"problem/limits.cpp", "verify/operand_files.cpp", "verify/epilogue_files.cpp"}) {
+  for (const char* file : {"problem/limits.cpp", "verify/read_files.cpp"}) {
     const std::string text = text_of(GG_SOURCE_DIR "/common/" + std::string(file));
     const std::regex refusal("GG_REQUIRE\\(");
     for (std::sregex_iterator i(text.begin(), text.end(), refusal), end; i != end; ++i) {

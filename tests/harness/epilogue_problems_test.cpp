@@ -17,7 +17,8 @@
 #include "common/run/options.h"
 #include "common/run/report.h"
 #include "common/verify/epilogue_check.h"
-#include "common/verify/operand_files.h"
+#include "common/verify/files.h"
+#include "common/verify/judges.h"
 #include "common/verify/trials.h"
 #include "epilogue_product.h"
 #include "tests/process.h"
@@ -49,9 +50,9 @@ Chapter quant() {
                        .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
                        .bias_types = {Format::bf16, Format::f16, Format::f32},
                        .sfd_row = true,
-                       .sfd_col = true,
-                       .discrete = true,
-                       .dynamic = true}};
+                       .sfd_col = true},
+          .discrete_weights = true,
+          .dynamic_schedule = true};
 }
 Chapter hadamard() {
   Chapter chapter = quant();
@@ -87,6 +88,8 @@ Setup setup_of(const Options& options) {
   setup.host_offsets = false;
   setup.m_multiple = 256;
   setup.epilogue = options.epilogue;
+  setup.weights = options.weights;
+  setup.scheduler = options.scheduler;
   return setup;
 }
 
@@ -114,8 +117,8 @@ TEST(Options, ChooseTheEpilogue) {
                             "--weights", "discrete", "--discrete-col-sfd", "--schedule", "dynamic"});
   EXPECT_EQ(o.formats.d, Format::e5m2);
   EXPECT_EQ(o.epilogue.norm_const, 0.25f);
-  EXPECT_TRUE(o.epilogue.sfd_row && o.epilogue.sfd_col && o.epilogue.bias && o.epilogue.discrete &&
-              o.epilogue.dynamic && o.epilogue.discrete_col_sfd && o.epilogue.amax);
+  EXPECT_TRUE(o.epilogue.sfd_row && o.epilogue.sfd_col && o.epilogue.bias && o.weights == Weights::discrete &&
+              o.scheduler == Scheduler::dynamic && o.epilogue.discrete_col_sfd && o.epilogue.amax);
   EXPECT_EQ(o.epilogue.bias_format, Format::f16);
   EXPECT_EQ(kernel_name(quant(), o, {}, ""),
             "grouped_gemm d=e5m2 bias=f16 sfd=discrete weights=discrete dynamic");
@@ -272,8 +275,8 @@ void come_back(const Files& files) {
   write_problem(*machine, setup, Product(), shape, nullptr, 1, first.path);
   const auto given = read_operands(first.path, setup, chapter, false);
   EXPECT_EQ(given->shape.rows, 700);
-  EXPECT_EQ(given->epilogue.bias, setup.epilogue.bias);
-  EXPECT_EQ(given->epilogue.sfd_col, setup.epilogue.sfd_col);
+  EXPECT_EQ(given->request.epilogue.bias, setup.epilogue.bias);
+  EXPECT_EQ(given->request.epilogue.sfd_col, setup.epilogue.sfd_col);
   const CheckResult result = check_given(*machine, setup, Product(), *given);
   EXPECT_FALSE(result.failure) << result.failure->sentence;
   write_problem(*machine, setup, Product(), given->shape, given.get(), 2, second.path);
@@ -314,7 +317,7 @@ class Folders : public testing::Test {
   CheckResult checked(const std::string& bug = "") {
     const auto given = read();
     gg::Setup setup = setup_;
-    setup.epilogue = given->epilogue;
+    static_cast<Request&>(setup) = given->request;
     return check_given(*machine_, setup, Product(bug), *given);
   }
   std::string at(const char* name) const { return folder_.at(name); }
@@ -358,9 +361,9 @@ TEST_F(Folders, AreRefusedInASentence) {
 
 TEST_F(Folders, OfWrongWeightsAreRefused) {
   write({"--weights", "discrete"});
-  setup_.epilogue.discrete = false;
+  setup_.weights = Weights::dense;
   refused_with("b_00000.npy: weights of one expert each want --weights discrete");
-  setup_.epilogue.discrete = true;
+  setup_.weights = Weights::discrete;
   change(at("b_00001.npy"), [](NpyArray& array) { array.shape[0] = 64, array.data.resize(64 * 96); });
   refused_with("b_00001.npy: has shape [64, 96], group 0 has [128, 96]");
   std::filesystem::remove(at("b_00001.npy"));

@@ -33,9 +33,9 @@ class Product {
       amax_ = 0;
       v_.assign(size_t(end_ - first_) * size_t(n_), 0);
       for (int row = first_; row < end_; ++row) products(row);
-      problem.epilogue().op == Operator::quant ? quantise() : gate();
+      problem.request().epilogue.op == Operator::quant ? quantise() : gate();
       wrong_places();
-      if (problem.amax() && !is("NoAmax")) problem.amax()[g] = amax_;
+      if (problem.epilogue().amax && !is("NoAmax")) problem.epilogue().amax[g] = amax_;
     }
   }
 
@@ -48,11 +48,11 @@ class Product {
     const Problem& p = *p_;
     const int64_t ends = p.padded_offsets()[p.groups() - 1];
     if (is("WritesRowBehind")) store(p.d<void>(), p.formats().d, ends * n_ + 3, 1);
-    if (is("WritesColumnBehind")) store(p.d_col<void>(), p.formats().d, ends * n_, 1);
-    if (is("WritesScaleBehind")) p.sfd_row()[ScaleLayout{ends, (n_ + 31) / 32}.bytes() + 5] = 0;
-    if (is("WritesColumnScaleBehind")) p.sfd_col()[ScaleLayout{n_, ends / 32}.bytes()] = 0;
-    if (is("WritesAmaxBehind")) p.amax()[p.groups()] = 1;
-    if (is("WritesCBehind")) store(p.c<void>(), p.formats().c, ends * n_ + 70, 1);
+    if (is("WritesColumnBehind")) store(p.epilogue().d_col, p.formats().d, ends * n_, 1);
+    if (is("WritesScaleBehind")) p.epilogue().sfd_row[ScaleLayout{ends, (n_ + 31) / 32}.bytes() + 5] = 0;
+    if (is("WritesColumnScaleBehind")) p.epilogue().sfd_col[ScaleLayout{n_, ends / 32}.bytes()] = 0;
+    if (is("WritesAmaxBehind")) p.epilogue().amax[p.groups()] = 1;
+    if (is("WritesCBehind")) store(p.epilogue().c, p.formats().c, ends * n_ + 70, 1);
     if (is("ChangesEachTime")) store(p.d<void>(), p.formats().d, int64_t(first_) * n_, float(++launches_));
     if (is("TileMatters") && p.tile().m == 128) amax_ += 1;
   }
@@ -63,11 +63,12 @@ class Product {
     const ScaleLayout layout{n_, scale_blocks(p.k(), scaling.block)};
     const int g = is("ExpertAfter") ? (group_ + 1) % p.groups() : group_;
     const size_t each = bytes_of(scaling.element, int64_t(n_) * p.k());
-    const uint8_t* b = p.discrete() ? p.b_ptrs<uint8_t>()[g] : p.b<uint8_t>() + size_t(g) * each;
-    const uint8_t* sfb = p.discrete() ? p.sfb_ptrs()[g] : p.sfb() + g * layout.bytes();
+    const uint8_t* b = p.discrete().b ? p.discrete().b_ptrs<uint8_t>()[g] : p.b<uint8_t>() + size_t(g) * each;
+    const uint8_t* sfb = p.discrete().b ? p.discrete().sfb_ptrs[g] : p.scaled().sfb + g * layout.bytes();
     if (is("ScaleStrideTooShort"))  // N is not rounded up to 128
-      sfb = p.sfb() + g * (n_ / ScaleLayout::kAtomRows) * layout.block_atoms() * ScaleLayout::kAtomBytes;
-    if (p.discrete() && is("DiscreteInOrder")) b = p.b_ptrs<uint8_t>()[0] + size_t(g) * each;
+      sfb =
+          p.scaled().sfb + g * (n_ / ScaleLayout::kAtomRows) * layout.block_atoms() * ScaleLayout::kAtomBytes;
+    if (p.discrete().b && is("DiscreteInOrder")) b = p.discrete().b_ptrs<uint8_t>()[0] + size_t(g) * each;
     const int64_t row = p.b_layout() == BLayout::nk ? p.k() : 1, step = p.b_layout() == BLayout::nk ? 1 : n_;
     b_.resize(size_t(n_) * size_t(p.k()));
     for (int col = 0; col < n_; ++col) {
@@ -88,18 +89,18 @@ class Product {
     for (int k = 0; k < p.k(); ++k) {
       a[size_t(k)] =
           float(dequantised(scaling, load_code(p.a<uint8_t>(), scaling.element, int64_t(row) * p.k() + k),
-                            p.sfa()[layout.offset(row, k / scaling.block)]));
+                            p.scaled().sfa[layout.offset(row, k / scaling.block)]));
     }
     const int last = p.padded_offsets()[p.groups() - 1] - 1;
     const int ag = is("AlphaBefore") ? (group_ + p.groups() - 1) % p.groups() : group_;
-    const float alpha = is("NoAlpha") ? 1 : p.alpha()[ag];
+    const float alpha = is("NoAlpha") ? 1 : p.epilogue().alpha[ag];
     const int pr = is("ProbBelow") ? std::min(row + 1, last) : is("ProbOfGroupRow") ? row - first_ : row;
-    const float prob = is("NoProb") ? 1 : p.prob()[pr];
+    const float prob = is("NoProb") ? 1 : p.epilogue().prob[pr];
     float first = 0;
-    if (is("ReadsProbBehind")) first = 0 * p.prob()[last + 1];
+    if (is("ReadsProbBehind")) first = 0 * p.epilogue().prob[last + 1];
     if (is("ReadsNextBias"))
-      first = 0 * decode(p.bias_format(),
-                         load_code(p.bias<void>(), p.bias_format(), (group_ + 1) % p.groups() * n_));
+      first = 0 * decode(p.epilogue().bias_format, load_code(p.epilogue().bias, p.epilogue().bias_format,
+                                                             (group_ + 1) % p.groups() * n_));
     const int slice = is("MissingSlice") ? p.k() - 32 : p.k();
     // A sum waits for the one before it: those of all columns take turns.
     std::vector<float> sums(size_t(n_), first);
@@ -109,22 +110,22 @@ class Product {
     }
     for (int col = 0; col < n_; ++col) {
       const float acc = sums[size_t(col)];
-      v(row, col) = p.epilogue().op == Operator::quant ? gated_sum(acc, alpha, prob, bias(col))
-                    : p.bias<void>()                   ? std::fma(alpha, acc, bias(col))
-                                                       : alpha * acc;
+      v(row, col) = p.request().epilogue.op == Operator::quant ? gated_sum(acc, alpha, prob, bias(col))
+                    : p.epilogue().bias                        ? std::fma(alpha, acc, bias(col))
+                                                               : alpha * acc;
     }
   }
 
   float bias(int col) const {
-    if (!p_->bias<void>() || is("NoBias")) return 0;
+    if (!p_->epilogue().bias || is("NoBias")) return 0;
     const int g = is("BiasOfFirst") ? 0 : group_,
               c = is("BiasOfNextColumn") ? std::min(col + 1, n_ - 1) : col;
-    const Format type = p_->bias_format();
-    return decode(type, load_code(p_->bias<void>(), type, int64_t(g) * n_ + c));
+    const Format type = p_->epilogue().bias_format;
+    return decode(type, load_code(p_->epilogue().bias, type, int64_t(g) * n_ + c));
   }
 
   float gated_sum(float acc, float alpha, float prob, float bias) const {
-    if (!p_->bias<void>()) {
+    if (!p_->epilogue().bias) {
       if (is("FactorsFirst")) return acc * (alpha * prob);
       return is("NotFused") ? prob * (acc * alpha) : (alpha * acc) * prob;
     }
@@ -144,14 +145,14 @@ class Product {
   uint8_t scale_of(float largest) const {
     const Format d = p_->formats().d;
     const float rcp = d == Format::e4m3 ? 1.0f / 448 : is("RcpOfLargest") ? 1.0f / 57344 : 1.0f / 128;
-    const float norm = is("NoNorm") ? 1 : *p_->norm_const();
+    const float norm = is("NoNorm") ? 1 : *p_->epilogue().norm_const;
     const float raw = is("NormLast") ? largest * norm * rcp : largest * rcp * norm;
     if (is("ScaleDown")) return uint8_t(encode(Format::ue8m0, double(raw), Rounding::toward_zero));
     if (is("ScaleNearest")) return uint8_t((std::bit_cast<uint32_t>(raw) + 0x400000) >> 23);
     return uint8_t(encode(Format::ue8m0, double(raw)));
   }
   float factor_of(uint8_t code, float largest) const {
-    const float norm = is("NoNorm") ? 1 : *p_->norm_const();
+    const float norm = is("NoNorm") ? 1 : *p_->epilogue().norm_const;
     if (is("UnroundedScale") && largest > 0)
       return norm / (largest * (p_->formats().d == Format::e4m3 ? 1.0f / 448 : 1.0f / 128) * norm);
     const float scale = decode(Format::ue8m0, code);
@@ -172,7 +173,7 @@ class Product {
         float value = v(row, col);
         if (is("AmaxSigned") ? value > amax_ : std::fabs(value) > amax_)
           amax_ = is("AmaxSigned") ? value : std::fabs(value);
-        if (!p.sfd_row()) store(p.d<void>(), d, int64_t(row) * n_ + col, value);
+        if (!p.epilogue().sfd_row) store(p.d<void>(), d, int64_t(row) * n_ + col, value);
       }
     }
     if (is("AmaxOfD")) {
@@ -181,14 +182,14 @@ class Product {
         for (int col = 0; col < n_; ++col)
           amax_ = std::max(amax_, std::fabs(decode(d, load_code(p.d<void>(), d, int64_t(row) * n_ + col))));
     }
-    if (!p.sfd_row()) return;
+    if (!p.epilogue().sfd_row) return;
     const ScaleLayout layout{p.rows(), (n_ + 31) / 32};
     for (int row = first_; row < end_; ++row) {
       const int64_t blocks =
           is("NoPaddingOfRows") || is("RowLayout") ? layout.blocks : layout.block_atoms() * 4;
       for (int64_t block = 0; block < blocks; ++block) row_block(row, int(block) * 32, layout);
     }
-    if (p.sfd_col() && !is("NoColumns")) columns();
+    if (p.epilogue().sfd_col && !is("NoColumns")) columns();
   }
 
   void row_block(int row, int col0, const ScaleLayout& layout) {
@@ -202,19 +203,19 @@ class Product {
     const uint8_t code = scale_of(largest);
     const int64_t at =
         is("RowLayout") ? int64_t(row) * layout.blocks + col0 / 32 : layout.offset(row, col0 / 32);
-    p.sfd_row()[at] = code;
+    p.epilogue().sfd_row[at] = code;
     const float q = factor_of(code, largest);
     for (int col = col0; col < std::min(col0 + 32, n_); ++col) {
       store(p.d<void>(), d, int64_t(row) * n_ + col, v(row, col) * q);
       if (is("ColumnsFromD"))
-        v(row, col) =
-            decode(d, encode(d, double(v(row, col) * q))) * decode(Format::ue8m0, code) / *p.norm_const();
+        v(row, col) = decode(d, encode(d, double(v(row, col) * q))) * decode(Format::ue8m0, code) /
+                      *p.epilogue().norm_const;
     }
   }
 
   void columns() {
     const Problem& p = *p_;
-    const bool discrete = p.discrete_col_sfd() != is("ColumnLayout");
+    const bool discrete = p.epilogue().discrete_col_sfd != is("ColumnLayout");
     const ScaleLayout all{n_, (p.rows() + 31) / 32}, one{n_, (end_ - first_) / 32};
     const int64_t before = ScaleLayout{n_, first_ / 32}.bytes();
     for (int row = first_; row < end_; row += 32) {
@@ -224,9 +225,10 @@ class Product {
         const uint8_t code = scale_of(largest);
         const int64_t at =
             discrete ? before + one.offset(col, (row - first_) / 32) : all.offset(col, row / 32);
-        if (col < n_ || !is("NoPaddingOfColumns")) p.sfd_col()[at] = code;
+        if (col < n_ || !is("NoPaddingOfColumns")) p.epilogue().sfd_col[at] = code;
         for (int r = row; r < row + 32 && col < n_; ++r)
-          store(p.d_col<void>(), p.formats().d, int64_t(r) * n_ + col, v(r, col) * factor_of(code, largest));
+          store(p.epilogue().d_col, p.formats().d, int64_t(r) * n_ + col,
+                v(r, col) * factor_of(code, largest));
       }
     }
   }
@@ -239,7 +241,7 @@ class Product {
       up = decode(p_->formats().c, encode(p_->formats().c, double(up)));
     }
     float t = gate;
-    if ((p_->activation() == Activation::geglu) != is("OtherActivation")) {
+    if ((p_->epilogue().activation == Activation::geglu) != is("OtherActivation")) {
       if (!is("NoClamps")) {
         gate = gate > 7 ? 7 : gate;
         if (is("GateClampedBelow")) gate = gate < -7 ? -7 : gate;
@@ -258,12 +260,13 @@ class Product {
     const Format c = p.formats().c, d = p.formats().d;
     std::vector<float> x(static_cast<size_t>(columns)), y;
     for (int row = first_; row < end_; ++row) {
-      const float prob = is("NoProb") ? 1 : p.prob()[is("ProbBelow") ? std::min(row + 1, end_ - 1) : row];
+      const float prob =
+          is("NoProb") ? 1 : p.epilogue().prob[is("ProbBelow") ? std::min(row + 1, end_ - 1) : row];
       for (int col = 0; col < n_; ++col) {
         float stored = v(row, col);
         if (is("CGated")) stored *= prob;
         if (is("CClamped")) stored = stored > 7 ? 7 : stored < -7 && col / 32 % 2 ? -7 : stored;
-        store(p.c<void>(), c, int64_t(row) * n_ + col, stored);
+        store(p.epilogue().c, c, int64_t(row) * n_ + col, stored);
       }
       for (int j = 0; j < columns; ++j) {
         int g = 64 * (j / 32) + j % 32, u = g + 32;
@@ -272,7 +275,7 @@ class Product {
         if (is("Halves")) g = j, u = j + columns;
         x[size_t(j)] = activated(v(row, g), v(row, u), prob);
       }
-      y = p.epilogue().op == Operator::glu_hadamard ? transformed(x) : x;
+      y = p.request().epilogue.op == Operator::glu_hadamard ? transformed(x) : x;
       for (int j = 0; j < columns; ++j) {
         const float value = y[size_t(j)];
         store(p.d<void>(), d, int64_t(row) * columns + j, value);
@@ -286,7 +289,7 @@ class Product {
 
   std::vector<float> transformed(const std::vector<float>& x) const {
     std::vector<float> y(x.size(), 0);
-    const auto* w = reinterpret_cast<const uint16_t*>(p_->hadamard());
+    const auto* w = reinterpret_cast<const uint16_t*>(p_->epilogue().hadamard);
     const Format to = is("XAsD") ? p_->formats().d : Format::bf16;
     for (size_t j = 0; j < x.size(); ++j) {
       for (size_t i = 0; i < 16; ++i) {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "common/base/block_scales.h"
-#include "common/machine/epilogue_buffers.h"
+#include "common/machine/random_operands.h"
 
 namespace gg {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/npy.h"
-#include "common/verify/operand_files.h"
+#include "common/verify/files.h"
 #include "common/verify/trials.h"
 #include "tests/process.h"
 

@@ -8,7 +8,7 @@
 #include "common/machine/emulator.h"
 #include "common/run/device.h"
 #include "common/verify/epilogue_check.h"
-#include "common/verify/output.h"
+#include "common/verify/product.h"
 
 namespace gg {
 namespace {

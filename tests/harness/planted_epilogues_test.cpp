@@ -23,6 +23,7 @@ struct Kind {  // of problems
   Format c = Format::bf16;
   Shape shape{{256, 0, 512}, {80}, {96}};
   BLayout layout = BLayout::nk;
+  Weights weights = Weights::dense;
 };
 
 Setup setup_of(const Kind& kind) {
@@ -33,6 +34,7 @@ Setup setup_of(const Kind& kind) {
   setup.host_offsets = false;
   setup.m_multiple = 256;
   setup.epilogue = kind.epilogue;
+  setup.weights = kind.weights;
   return setup;
 }
 
@@ -219,7 +221,8 @@ TEST(CleanEpilogues, OfQuantPass) {
       kind.d = d;
       passes(kind);
       kind.epilogue.bias_format = Format::f32;
-      kind.epilogue.discrete = kind.epilogue.discrete_col_sfd = true;
+      kind.epilogue.discrete_col_sfd = true;
+      kind.weights = Weights::discrete;
       kind.layout = bias ? BLayout::nk : BLayout::kn;
       passes(kind, "NotFused");
     }
@@ -232,7 +235,7 @@ TEST(CleanEpilogues, OfFp4Pass) {
     kind.format = format;
     if (format == BlockFormat::mxfp4) kind.d = Format::f32;
     kind.epilogue.bias_format = Format::f16;
-    kind.epilogue.discrete = true;
+    kind.weights = Weights::discrete;
     passes(kind);
   }
 }

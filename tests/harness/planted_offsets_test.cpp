@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "common/harness.cuh"
-#include "common/verify/output.h"
+#include "common/verify/judges.h"
+#include "common/verify/product.h"
 #include "common/verify/trials.h"
-#include "common/verify/why_wrong.h"
 #include "epilogue_product.h"
 #include "scaled_product.h"
 
@@ -42,7 +42,7 @@ TEST(ScaleOffsets, OfLaterExpertsInBAreNamed) {
   Product product;
   product.sfb = [](const View& v, int group, int col, int64_t block) {
     const int64_t stride = v.of_b.row_atoms() * (v.of_b.blocks / 4) * ScaleLayout::kAtomBytes;
-    return v.p.sfb() + group * stride + v.of_b.offset(col, block);
+    return v.p.scaled().sfb + group * stride + v.of_b.offset(col, block);
   };
   expect_named(
       scaled_setup(), product, {{40, 33, 50}, {72}, {160}},
@@ -53,7 +53,7 @@ TEST(ScaleOffsets, OfLaterExpertsInBAreNamed) {
 TEST(ScaleOffsets, OfLaterGroupsInAAreNamed) {
   Product product;
   product.sfa = [](const View& v, int row, int r, int64_t block) {
-    return v.p.sfa() + v.of_a.offset(r < row ? row - 128 : row, block);
+    return v.p.scaled().sfa + v.of_a.offset(r < row ? row - 128 : row, block);
   };
   expect_named(scaled_setup(), product, {{300, 200}, {72}, {160}},
                "A scaled from a wrong offset: group 1 has what lies 1024 bytes before its own scales");
@@ -83,7 +83,7 @@ TEST(ScaleOffsets, OfAtomsInMemorysOrderAreNamed) {
           const int64_t row = tile + i * 128 + col % 128, from = (slice + atom) * 4 + block % 4;
           const int64_t place = group * v.of_b.bytes() + v.of_b.offset(row, from);
           const bool is_there = from < v.of_b.block_atoms() * 4 && place < v.p.groups() * v.of_b.bytes();
-          return is_there ? v.p.sfb() + place : &zero;
+          return is_there ? v.p.scaled().sfb + place : &zero;
         };
         expect_named(scaled_setup(format), product, {{40, 0, 33}, {272}, {k}},
                      "atoms of SFB in the order of memory");

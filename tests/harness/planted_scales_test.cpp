@@ -45,7 +45,7 @@ const uint8_t* sfb_at(const View& v, int group, int col, int64_t block) {
   return Product().sfb(v, group, col, block);
 }
 const uint8_t* sfa_at(const View& v, int64_t row, int64_t block) {
-  return v.p.sfa() + v.of_a.offset(row, block);
+  return v.p.scaled().sfa + v.of_a.offset(row, block);
 }
 
 std::vector<Planted> bugs() {
@@ -73,7 +73,7 @@ std::vector<Planted> bugs() {
            [](const View& v, int, int col, int64_t block) { return sfb_at(v, 0, col, block); }),
       of_a(
           "RowsOfScalesOneAfterTheOther",
-          [](const View& v, int row, int, int64_t block) { return v.p.sfa() + row * v.of_a.blocks + block; }),
+          [](const View& v, int row, int, int64_t block) { return v.p.scaled().sfa + row * v.of_a.blocks + block; }),
   };
   // tcgen05.mma with a scale id that stays 0: the first of a column's four blocks, of E2M1 the first two.
   const auto stuck = [](const View& v, int64_t block) {
@@ -94,7 +94,7 @@ std::vector<Planted> bugs() {
   for (size_t i = all.size() - 3; i < all.size(); ++i) all[i].only_block_32 = true;
   Planted swapped{"SwappedScales", Symptom::wrong_scale, false, {}};
   swapped.product.sfa = [](const View& v, int row, int, int64_t block) {
-    return v.p.sfb() + v.of_b.offset(row % v.p.n(), block);
+    return v.p.scaled().sfb + v.of_b.offset(row % v.p.n(), block);
   };
   swapped.product.sfb = [](const View& v, int, int col, int64_t block) {
     return sfa_at(v, std::min(col, v.last_row()), block);

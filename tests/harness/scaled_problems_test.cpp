@@ -18,8 +18,9 @@
 #include "common/run/help.h"
 #include "common/run/options.h"
 #include "common/run/report.h"
-#include "common/verify/operand_files.h"
-#include "common/verify/output.h"
+#include "common/verify/files.h"
+#include "common/verify/judges.h"
+#include "common/verify/product.h"
 #include "common/verify/trials.h"
 #include "scaled_product.h"
 #include "tests/process.h"
@@ -403,7 +404,7 @@ TEST(ScaledFolders, NanPassesOnlyWhereAScaleIsNan) {
   EXPECT_FALSE(check_given(*machine, setup, scaled::Product(), *given).failure);
   scaled::Product deaf;  // takes the row above for the one with NaN
   deaf.sfa = [](const scaled::View& v, int row, int, int64_t block) {
-    return v.p.sfa() + v.of_a.offset(row == 7 ? 6 : row, block);
+    return v.p.scaled().sfa + v.of_a.offset(row == 7 ? 6 : row, block);
   };
   EXPECT_TRUE(check_given(*machine, setup, deaf, *given).failure);
 }

@@ -30,10 +30,10 @@ struct View {  // what a planted product sees
 // column, and an element of A: the right places unless a bug says otherwise.
 struct Product {
   std::function<const uint8_t*(const View&, int row, int r, int64_t block)> sfa =
-      [](const View& v, int row, int, int64_t block) { return v.p.sfa() + v.of_a.offset(row, block); };
+      [](const View& v, int row, int, int64_t block) { return v.p.scaled().sfa + v.of_a.offset(row, block); };
   std::function<const uint8_t*(const View&, int group, int col, int64_t block)> sfb =
       [](const View& v, int group, int col, int64_t block) {
-        return v.p.sfb() + v.weights(group) * v.of_b.bytes() + v.of_b.offset(col, block);
+        return v.p.scaled().sfb + v.weights(group) * v.of_b.bytes() + v.of_b.offset(col, block);
       };
   std::function<int64_t(int64_t element)> a_element = [](int64_t element) { return element; };
   std::function<int64_t(int64_t element)> b_element = [](int64_t element) { return element; };

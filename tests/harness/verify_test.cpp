@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "common/problem/shapes.h"
-#include "common/verify/operand_files.h"
+#include "common/verify/files.h"
 #include "common/verify/trials.h"
 #include "tests/process.h"
 
@@ -331,17 +331,19 @@ GivenOperands with_nan() {
   given.shape = {{3, 2}, {4}, {5}, "files"};
   given.rows_of_a = 5;
   uint64_t index = 0;
-  const auto numbers = [&](int rows, int cols, const Where& nan) {
+  const auto add = [&](std::vector<char>& matrices, int rows, int cols, const Where& nan) {
     std::vector<char> matrix(size_t(rows * cols) * 2);
     for (int i = 0; i < rows * cols; ++i) {
       const Fill fill{Fill::Kind::normal, 0, 1, 1};
       const float value = nan(i / cols, i % cols) ? NAN : random_value(fill, index++, normal_quantiles());
       store_code(matrix.data(), Format::bf16, i, encode(Format::bf16, value));
     }
-    return matrix;
+    matrices.insert(matrices.end(), matrix.begin(), matrix.end());
   };
-  given.a = {numbers(3, 5, [](int row, int k) { return row == 1 && k == 4; }), numbers(2, 5, kNowhere)};
-  given.b = {numbers(5, 4, kNowhere), numbers(5, 4, [](int k, int col) { return k == 0 && col == 2; })};
+  add(given.a, 3, 5, [](int row, int k) { return row == 1 && k == 4; });
+  add(given.a, 2, 5, kNowhere);
+  add(given.b, 5, 4, kNowhere);
+  add(given.b, 5, 4, [](int k, int col) { return k == 0 && col == 2; });
   return given;
 }
 

@@ -15,15 +15,17 @@ namespace gg {
 
 struct GivenOperands {
   Shape shape;
-  std::vector<std::vector<char>> a, b;  // one matrix per group, dense; b has one only if it is shared
-  int64_t rows_of_a = 0;                // may exceed the last offset
-  bool wide_offsets = false;
+  std::vector<char> a,
+      b;  // the groups' matrices one behind the other, each dense; b has one only if it is shared
+  int64_t rows_of_a = 0;       // may exceed the last offset
   std::vector<char> sfa, sfb;  // the files' bytes, where A and B have block scales
-  Epilogue epilogue{};         // what the options and the folder say of it
+  Request request{};           // what was asked, with what the folder says of offsets and epilogue
   EpilogueOperands of_epilogue{};
 
-  void fill(Machine& machine, const Buffers& buffers, int unowned) const;
+  void fill(Buffers& buffers, int unowned) const;
 };
+
+std::string numbered_file(const char* name, int group);  // "b_00003.npy"
 
 constexpr const char* kFromFiles = "files";  // the set of a problem that --in gives
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Operands from files and results to files.
-
-#include "common/verify/operand_files.h"
+// Operands from files: what is accepted, and the sentences that refuse the rest.
 
 #include <algorithm>
 #include <cstring>
@@ -10,8 +8,7 @@
 #include "common/base/files.h"
 #include "common/base/npy.h"
 #include "common/problem/limits.h"
-#include "common/verify/epilogue_files.h"
-#include "common/verify/output.h"
+#include "common/verify/files.h"
 
 namespace gg {
 namespace {
@@ -148,6 +145,8 @@ std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setu
   const Formats& formats = setup.formats;
   const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
   auto given = std::make_unique<GivenOperands>();
+  given->request = setup;
+  given->request.wide_offsets = false;
   given->shape.set = kFromFiles;
   given->shape.own_sizes = true;
   for (int g = 0; g <= kMostGroups; ++g) {
@@ -160,48 +159,153 @@ std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setu
     given->shape.m.push_back(extent(a_path, a, 0));
     given->shape.k.push_back(extent(a_path, a, 1));
     given->shape.n.push_back(extent(b_path, b, n_at));
-    given->a.push_back(std::move(a.data));
-    given->b.push_back(std::move(b.data));
+    given->a.insert(given->a.end(), a.data.begin(), a.data.end());
+    given->b.insert(given->b.end(), b.data.begin(), b.data.end());
   }
   return given;
 }
 
-// The matrices of all regions one after the other, as a file holds them.
-std::vector<char> gathered(const std::vector<char>& buffer, const std::vector<Region>& regions,
-                           Format format) {
-  std::vector<char> dense;
-  for (const Region& region : regions) {
-    for (int64_t row = 0; row < region.rows; ++row) {
-      const char* from = buffer.data() + bytes_of(format, region.offset + row * region.ld);
-      dense.insert(dense.end(), from, from + bytes_of(format, region.cols));
+NpyArray read_shaped(const std::string& path, Format format, const std::vector<int64_t>& wanted,
+                     const char* what) {
+  NpyArray array = read_npy(path, format, wanted.size());
+  GG_REQUIRE(array.shape == wanted, "%s: has shape %s, %s is wanted: give %s", path.c_str(),
+             shape_text(array.shape).c_str(), shape_text(wanted).c_str(), what);
+  return array;
+}
+
+std::vector<float> floats(const NpyArray& array) {
+  std::vector<float> values(array.data.size() / sizeof(float));
+  std::memcpy(values.data(), array.data.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void read_bias(const std::string& path, const Chapter& chapter, const Shape& shape, Epilogue& epilogue,
+               EpilogueOperands& operands) {
+  const std::string type = read_npy(path).type;
+  const std::vector<Format>& types = chapter.epilogue.bias_types;
+  GG_REQUIRE(!types.empty(), "%s: %s has no bias: remove the file", path.c_str(), chapter.id);
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](Format each) { return type == format_info(each).npy; });
+  std::string accepted;
+  for (const Format each : types)
+    accepted +=
+        format("%s'%s' (%s)", accepted.empty() ? "" : ", ", format_info(each).npy, format_info(each).name);
+  GG_REQUIRE(found != types.end(), "%s: has type '%s', %s has %s: convert it", path.c_str(), type.c_str(),
+             chapter.id, accepted.c_str());
+  epilogue.bias = true;
+  epilogue.bias_format = *found;
+  operands.bias = read_shaped(path, *found, {shape.groups(), shape.n_of(0)}, "one per group and column").data;
+}
+
+// Refuses B or its scales in the files of the other choice: dense ones with --weights discrete, numbered ones
+// without.
+void require_one_kind_of_weights(const std::string& dir, bool discrete) {
+  for (const char* name : {"b", "sfb"}) {
+    const std::string dense = dir + "/" + name + ".npy", first = dir + "/" + numbered_file(name, 0);
+    GG_REQUIRE(!discrete || !exists(dense),
+               "%s: --weights discrete reads %s and so on: remove the file, or leave the option out",
+               dense.c_str(), first.c_str());
+    GG_REQUIRE(discrete || !exists(first),
+               "%s: weights of one expert each want --weights discrete: remove the file, or give the option",
+               first.c_str());
+  }
+}
+
+// The weights of all groups as one tensor [G,..], from b.npy or, where they are discrete, b_00000.npy and so
+// on. `type` gives the type, `rank` the dimensions of one group's.
+NpyArray read_weights(const std::string& dir, const char* name, Format type, size_t rank, bool discrete,
+                      bool shared, int groups, const TypeHint& or_else = {}) {
+  if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1, or_else);
+  NpyArray all;
+  for (int g = 0; g < groups; ++g) {
+    const std::string path = dir + "/" + numbered_file(name, g);
+    NpyArray one = read_npy(path, type, rank);
+    if (g == 0) {
+      all.shape = one.shape;
+    } else {
+      GG_REQUIRE(one.shape == all.shape, "%s: has shape %s, group 0 has %s: give all groups one N and one K",
+                 path.c_str(), shape_text(one.shape).c_str(), shape_text(all.shape).c_str());
+    }
+    all.type = one.type;
+    all.data.insert(all.data.end(), one.data.begin(), one.data.end());
+  }
+  const std::string next = dir + "/" + numbered_file(name, groups);
+  GG_REQUIRE(!exists(next), "%s: the offsets name %d groups: remove the file, or give more offsets",
+             next.c_str(), groups);
+  all.shape.insert(all.shape.begin(), groups);
+  return all;
+}
+
+// alpha, prob, bias, norm_const, hadamard. What the folder says of the bias and of block-scaled outputs goes
+// to `epilogue`; with what the options say it must agree.
+EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, const Shape& shape,
+                               Request& request) {
+  const Formats& formats = request.formats;
+  Epilogue& epilogue = request.epilogue;
+  EpilogueOperands operands;
+  if (!has_tensor(Tensor::alpha, formats, epilogue)) return operands;
+  operands.alpha = floats(read_shaped(dir + "/alpha.npy", Format::f32, {shape.groups()}, "one per group"));
+  operands.prob = floats(read_shaped(dir + "/prob.npy", Format::f32, {shape.rows}, "one per row of A"));
+  const std::string bias = dir + "/bias.npy", norm = dir + "/norm_const.npy", matrix = dir + "/hadamard.npy";
+  GG_REQUIRE(exists(bias) || !epilogue.bias, "--bias: %s has no bias.npy: put it there, or leave --bias out",
+             dir.c_str());
+  if (exists(bias)) read_bias(bias, chapter, shape, epilogue, operands);
+  if (exists(norm)) {
+    GG_REQUIRE(chapter.epilogue.sfd_row, "%s: %s has no block-scaled outputs: remove the file", norm.c_str(),
+               chapter.id);
+    const float value = floats(read_shaped(norm, Format::f32, {1}, "one number"))[0];
+    require_norm_const(norm + ":", value);
+    const bool given = epilogue.sfd_row;
+    GG_REQUIRE(!given || value == epilogue.norm_const,
+               "%s: is %.9g, --norm-const is %.9g: they must agree: leave --norm-const out", norm.c_str(),
+               double(value), double(epilogue.norm_const));
+    epilogue.norm_const = value;
+    epilogue.sfd_row = chapter.epilogue.sfd_row;
+    epilogue.sfd_col = chapter.epilogue.sfd_col;
+  }
+  GG_REQUIRE(epilogue.op == Operator::glu_hadamard || !exists(matrix),
+             "%s: %s has no transform: remove the file", matrix.c_str(), chapter.id);
+  if (epilogue.op == Operator::glu_hadamard) {
+    operands.hadamard = sylvester_matrix();
+    if (exists(matrix)) {
+      const NpyArray array = read_shaped(matrix, Format::bf16, {16, 16}, "the transform by rows");
+      std::vector<uint16_t> codes(array.data.size() / 2);
+      std::memcpy(codes.data(), array.data.data(), array.data.size());
+      GG_REQUIRE(!epilogue.butterfly || codes == operands.hadamard,
+                 "%s: is not the Sylvester matrix, and --transform butterfly computes no other: leave the "
+                 "option out",
+                 matrix.c_str());
+      operands.hadamard = codes;
     }
   }
-  return dense;
+  require_consistent(request);
+  return operands;
 }
 
 std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& setup, const Chapter& chapter,
                                            bool shared_b, const std::vector<Formats>& types) {
   const Formats& formats = setup.formats;
   auto given = std::make_unique<GivenOperands>();
-  const bool discrete = setup.epilogue.discrete;
+  const bool discrete = setup.weights == Weights::discrete;
   const std::string a_path = dir + "/a.npy", b_path = dir + (discrete ? "/b_00000.npy .." : "/b.npy"),
                     offsets_path = dir + "/offsets.npy";
-  const NpyArray a = read_npy(a_path, formats.a, 2, hint_of(types, &Formats::a)),
-                 offsets = read_npy(offsets_path);
+  NpyArray a = read_npy(a_path, formats.a, 2, hint_of(types, &Formats::a));
+  const NpyArray offsets = read_npy(offsets_path);
   given->rows_of_a = a.shape[0];
   given->shape.set = kFromFiles;
   const int most = most_groups(chapter);
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
                                         : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
   // Either type is read; a launch that knows only int32 gets int32, which holds every accepted offset.
-  given->wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
+  given->request = setup;
+  given->request.wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;
   const int64_t groups = given->shape.groups();
-  if (chapter.epilogue.discrete) require_one_kind_of_weights(dir, discrete);
+  if (chapter.discrete_weights) require_one_kind_of_weights(dir, discrete);
   const TypeHint hint = hint_of(types, &Formats::b);
   if (formats.has_scales() && groups > 1 && given->shape.m[0] == 0)
     refuse_starts(offsets_path, discrete ? "" : b_path, dir, int(groups), formats.b, chapter);
-  const NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups), hint);
+  NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups), hint);
   GG_REQUIRE(shared_b || b.shape[0] == groups,
              "%s: has shape %s, the offsets name %lld groups: give one matrix for each", b_path.c_str(),
              shape_text(b.shape).c_str(), static_cast<long long>(groups));
@@ -221,23 +325,14 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
     given->sfb = checked_scales(sfb, scaling, groups, shared_b, {given->shape.n[0], scales},
                                 read_weights(dir, "sfb", scaling.scale, 5, discrete, shared_b, int(groups)));
   }
-  if (setup.epilogue.has_operands()) {
+  if (has_tensor(Tensor::prob, formats, setup.epilogue)) {
     given->shape.rows = given->rows_of_a;
     require_no_sign(dir + "/sfa.npy", formats.scaling(), given->sfa);
     require_no_sign(dir + (discrete ? "/sfb_00000.npy .." : "/sfb.npy"), formats.scaling(), given->sfb);
   }
-  given->epilogue = setup.epilogue;
-  given->of_epilogue = read_epilogue(dir, chapter, formats, given->shape, given->epilogue);
-  const auto row_bytes = int64_t(bytes_of(formats.a, k));
-  int64_t row = 0;
-  for (int m : given->shape.m) {
-    given->a.emplace_back(a.data.begin() + row * row_bytes, a.data.begin() + (row + m) * row_bytes);
-    row += m;
-  }
-  const int64_t b_bytes = int64_t(b.data.size()) / (shared_b ? 1 : groups);
-  for (int64_t g = 0; g < (shared_b ? 1 : groups); ++g) {
-    given->b.emplace_back(b.data.begin() + g * b_bytes, b.data.begin() + (g + 1) * b_bytes);
-  }
+  given->of_epilogue = read_epilogue(dir, chapter, given->shape, given->request);
+  given->a = std::move(a.data);
+  given->b = std::move(b.data);
   return given;
 }
 
@@ -261,127 +356,12 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   return given;
 }
 
-void GivenOperands::fill(Machine& machine, const Buffers& buffers, int unowned) const {
-  const auto put = [&](void* tensor, size_t bytes, Format format, const std::vector<Region>& regions,
-                       const std::vector<std::vector<char>>& matrices) {
-    std::vector<char> image(bytes, char(unowned));
-    for (size_t g = 0; g < regions.size(); ++g) {
-      const Region& region = regions[g];
-      const size_t row_bytes = bytes_of(format, region.cols);
-      for (int64_t row = 0; row < region.rows; ++row) {
-        std::memcpy(image.data() + bytes_of(format, region.offset + row * region.ld),
-                    matrices[g].data() + size_t(row) * row_bytes, row_bytes);
-      }
-    }
-    machine.upload(tensor, image.data(), bytes);
-  };
-  const Formats& formats = buffers.setup().formats;
-  const Layout& layout = buffers.layout();
-  put(buffers.a(), buffers.a_bytes(), formats.a, layout.a_regions(), a);
-  put(buffers.b(), buffers.b_bytes(), formats.b, layout.b_regions(), b);
-  if (!formats.has_scales()) return;
-  std::vector<char> a_scales(buffers.sfa_bytes(), char(unowned)),
-      b_scales(buffers.sfb_bytes(), char(unowned));
-  const int64_t owned = layout.groups[0].sfa.layout.bytes();  // whole atoms; the file may go on
-  std::copy_n(sfa.begin(), owned, a_scales.begin() + layout.sfa_start);
-  std::copy(sfb.begin(), sfb.end(), b_scales.begin());
-  machine.upload(buffers.sfa(), a_scales.data(), a_scales.size());
-  machine.upload(buffers.sfb(), b_scales.data(), b_scales.size());
+void GivenOperands::fill(Buffers& buffers, int unowned) const {
+  buffers.put(Tensor::a, a.data(), unowned);
+  buffers.put(Tensor::b, b.data(), unowned);
+  buffers.put(Tensor::sfa, sfa.data(), unowned);  // whole atoms of owned rows; the file may go on
+  buffers.put(Tensor::sfb, sfb.data(), unowned);
   buffers.fill_epilogue(of_epilogue, unowned);
-}
-
-// sfa.npy, with 0xFF for rows behind the last group, and sfb.npy.
-static void write_scales(Machine& machine, const Buffers& buffers, int64_t rows, const std::string& dir,
-                         NewFiles& files) {
-  const Layout& layout = buffers.layout();
-  const ScaleLayout of_a{rows, layout.groups[0].sfa.layout.blocks}, of_b = layout.groups[0].sfb.layout;
-  const char* const type = format_info(buffers.setup().formats.scaling().scale).npy;
-  std::vector<char> sfa(size_t(layout.groups[0].sfa.layout.bytes())),
-      sfb(size_t(of_b.bytes() * (buffers.shape().shared_b ? 1 : buffers.shape().groups())));
-  machine.download(sfa.data(), buffers.sfa() + layout.sfa_start, sfa.size());
-  machine.download(sfb.data(), buffers.sfb(), sfb.size());
-  for (int64_t at = int64_t(sfa.size()); at < of_a.bytes(); ++at) {
-    sfa.push_back(of_a.is_padding(of_a.slot(at)) ? 0 : char(0xFF));
-  }
-  const auto write = [&](const std::string& name, const ScaleLayout& one, const std::vector<char>& scales,
-                         bool several) {
-    std::vector<int64_t> extents = {one.row_atoms(), one.block_atoms(), 32, 4, 4};
-    if (several) extents.insert(extents.begin(), buffers.shape().groups());
-    files.add(dir + "/" + name, npy_content(type, extents, scales.data(), scales.size()));
-  };
-  write("sfa.npy", of_a, sfa, false);
-  if (!buffers.setup().epilogue.discrete) return write("sfb.npy", of_b, sfb, !buffers.shape().shared_b);
-  for (int g = 0; g < buffers.shape().groups(); ++g) {
-    const auto first = sfb.begin() + g * of_b.bytes();
-    write(numbered_file("sfb", g), of_b, {first, first + of_b.bytes()}, false);
-  }
-}
-
-void write_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
-                   const GivenOperands* given, uint64_t seed, const std::string& dir) {
-  Buffers buffers(machine, setup, shape);
-  if (given) {
-    given->fill(machine, buffers, 0xFF);
-  } else {
-    buffers.fill_operands({Fill::Kind::normal, 0, seed * 4 + 2, 0});
-  }
-  buffers.poison(0xFF);
-  machine.run([&](cudaStream_t stream) { launch(buffers.problem(), stream); });
-  const auto download = [&](const void* tensor, size_t bytes) {
-    std::vector<char> image(bytes);
-    machine.download(image.data(), tensor, bytes);
-    return image;
-  };
-  const std::vector<char> a = download(buffers.a(), buffers.a_bytes()), b = downloaded_b(machine, buffers),
-                          d = download(buffers.d(), buffers.d_bytes());
-  NewFiles files;  // a folder holds one problem: all of this one, or what was there
-  const Layout layout = near_layout(setup, shape);
-  const auto write = [&](const std::string& name, Format format, const std::vector<int64_t>& extents,
-                         const std::vector<char>& dense) {
-    files.add(dir + "/" + name, npy_content(format_info(format).npy, extents, dense.data(), dense.size()));
-  };
-  const auto dense = [](const std::vector<char>& buffer, Format format, const std::vector<Region>& regions) {
-    return gathered(buffer, regions, format);
-  };
-  const Formats& f = setup.formats;
-  if (shape.own_sizes) {
-    for (int g = 0; g < shape.groups(); ++g) {
-      const Group& group = layout.groups[size_t(g)];
-      write(numbered_file("a", g), f.a, {group.m, group.k}, dense(a, f.a, {group.a}));
-      write(numbered_file("b", g), f.b, {group.b.rows, group.b.cols}, dense(b, f.b, {group.b}));
-      write(numbered_file("d", g), f.d, {group.m, group.n}, dense(d, f.d, {group.d}));
-    }
-    return files.commit();
-  }
-  const int64_t owned = shape.m_total(), spare_too = std::max(owned, shape.rows);
-  const int64_t rows = given ? given->rows_of_a : spare_too, n = layout.groups[0].d.cols;
-  const Region& first_b = layout.groups[0].b;
-  const auto stored = [](Format format, int64_t elems) {  // the last extent of a file
-    return format_info(format).bits < 8 ? int64_t(bytes_of(format, elems)) : elems;
-  };
-  std::vector<int64_t> b_extents;
-  if (!shape.shared_b) b_extents.push_back(shape.groups());
-  for (const int64_t extent : {int64_t(first_b.rows), stored(f.b, first_b.cols)}) b_extents.push_back(extent);
-  std::vector<char> a_dense = dense(a, f.a, layout.a_regions()), d_dense = dense(d, f.d, layout.d_regions());
-  a_dense.resize(bytes_of(f.a, rows * shape.k_of(0)), char(0xFF));  // rows no group owns
-  d_dense.resize(bytes_of(f.d, rows * n), char(0xFF));
-  write("a.npy", f.a, {rows, stored(f.a, shape.k_of(0))}, a_dense);
-  if (!setup.epilogue.discrete) write("b.npy", f.b, b_extents, dense(b, f.b, layout.b_regions()));
-  for (int g = 0; setup.epilogue.discrete && g < shape.groups(); ++g) {
-    write(numbered_file("b", g), f.b, {b_extents[1], b_extents[2]},
-          dense(b, f.b, {layout.groups[size_t(g)].b}));
-  }
-  write("d.npy", f.d, {rows, n}, d_dense);
-  const std::vector<int32_t> narrow(layout.offsets.begin(), layout.offsets.end());
-  const auto* bytes = setup.wide_offsets ? reinterpret_cast<const char*>(layout.offsets.data())
-                                         : reinterpret_cast<const char*>(narrow.data());
-  const Format type = setup.wide_offsets ? Format::i64 : Format::i32;
-  const int64_t left_out = f.has_scales() ? 1 : 0, count = int64_t(narrow.size());  // the 0 before the ends
-  write("offsets.npy", type, {count - left_out},
-        {bytes + bytes_of(type, left_out), bytes + bytes_of(type, count)});
-  if (f.has_scales()) write_scales(machine, buffers, rows, dir, files);
-  if (setup.epilogue.has_operands()) write_epilogue(machine, buffers, dir, files);
-  files.commit();
 }
 
 }  // namespace gg

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT
 //
-// What a wrong number of a block-scaled product looks like: which scale from a wrong place, or which exchange
+// Diagnosis of wrong numbers of a block-scaled product: which scale from a wrong place, or which exchange
 // inside a byte, predicts nearly all of the failing elements.
 
 #include <algorithm>
 #include <functional>
 #include <map>
 
-#include "common/verify/diagnose.h"
+#include "common/verify/evidence.h"
 
 namespace gg {
 namespace {
 
-class ScaleExplainer {
+using Sample = Evidence::Sample;
+using Sum = Evidence::Sum;
+
+class ScaleMistakes {
  public:
-  ScaleExplainer(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                 const std::vector<int64_t>& samples, bool last)
-      : copy_(copy),
-        matrices_(copy.matrices(setup.formats)),
-        scaling_(setup.formats.scaling()),
-        layout_(layout),
-        limit_(limit),
-        samples_(samples),
+  ScaleMistakes(const Evidence& evidence, bool last)
+      : e_(evidence),
+        matrices_(evidence.matrices()),
+        scaling_(matrices_.formats.scaling()),
+        layout_(evidence.layout()),
         last_(last) {}
 
   Failure explain() const {
+    std::vector<Hypothesis> hypotheses;
     for (const Mistake& mistake : mistakes()) {
-      const auto explained = std::count_if(samples_.begin(), samples_.end(),
-                                           [&](int64_t element) { return predicts(mistake, element); });
-      if (size_t(explained) * 10 < samples_.size() * 9) continue;
-      return {mistake.symptom, std::string("looks like ") + mistake.what};
+      hypotheses.push_back({mistake.symptom, "looks like " + mistake.what,
+                            [this, mistake](const Sample& s) { return sum_with(mistake, s); }});
     }
+    Failure found = first_that_explains(e_, hypotheses);
     for (const bool of_a : {false, true}) {
-      if (Failure shifted = shifted_groups(of_a); shifted.symptom != Symptom::unknown) return shifted;
+      if (found.symptom == Symptom::unknown) found = shifted_groups(of_a);
     }
-    return {};
+    return found;
   }
 
  private:
@@ -65,25 +65,25 @@ class ScaleExplainer {
     return decode(scaling_.scale, uint8_t(scales[size_t(at)]));
   }
 
-  bool predicts(const Mistake& mistake, int64_t element) const {
-    const Place place = place_of(layout_, element);
-    const Group& g = layout_.groups[size_t(place.group)];
+  Sum sum_with(const Mistake& mistake, const Sample& s) const {
+    const Place& place = s.place;
+    const Group& g = e_.group(s);
+    const HostCopy& copy = e_.copy();
     const int64_t a = g.a.offset + place.row * g.a.ld, b = g.b.offset + place.col * g.b_n_step();
-    double sum = 0, magnitude = 0;
+    Sum sum;
     for (int kk = 0; kk < g.k; ++kk) {
       const int64_t block = kk / g.scale_block;
-      const double factor_a = scale(mistake.sfa_from_b ? copy_.sfb : copy_.sfa, mistake.sfa(g, place, block));
-      const double factor_b = scale(mistake.sfb_from_a ? copy_.sfa : copy_.sfb, mistake.sfb(g, place, block));
+      const double factor_a = scale(mistake.sfa_from_b ? copy.sfb : copy.sfa, mistake.sfa(g, place, block));
+      const double factor_b = scale(mistake.sfb_from_a ? copy.sfa : copy.sfb, mistake.sfb(g, place, block));
       const uint32_t code_a = load_code(matrices_.a, scaling_.element, (a + kk) ^ mistake.flip_a);
       const uint32_t code_b =
           load_code(matrices_.b, scaling_.element, (b + kk * g.b_k_step()) ^ mistake.flip_b);
       const double product = double(decode(scaling_.element, code_a)) * factor_a *
                              double(decode(scaling_.element, code_b)) * factor_b;
-      sum += product;
-      magnitude += std::fabs(product);
+      sum.value += product;
+      sum.magnitude += std::fabs(product);
     }
-    const uint32_t code = load_code(matrices_.d, limit_.format, element);
-    return !std::isnan(sum) && judge(code, sum, magnitude, limit_).ok;
+    return sum;
   }
 
   std::vector<Mistake> mistakes() const {
@@ -198,8 +198,8 @@ class ScaleExplainer {
   }
   void add_memory_order(std::vector<Mistake>& all) const {
     // In the first atom of rows alone it may look like a missing slice of K.
-    const auto in_second = std::count_if(samples_.begin(), samples_.end(), [&](int64_t element) {
-      return place_of(layout_, element).col / ScaleLayout::kAtomRows % 2 == 1;
+    const auto in_second = std::count_if(e_.samples().begin(), e_.samples().end(), [](const Sample& s) {
+      return s.place.col / ScaleLayout::kAtomRows % 2 == 1;
     });
     if (in_second < 8 && !last_) return;
     const ScaleRegion& last = layout_.groups.back().sfb;
@@ -221,18 +221,18 @@ class ScaleExplainer {
   Failure shifted_groups(bool of_a) const {
     constexpr int64_t kMostAtoms = 4096;  // that are tried for a group
     constexpr size_t kTelling = 3;        // elements; fewer fit by chance
-    std::map<int, std::vector<int64_t>> by_group;
-    for (const int64_t element : samples_) by_group[place_of(layout_, element).group].push_back(element);
+    std::map<int, std::vector<Sample>> by_group;
+    for (const Sample& s : e_.samples()) by_group[s.place.group].push_back(s);
     std::map<int, int64_t> atoms;
-    for (const auto& [index, elements] : by_group) {
-      if (elements.size() < kTelling) continue;
+    for (const auto& [index, samples] : by_group) {
+      if (samples.size() < kTelling) continue;
       const Group& g = layout_.groups[size_t(index)];
-      const int64_t bytes = int64_t((of_a ? copy_.sfa : copy_.sfb).size());
+      const int64_t bytes = int64_t((of_a ? e_.copy().sfa : e_.copy().sfb).size());
       const int64_t own = of_a ? g.sfa.offset : g.sfb.offset;
       const int64_t first = std::max(-kMostAtoms, -own / ScaleLayout::kAtomBytes),
                     last = std::min(kMostAtoms, (bytes - own) / ScaleLayout::kAtomBytes);
       for (int64_t shift = first; shift < last && !atoms.count(index); ++shift) {
-        if (shift != 0 && explains_all(shifted(of_a, shift), elements)) atoms[index] = shift;
+        if (shift != 0 && explains_all(shifted(of_a, shift), samples)) atoms[index] = shift;
       }
       if (!atoms.count(index)) return {};
     }
@@ -252,8 +252,9 @@ class ScaleExplainer {
     }
     return mistake;
   }
-  bool explains_all(const Mistake& mistake, const std::vector<int64_t>& elements) const {
-    return std::all_of(elements.begin(), elements.end(), [&](int64_t e) { return predicts(mistake, e); });
+  bool explains_all(const Mistake& mistake, const std::vector<Sample>& samples) const {
+    return std::all_of(samples.begin(), samples.end(),
+                       [&](const Sample& s) { return e_.matches(s, sum_with(mistake, s)); });
   }
   static std::string shift_text(bool of_a, const std::map<int, int64_t>& atoms) {
     const auto [group, shift] = *atoms.begin();
@@ -277,20 +278,18 @@ class ScaleExplainer {
     return mistake;
   }
 
-  const HostCopy& copy_;
-  Matrices matrices_;
+  const Evidence& e_;
+  const Matrices& matrices_;
   BlockScaling scaling_;
   const Layout& layout_;
-  Limit limit_;
-  const std::vector<int64_t>& samples_;
   bool last_;
 };
 
 }  // namespace
 
-Failure explain_scales(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
-                       const std::vector<int64_t>& samples, bool last) {
-  return ScaleExplainer(copy, setup, layout, limit, samples, last).explain();
+Failure explain_scales(const Evidence& evidence, bool last) {
+  if (!evidence.matrices().formats.has_scales()) return {};
+  return ScaleMistakes(evidence, last).explain();
 }
 
 }  // namespace gg
