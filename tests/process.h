@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What several tests need: running a program and keeping what it said, a folder that goes away, text in
+// Helpers of several tests: running a program and keeping what it said, a folder that goes away, text in
 // files, and the gg::Error that a call ends with.
 
 #pragma once

@@ -19,7 +19,7 @@ namespace gg {
 
 enum class Format : uint8_t { f32, f16, bf16, i32, i64, e4m3, e5m2, e2m1, ue8m0, ue4m3 };
 
-// What the codes mean whose exponent bits are all ones.
+// The meaning of the codes whose exponent bits are all ones.
 enum class Top : uint8_t {
   ieee,     // infinity, and NaN where a mantissa bit is set
   one_nan,  // numbers, except for the code with every bit but the sign set, which is NaN

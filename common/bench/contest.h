@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The fastest of several ways to run a problem: how cuBLAS's proposals are chosen from, and the ways of each
-// library in plots/measure/peers. All are chosen by the same rounds. Two variables of the environment are read:
+// library in plots/measure/peers. All are chosen by the same rounds. Two variables of the environment are
+// read:
 //   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
 //   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, timer.h
 #pragma once
@@ -100,10 +101,10 @@ class TimedWay {
   std::vector<float> rounds_us_;
 };
 
-// Which of these is the fastest. All go through one round, then those within three tenths of the best through
-// five, then up to twelve within a tenth through 45 more; or, where joules count, eight within a seventh
-// through five rounds at their own clocks. Each round has an order of its own: a way that always came behind
-// an idle one would find a cooler device.
+// Finds the fastest of the ways offered. All go through one round, then those within three tenths of the best
+// through five, then up to twelve within a tenth through 45 more; or, where joules count, eight within a
+// seventh through five rounds at their own clocks. Each round has an order of its own: a way that always came
+// behind an idle one would find a cooler device.
 class Contest {
  public:
   explicit Contest(const std::vector<Offer>& offers) {

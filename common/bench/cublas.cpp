@@ -103,7 +103,7 @@ struct Cublas::Library {
     }
     if (status != 0) throw Error(Exit::device_error, format("%s returned cuBLAS status %d", call, status));
   }
-  // What follows runs on this stream, in our own workspace.
+  // Makes the calls that follow run on this stream, in our own workspace.
   void bind(cudaStream_t stream) const {
     check(set_stream(handle, stream), "cublasSetStream");
     check(set_workspace(handle, workspace, kWorkspaceBytes), "cublasSetWorkspace");
@@ -173,7 +173,8 @@ struct CublasOperands {
   }
 };
 
-// What cublasGemmGroupedBatchedEx reads in each launch: host arrays of sizes, and pointers on the device.
+// The arguments that cublasGemmGroupedBatchedEx reads in each launch: host arrays of sizes, and pointers on
+// the device.
 struct GroupedArrays {
   std::vector<int> op_b, op_a, m, n, k, lda, ldb, ldc, size;
   std::vector<float> alpha, beta;

@@ -16,7 +16,7 @@ namespace gg {
 // sentence, or nothing.
 std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
 
-// One of cublas_names() as a peer. Throws gg::Error as Cublas does.
+// Returns the peer of this name, one of cublas_names(). Throws gg::Error as Cublas does.
 std::unique_ptr<Peer> cublas_peer(const std::string& name);
 
 class Cublas {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What cublasLt's heuristics propose for a batch of equal products: several kernels. cuBLAS's own call picks
-// one without trying it.
+// The kernels that cublasLt's heuristics propose for a batch of equal products: several. cuBLAS's own call
+// picks one without trying it.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct StridedBatch {  // column-major, as cuBLAS has it: A [m,k], transposed if
   int op_a, m, n, k, batch;
   int64_t lda, ldb, ldd, stride_a, stride_b, stride_d;  // in elements
   cudaDataType_t type, d_type;                          // of A and B; of D
-  // Of A and B, for each block of elements along k: their cublasLtMatmulMatrixScale_t, 0: there are none.
+  // The cublasLtMatmulMatrixScale_t of A and B, for each block of elements along k; 0: there are none.
   int scale_mode = 0;
   const void *a_scales = nullptr, *b_scales = nullptr;
 };

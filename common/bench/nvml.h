@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the driver says of the device while it works.
+// The driver's readings of the device while it works.
 
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What a shared library exports to be timed beside a chapter: `--peer PATH/libgg_peer_NAME.so` loads it, and
-// NAME is the peer's name in results. Plain C, so that any compiler and any CUDA 13 can build one:
-// plots/measure/peers has some. The harness calls prepare, changes the operands, then calls stage, launch and
-// finish, and compares D with our own reference; a library whose D is wrong is not timed.
+// The functions that a shared library exports to be timed beside a chapter: `--peer PATH/libgg_peer_NAME.so`
+// loads it, and NAME is the peer's name in results. Plain C, so that any compiler and any CUDA 13 can build
+// one: plots/measure/peers has some. The harness calls prepare, changes the operands, then calls stage,
+// launch and finish, and compares D with our own reference; a library whose D is wrong is not timed.
 
 #pragma once
 

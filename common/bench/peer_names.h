@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What --peer takes: names of cuBLAS's ways, and paths of libraries.
+// The values of --peer: names of cuBLAS's ways, and paths of libraries.
 
 #pragma once
 

@@ -31,8 +31,8 @@ class Peer {
   virtual PeerWork prepare(const Buffers& buffers, Machine& machine) = 0;
 };
 
-// Of --peer: one of cuBLAS's names, or the path of a library (peer_library.h). Throws gg::Error with one
-// sentence where it cannot be loaded.
+// Returns the peer that --peer names: one of cuBLAS's names, or the path of a library (peer_library.h).
+// Throws gg::Error with one sentence where it cannot be loaded.
 std::unique_ptr<Peer> load_peer(const std::string& peer);
 std::unique_ptr<Peer> load_library_peer(const std::string& path);
 

@@ -12,12 +12,12 @@
 
 namespace gg {
 
-// What gg-roof has measured of one device; zeros and no formats where it has not.
+// The rates that gg-roof has measured of one device; zeros and no formats where it has not.
 struct Roof {
   std::map<std::string, double> tflops;  // by format name
   double gbytes_per_s = 0;
-  // Of products of such elements; 0: not measured. E5M2 has the rate of E4M3, which one instruction takes
-  // with it (PTX ISA, tcgen05.mma, kind mxf8f6f4).
+  // The rate of products of such elements; 0: not measured. E5M2 has the rate of E4M3, which one instruction
+  // takes with it (PTX ISA, tcgen05.mma, kind mxf8f6f4).
   double tflops_of(Format format) const;
 };
 extern const std::vector<std::string> kRoofColumns;

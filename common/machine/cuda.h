@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the machines behind a CUDA runtime have in common, a GPU and the emulator: memory, copies, launches,
+// The common part of the machines behind a CUDA runtime, a GPU and the emulator: memory, copies, launches,
 // graphs.
 
 #pragma once

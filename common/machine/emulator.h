@@ -13,12 +13,12 @@
 
 namespace gg {
 
-// What the emulator answers beyond the CUDA runtime; null where another runtime is loaded.
+// Returns the emulator's interface beyond the CUDA runtime; null where another runtime is loaded.
 const GgEmuInterface* emulator();
 std::string loaded_runtime();  // the file of the CUDA runtime in use
 
-// Of the small device that a check plays beside one with `whole` multiprocessors: two, enough for a pair of
-// blocks, or the whole if it has no more.
+// The multiprocessors of the small device that a check plays beside one with `whole` multiprocessors: two,
+// enough for a pair of blocks, or the whole if it has no more.
 int small_multiprocessors(int whole);
 
 // Counters of all launches since `reset_counts`, in the emulator's order.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What an epilogue must not be.
+// The names of an epilogue's activations, and the check that norm_const is finite and above 0.
 
 #include "common/problem/epilogue.h"
 

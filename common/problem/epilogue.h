@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a chapter computes behind the product, beyond rounding it to D: the operators that quantise D or pass
+// The operators that a chapter computes behind the product, beyond rounding it to D: they quantise D or pass
 // it through a gated activation, as a chapter offers them and as a reader chose. Formulas and layouts:
 // common/verify/epilogue_reference.h.
 
@@ -23,7 +23,7 @@ enum class Operator : uint8_t {
 enum class Activation : uint8_t { swiglu, geglu };
 const char* activation_name(Activation activation);
 
-// What a chapter offers; the harness allocates, fills, checks and describes exactly that.
+// The epilogue that a chapter offers; the harness allocates, fills, checks and describes exactly that.
 struct EpilogueChoices {
   Operator op = Operator::gemm;
   std::vector<Format> d_types{};     // of --d-dtype; the first that the input format allows is the default
@@ -36,7 +36,7 @@ struct EpilogueChoices {
   bool butterfly = false;                 // --transform butterfly
 };
 
-// What a problem has of it.
+// The epilogue of one problem, chosen from what its chapter offers.
 struct Epilogue {
   Operator op = Operator::gemm;
   bool amax = false, bias = false, sfd_row = false, sfd_col = false;

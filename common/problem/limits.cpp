@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which problems a chapter works on, and the sentences that refuse the others.
+// The problems that a chapter works on, and the sentences that refuse the others.
 
 #include "common/problem/limits.h"
 

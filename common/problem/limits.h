@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which problems a chapter works on: its limits, its shape sets, and what a reader asks for instead.
+// The problems that a chapter works on: its limits, its shape sets, and what a reader asks for instead.
 
 #pragma once
 
@@ -34,7 +34,7 @@ Multiples multiples_of(const Chapter& chapter, const Steps& steps, int tile_k = 
 // shape. With `tile_k`, K must be a multiple of it too.
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0, const Steps& steps = {});
 
-// Of these sets, those that the chapter lists.
+// Returns those of these sets that the chapter lists.
 std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets);
 std::vector<std::string> default_check_sets(const Chapter& chapter);
 std::vector<std::string> default_bench_sets(const Chapter& chapter);

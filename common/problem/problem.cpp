@@ -61,7 +61,7 @@ static Layout offsets_only(const Shape& shape) {
   return layout;
 }
 
-// Of one group's B, dense but for `pad` elements at the end of each row.
+// Returns the region of one group's B, dense but for `pad` elements at the end of each row.
 static Region region_of_b(int64_t offset, int n, int k, BLayout layout, int pad = 0) {
   if (layout == BLayout::nk) return {offset, n, k, k + pad};
   return {offset, k, n, n + pad};

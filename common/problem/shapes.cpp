@@ -90,7 +90,7 @@ static std::vector<Shape> edges_uniform(const ShapeLimits& limits) {
   };
 }
 
-// What the libraries are measured on, from microseconds to milliseconds.
+// The shapes on which the libraries are measured, from microseconds to milliseconds.
 static std::vector<Shape> peers() {
   const auto equal = [](int groups, int m, int n, int k) {
     return Shape{std::vector<int>(size_t(groups), m), {n}, {k}};
@@ -151,8 +151,8 @@ static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   return shapes;
 }
 
-// Rounds the rows of each group up, and leaves out what that makes the same as an earlier problem.
-static void pad(std::vector<Shape>& shapes, int multiple) {
+// Rounds the rows of each group up. `once`: leaves out what that makes the same as an earlier problem.
+static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   std::vector<Shape> kept;
   for (Shape& shape : shapes) {
     shape.unpadded = shape.m;
@@ -161,93 +161,149 @@ static void pad(std::vector<Shape>& shapes, int multiple) {
     const bool known = std::any_of(kept.begin(), kept.end(), [&](const Shape& earlier) {
       return earlier.m == shape.m && earlier.n == shape.n && earlier.k == shape.k;
     });
-    if (!known || !is_edges(shape.set)) kept.push_back(shape);
+    if (!known || !once) kept.push_back(shape);
   }
   shapes = kept;
 }
 
-const std::vector<ShapeSetInfo>& shape_sets() {
-  static const std::vector<ShapeSetInfo> sets = {
-      {"smoke", "four groups, one empty, one ragged: small enough for any machine"},
-      {"edges", "empty experts, one expert owning all, single rows, sizes around a tile, the least N and K"},
-      {"smoke_uniform", "three equal groups: small enough for any machine"},
-      {"edges_uniform", "equal groups: one and many, the least sizes, N and K around the tiles' steps"},
-      {"prefill", "8 groups of 2048 rows, N=4096, K=7168"},
-      {"skewed", "16384 rows over 32 groups by shares 1/(i+1), every fifth empty, N=4096, K=7168"},
-      {"decode", "512 rows over 32 groups by the same shares, N=4096, K=7168"},
-      {"step", "8 equal groups of 1, 2, 4 .. 8192 rows, N=4096, K=4096"},
-      {"skew", "16384 rows over 8 groups, the largest 1 to 8 times the mean, N=4096, K=4096"},
-      {"helion", "one B for all groups: 64..256 rows, N=128, K=256; 16384 uneven rows, N=14336, K=4096"},
-      {"peers",
-       "what libraries are timed on: seven of equal groups, from 8 of M=512 N=64 K=512 to 8 of M=4096; 65536 "
-       "and 16384 jagged rows; 32 groups of 20 rows"},
-      {"moe",
-       "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and K of 1024 "
-       "to "
-       "28672"},
-      {"few_tiles", "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum"},
-      {"many", "1000 groups of 0 to 3 rows, N=256, K=128"},
-      {"random", "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all"},
-      {"huge", "more than 2^31 elements in A and in D"},
-      {"huge_b", "more than 2^31 elements in B: 500 groups of 64 rows, N=2112, K=2080"},
-      {"far", "three groups whose B lie 2^31 elements apart, with nothing between them"},
+static std::vector<Shape> smoke_uniform(const ShapeLimits& limits) {
+  const int step = limits.k_multiple;
+  return {{std::vector<int>(3, 128), {72}, {(80 + step - 1) / step * step}}};
+}
+
+static std::vector<Shape> helion() {
+  std::vector<Shape> shapes = {{{64, 128, 192, 256}, {128}, {256}},
+                               {split_rows(16384, kFallingShares), {14336}, {4096}}};
+  for (Shape& shape : shapes) shape.shared_b = true;
+  return shapes;
+}
+
+static std::vector<Shape> far() {
+  std::vector<Shape> shapes = {{{5, 17, 40}, {72}, {40}}};
+  shapes[0].b_stride = (int64_t(1) << 31) + 64;  // an offset of 32 bits is negative, or ends in another B
+  return shapes;
+}
+
+const std::vector<ShapeSet>& shape_sets() {
+  using Limits = const ShapeLimits&;
+  using Shapes = std::vector<Shape>;
+  static const std::vector<ShapeSet> sets = {
+      {.name = "smoke",
+       .what = "four groups, one empty, one ragged: small enough for any machine",
+       .small = true,
+       .make = [](Limits) -> Shapes {
+         return {{{5, 0, 17, 64}, {256}, {128}}};
+       }},
+      {.name = "edges",
+       .what = "empty experts, one expert owning all, single rows, sizes around a tile, the least N and K",
+       .edges = true,
+       .make = edges},
+      {.name = "smoke_uniform",
+       .what = "three equal groups: small enough for any machine",
+       .small = true,
+       .make = smoke_uniform},
+      {.name = "edges_uniform",
+       .what = "equal groups: one and many, the least sizes, N and K around the tiles' steps",
+       .edges = true,
+       .make = edges_uniform},
+      {.name = "prefill",
+       .what = "8 groups of 2048 rows, N=4096, K=7168",
+       .make = [](Limits) -> Shapes {
+         return {{std::vector<int>(8, 2048), {4096}, {7168}}};
+       }},
+      {.name = "skewed",
+       .what = "16384 rows over 32 groups by shares 1/(i+1), every fifth empty, N=4096, K=7168",
+       .make = [](Limits) -> Shapes {
+         return {{skewed_rows(16384), {4096}, {7168}}};
+       }},
+      {.name = "decode",
+       .what = "512 rows over 32 groups by the same shares, N=4096, K=7168",
+       .make = [](Limits) -> Shapes {
+         return {{skewed_rows(512), {4096}, {7168}}};
+       }},
+      {.name = "step",
+       .what = "8 equal groups of 1, 2, 4 .. 8192 rows, N=4096, K=4096",
+       .mixed = true,
+       .make = [](Limits) { return step(); }},
+      {.name = "skew",
+       .what = "16384 rows over 8 groups, the largest 1 to 8 times the mean, N=4096, K=4096",
+       .make = [](Limits) { return skew(); }},
+      {.name = "helion",
+       .what = "one B for all groups: 64..256 rows, N=128, K=256; 16384 uneven rows, N=14336, K=4096",
+       .make = [](Limits) { return helion(); }},
+      {.name = "peers",
+       .what = "what libraries are timed on: seven of equal groups, from 8 of M=512 N=64 K=512 to 8 of "
+               "M=4096; 65536 "
+               "and 16384 jagged rows; 32 groups of 20 rows",
+       .mixed = true,
+       .make = [](Limits) { return peers(); }},
+      {.name = "moe",
+       .what = "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and K "
+               "of 1024 "
+               "to 28672",
+       .mixed = true,
+       .make = [](Limits) { return moe(); }},
+      {.name = "few_tiles",
+       .what = "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum",
+       .make = [](Limits) -> Shapes {
+         return {{{64, 64}, {512}, {16384}}};
+       }},
+      {.name = "many",
+       .what = "1000 groups of 0 to 3 rows, N=256, K=128",
+       .make = [](Limits) { return many(); }},
+      {.name = "random",
+       .what = "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all",
+       .make = random_problems},
+      {.name = "huge",
+       .what = "more than 2^31 elements in A and in D",
+       .make = [](Limits) -> Shapes {
+         return {{{400000, 0, 650001}, {2056}, {2064}}};
+       }},
+      {.name = "huge_b",
+       .what = "more than 2^31 elements in B: 500 groups of 64 rows, N=2112, K=2080",
+       .make = [](Limits) -> Shapes {
+         return {{std::vector<int>(500, 64), {2112}, {2080}}};
+       }},
+      {.name = "far",
+       .what = "three groups whose B lie 2^31 elements apart, with nothing between them",
+       .make = [](Limits) { return far(); }},
   };
   return sets;
 }
 
-bool is_edges(const std::string& set) { return set == "edges" || set == "edges_uniform"; }
+const ShapeSet* find_shape_set(const std::string& name) {
+  for (const ShapeSet& set : shape_sets()) {
+    if (name == set.name) return &set;
+  }
+  return nullptr;
+}
 
-bool is_mixed(const std::string& set) { return set == "step" || set == "peers" || set == "moe"; }
+bool is_edges(const std::string& set) {
+  const ShapeSet* found = find_shape_set(set);
+  return found && found->edges;
+}
+
+bool is_mixed(const std::string& set) {
+  const ShapeSet* found = find_shape_set(set);
+  return found && found->mixed;
+}
+
+bool is_small(const std::string& set) {
+  const ShapeSet* found = find_shape_set(set);
+  return found ? found->small : set == "own";
+}
 
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits) {
-  std::vector<Shape> shapes;
-  if (name == "smoke") {
-    shapes = {{{5, 0, 17, 64}, {256}, {128}}};
-  } else if (name == "edges") {
-    shapes = edges(limits);
-  } else if (name == "smoke_uniform") {
-    const int step = limits.k_multiple;
-    shapes = {{std::vector<int>(3, 128), {72}, {(80 + step - 1) / step * step}}};
-  } else if (name == "edges_uniform") {
-    shapes = edges_uniform(limits);
-  } else if (name == "peers") {
-    shapes = peers();
-  } else if (name == "moe") {
-    shapes = moe();
-  } else if (name == "prefill") {
-    shapes = {{std::vector<int>(8, 2048), {4096}, {7168}}};
-  } else if (name == "skewed") {
-    shapes = {{skewed_rows(16384), {4096}, {7168}}};
-  } else if (name == "decode") {
-    shapes = {{skewed_rows(512), {4096}, {7168}}};
-  } else if (name == "step") {
-    shapes = step();
-  } else if (name == "skew") {
-    shapes = skew();
-  } else if (name == "helion") {
-    shapes = {{{64, 128, 192, 256}, {128}, {256}}, {split_rows(16384, kFallingShares), {14336}, {4096}}};
-    for (Shape& shape : shapes) shape.shared_b = true;
-  } else if (name == "few_tiles") {
-    shapes = {{{64, 64}, {512}, {16384}}};
-  } else if (name == "many") {
-    shapes = many();
-  } else if (name == "random") {
-    shapes = random_problems(limits);
-  } else if (name == "huge") {
-    shapes = {{{400000, 0, 650001}, {2056}, {2064}}};
-  } else if (name == "huge_b") {
-    shapes = {{std::vector<int>(500, 64), {2112}, {2080}}};
-  } else if (name == "far") {
-    shapes = {{{5, 17, 40}, {72}, {40}}};
-    shapes[0].b_stride = (int64_t(1) << 31) + 64;  // an offset of 32 bits is negative, or ends in another B
-  } else {
+  const ShapeSet* set = find_shape_set(name);
+  if (!set) {
     std::string known;
-    for (const ShapeSetInfo& set : shape_sets()) known += (known.empty() ? "" : ", ") + std::string(set.name);
+    for (const ShapeSet& each : shape_sets()) known += (known.empty() ? "" : ", ") + std::string(each.name);
     throw Error(Exit::bad_input,
                 format("--set %s: no such shape set; known: %s", name.c_str(), known.c_str()));
   }
+  std::vector<Shape> shapes = set->make(limits);
   for (Shape& shape : shapes) shape.set = name;
-  if (limits.pad_rows_to > 1) pad(shapes, limits.pad_rows_to);
+  if (limits.pad_rows_to > 1) pad(shapes, limits.pad_rows_to, set->edges);
   return shapes;
 }
 

@@ -21,17 +21,23 @@ struct ShapeLimits {          // what `edges` asks of the chapter it probes
   int pad_rows_to = 1;        // the rows of each group are rounded up to a multiple of this
 };
 
-// Sets that hold problems of several kinds: a chapter gets those that it supports, and a line for each other.
-bool is_mixed(const std::string& set);
-
-// Sets that probe the limits of a chapter: no problem twice, and NaN in the neighbouring groups' operands.
-bool is_edges(const std::string& set);
-
-struct ShapeSetInfo {
+struct ShapeSet {
   const char* name;
   const char* what;
+  bool small = false;  // quick enough on the emulator for checks that repeat launches
+  bool edges =
+      false;  // probes the chapter's limits: no problem twice, and NaN in the neighbouring groups' operands
+  bool mixed =
+      false;  // problems of several kinds: a chapter gets those it supports, and a line for each other
+  std::vector<Shape> (*make)(const ShapeLimits&);
 };
-const std::vector<ShapeSetInfo>& shape_sets();
+const std::vector<ShapeSet>& shape_sets();
+
+// The set of this name; null for "own", the problem that a reader gives, and for unknown names.
+const ShapeSet* find_shape_set(const std::string& name);
+bool is_edges(const std::string& set);
+bool is_mixed(const std::string& set);
+bool is_small(const std::string& set);  // "own" too: a reader's problem is as small as the reader wants
 
 // The problems of a set. Throws gg::Error (bad input) that lists the known names for an unknown one.
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits);

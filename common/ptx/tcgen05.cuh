@@ -278,7 +278,7 @@ __device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
          uint32_t(b) << 4;    // bits 4-5
 }
 
-// Who and when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 32 elements of K, each product times
+// Who, when: as tcgen05_mma_f16. Does: D = A * B or D += A * B over 32 elements of K, each product times
 //   the scale of its row of A and of its column of B. CTA_GROUP 2: each block has the scales of its rows of
 //   A, and those of all N columns.
 template <int CTA_GROUP = 1>
@@ -307,7 +307,7 @@ constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
          uint32_t(M >> 7) << 27;                             // bits 27-28
 }
 
-// Who and when: as tcgen05_mma_mxf8f6f4.
+// Who, when: as tcgen05_mma_mxf8f6f4.
 // Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32 or 16 elements times the scales
 //   of its row of A and of its column of B, which are bytes id and id + 1, or all four.
 template <int V, int CTA_GROUP = 1>

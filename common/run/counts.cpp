@@ -8,7 +8,7 @@
 
 namespace gg {
 
-// What the emulator counts in one launch on random data, added to `total`; false if the output is wrong.
+// Adds the emulator's counts of one launch on random data to `total`; returns false if the output is wrong.
 static bool count(Session& session, const Shape& shape, Counters& total) {
   Buffers buffers(*session.machine, session.setup, shape);
   buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});

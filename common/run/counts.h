@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the emulator makes of --bench: counts in place of times.
+// The emulator's answer to --bench: counts in place of times.
 
 #pragma once
 

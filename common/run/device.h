@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which machine a chapter runs on.
+// The choice of the machine on which a chapter runs.
 
 #pragma once
 

@@ -107,7 +107,7 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
   if (!chapter.ideas.empty()) text += "\nIdeas that --off takes:\n";
   for (const Idea& idea : chapter.ideas) text += format("  %-14s %s\n", idea.name, idea.help);
   text += "\nSets:\n";
-  for (const ShapeSetInfo& set : shape_sets()) {
+  for (const ShapeSet& set : shape_sets()) {
     if (has(chapter.sets, set.name)) text += format("  %-14s %s\n", set.name, set.what);
   }
   text +=

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a chapter says of itself: to a reader, and to a program.
+// A chapter's description of itself: to a reader, and to a program.
 
 #pragma once
 

@@ -186,7 +186,8 @@ const Rule kRules[] = {
      order},
     {{"peer", "NAME[,NAME]",
       "also time cublas_loop, cublas_grouped, cublas_strided (the fastest of what cublasLt proposes), "
-      "cublas_plain, or another library by its path (libgg_peer_NAME.so, plots/measure/peers), on the same data; "
+      "cublas_plain, or another library by its path (libgg_peer_NAME.so, plots/measure/peers), on the same "
+      "data; "
       "needs a GPU"},
      false,
      list<&Options::peers>},
@@ -275,7 +276,7 @@ Formats choose_formats(const std::string& in, const std::string& out, const std:
                                       join(format_names(formats), ", ").c_str()));
 }
 
-// Which halves run, and where.
+// Settles whether the run checks, times or does both, and on which machine.
 void settle_halves(Draft& draft) {
   Options& options = draft.options;
   if (draft.only_check != draft.only_bench) {
@@ -339,7 +340,7 @@ void settle_bias(Draft& draft) {
   epilogue.bias_format = types[choice("bias-dtype", draft.bias_dtype, draft.chapter, type_names(types))];
 }
 
-// What the epilogue is, once the types are known.
+// Settles what the epilogue is, once the types are known.
 void settle_epilogue(Draft& draft) {
   const Chapter& chapter = draft.chapter;
   const EpilogueChoices& choices = chapter.epilogue;

@@ -23,7 +23,7 @@ const std::vector<std::string> kResultColumns = {
     "ok",           "clock_after_mhz", "power_w",   "version"};
 const std::vector<std::string> kCountColumns = {"chapter", "set", "order", "counter", "value"};
 
-// What the reader chose of the epilogue beyond the defaults.
+// Names the reader's choices of the epilogue beyond the defaults.
 static std::string epilogue_name(const Chapter& chapter, const Options& options) {
   const EpilogueChoices& choices = chapter.epilogue;
   const Epilogue& e = options.epilogue;
@@ -61,7 +61,7 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
   return name;
 }
 
-// What an epilogue moves for a group of m rows.
+// Returns the bytes that an epilogue moves for a group of m rows.
 static double bytes_of_epilogue(const Epilogue& e, const Formats& formats, double m, double n) {
   constexpr int kBlock = 32;  // values to a scale
   if (!has_tensor(Tensor::alpha, formats, e) || m == 0) return 0;

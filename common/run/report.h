@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a run says: its lines on stdout, and its rows in CSV files.
+// The output of a run: its lines on stdout, and its rows in CSV files.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace gg {
 extern const std::vector<std::string> kResultColumns;
 extern const std::vector<std::string> kCountColumns;
 
-// What stands for a peer's name where --off has the chapter with all ideas timed beside the one without some.
+// The name in place of a peer's where --off has the chapter with all ideas timed beside the one without some.
 constexpr const char* kAllIdeas = "all_ideas";
 
 // The kernel column of results: a chapter's grouped_gemm with its tile, and its cluster where there is a

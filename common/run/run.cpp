@@ -111,8 +111,8 @@ void say_if_long(const Session& session, const Plan& plan) {
 std::optional<Shape> chained(const Session& session, const Shape& shape) {
   constexpr int kMostK = 256;
   const Chapter& chapter = session.chapter;
-  const bool small = shape.set == "smoke" || shape.set == "smoke_uniform" || shape.set == "own";
-  if (!small || !can_chain(session.setup, shape) || shape.m_total() > kMostK * kMostK) return std::nullopt;
+  if (!is_small(shape.set) || !can_chain(session.setup, shape) || shape.m_total() > kMostK * kMostK)
+    return std::nullopt;
   const int step =
       std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.tile_k));
   const int k = (std::min(shape.k_of(0), kMostK) + step - 1) / step * step;
@@ -159,7 +159,7 @@ Exit run_problems(const Options& options, const Chapter& chapter, const std::vec
   Plan plan = plan_of(options, chapter, types);
   Session session{chapter, options, launch, plan.setup};
   session.device = choose_device(options.device, chapter, options.arguments);
-  // Who only checks leaves its core to others while it waits; who times should not wake up late.
+  // A run that only checks leaves its core to others while it waits; one that times should not wake up late.
   if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   print_start(session);
   const bool emulated = session.device.emulated;
@@ -202,7 +202,7 @@ void print_schedule(const Options& options, const Chapter& chapter) {
   }
 }
 
-// What the options ask for, without the handling of errors.
+// Does what the options ask for, without the handling of errors.
 Exit run_options(const Options& options, const Chapter& chapter, const std::vector<Formats>& formats,
                  const Launch& launch) {
   if (options.help) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What checking, counting and timing share: the chapter, what was asked of it, the machine, and the outcome.
+// The state that checking, counting and timing share: the chapter, what was asked of it, the machine, and the
+// outcome.
 
 #pragma once
 

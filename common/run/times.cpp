@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Who is timed on a problem, and on which buffers.
+// The kernels and peers that are timed on a problem, and the buffers on which they run.
 
 #include "common/run/times.h"
 

@@ -24,7 +24,7 @@ std::string code_text(Format type, uint32_t code) {
   return format("%.9g (0x%0*X)", double(decode(type, code)), (format_info(type).bits + 3) / 4, code);
 }
 
-// What a range may be rounded to.
+// The text for what a range may be rounded to.
 std::string expected_text(Format type, const Range& range) {
   if (range.any) return "anything";
   const uint32_t least = encode(type, double(range.lo)), most = encode(type, double(range.hi));
@@ -164,7 +164,7 @@ class Chunk {
     if (mistake() == Mistake::row_layout) return row_of(r) * layout.blocks + block;
     return layout.offset(row_of(r), block);
   }
-  // Of the chunk's block of rows.
+  // The place in SFD_col of the scale of the chunk's block of rows in column `col`.
   int64_t column_place(int64_t col) const {
     const bool swapped = mistake() == Mistake::column_layout;
     if (e_.discrete_col_sfd == swapped)

@@ -17,7 +17,8 @@ struct Band {
   int group = 0, first = 0, rows = 0;
   std::vector<Range> products;  // [rows, N]
 };
-// Of all rows of these groups where that is at most 2^28 products, else of 32 rows of three groups.
+// Computes the products of all rows of these groups where that is at most 2^28 products, else of 32 rows of
+// three groups.
 struct Products {
   std::vector<Group> groups;  // by which the products are made: a mistake in the product is made here
   std::vector<bool> skipped;  // one flag per group: not compared; empty: none

@@ -189,7 +189,7 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std
   const Layout& layout = buffers.layout();
   const Matrices matrices = copy.matrices(setup.formats);
   const auto explains = [&](const Findings& with) { return with.failures() * 10 <= found.failures(); };
-  // Of a mistake that was made for some outputs only, as for rows and not for columns.
+  // True for a mistake that was made for some outputs only, as for rows and not for columns.
   const auto explains_wrong_ones = [&](const Findings& with) {
     for (const Tensor output : buffers.outputs()) {
       const int64_t wrong = found.of[size_t(output)].failures;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the wrong outputs of an epilogue look like.
+// Explains the wrong outputs of an epilogue.
 
 #pragma once
 

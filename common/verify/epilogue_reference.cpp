@@ -50,7 +50,7 @@ Range times(const Range& a, float b) {
 }
 Range times(const Range& a, const Range& b) { return map(a, b, product); }
 
-// What any contraction of a * x + b may give.
+// Returns the range that any contraction of a * x + b may give.
 Range multiplied_and_added(const Range& x, float a, float b) {
   if (x.any) return unknown();
   return hull(

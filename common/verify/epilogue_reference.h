@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What an epilogue must give, written from its formulas and sharing nothing with the kernels: a product in
-// double, each f32 rounding spelled out, codes by common/base/formats.h. Where an fp32 accumulator may lose
-// something, a value is a range, and every later step maps its ends.
+// The outputs that an epilogue must give, written from its formulas and sharing nothing with the kernels: a
+// product in double, each f32 rounding spelled out, codes by common/base/formats.h. Where an fp32 accumulator
+// may lose something, a value is a range, and every later step maps its ends.
 //
 // Quantising (Operator::quant), fl() being one rounding to f32:
 //   v = fl(fl(alpha * acc) * prob), or with a bias fma(alpha, acc, fl(prob * bias)); any contraction passes
@@ -119,7 +119,8 @@ class EpilogueReference {
   // 16 neighbours.
   void transformed(const Range* x, Range* y) const;
 
-  // Of block-scaled outputs: `largest` is the range of max|v|.
+  // For block-scaled outputs, `largest` is the range of max|v|, and `codes` gives the range of the scale's
+  // code.
   Range largest(const Range* values, int64_t step, int count) const;
   void codes(const Range& largest, uint32_t& least, uint32_t& most) const;
   // v times the factor of a scale, what is rounded to D.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which operator has which judge, and the questions that are asked of whichever it is.
+// The judge of each operator, and the questions that are asked of whichever it is.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which reference judges D, the bound for random data, and what is said where D is wrong.
+// The reference that judges D, the bound for random data, and what is said where D is wrong.
 
 #include "common/verify/product.h"
 
@@ -145,13 +145,14 @@ Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::v
   return all;
 }
 
-// What sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21) as worst_factor over
-// all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and 02, f32, `skewed`), mma.sync in
-// steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed` and `huge`; a 16-bit output shows only
-// what turns its rounding), tf32 in steps of 8 2^-19.1 (05b, bf16 with f16, f32 output, `prefill`). Each step
-// of a tensor core cuts the running sum toward zero, so the error is a drift: half an ulp of the sum times K
-// / step. With sums up to 5.5 sqrt(K) and sum |a*b| = 0.64 K that is 0.18 sqrt(K) 2^-23 for steps of 16,
-// which is 2^-19.1 at K=7168, and twice that for steps of 8: operands of two types, which go through tf32.
+// The error that sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21) as
+// worst_factor over all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and 02, f32,
+// `skewed`), mma.sync in steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed` and `huge`; a
+// 16-bit output shows only what turns its rounding), tf32 in steps of 8 2^-19.1 (05b, bf16 with f16, f32
+// output, `prefill`). Each step of a tensor core cuts the running sum toward zero, so the error is a drift:
+// half an ulp of the sum times K / step. With sums up to 5.5 sqrt(K) and sum |a*b| = 0.64 K that is 0.18
+// sqrt(K) 2^-23 for steps of 16, which is 2^-19.1 at K=7168, and twice that for steps of 8: operands of two
+// types, which go through tf32.
 Limit random_limit(const Setup& setup) {
   const double steps_of_8 = setup.formats.a == setup.formats.b ? 1 : 2;
   return {setup.formats.d, false, steps_of_8 * format_info(setup.formats.d).sum_factor, false};

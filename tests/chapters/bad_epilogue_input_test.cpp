@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the chapters with an epilogue refuse, as their operators do (cudnn-frontend, check_support of "Grouped
-// GEMM + Quant" and of "Grouped GEMM + GLU + Hadamard"), and what these leave unchecked: types of offsets,
-// alpha, prob and norm_const, and how many experts B has.
+// The inputs that the chapters with an epilogue refuse, as their operators do (cudnn-frontend, check_support
+// of "Grouped GEMM + Quant" and of "Grouped GEMM + GLU + Hadamard"), and what these leave unchecked: types of
+// offsets, alpha, prob and norm_const, and how many experts B has.
 
 #include <gtest/gtest.h>
 

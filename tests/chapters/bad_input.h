@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the tests of refusals share: a row of their tables, and running the chapter that it names.
+// The code that the tests of refusals share: a row of their tables, and running the chapter that it names.
 
 #pragma once
 

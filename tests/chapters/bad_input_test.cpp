@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a chapter refuses: exit code 2 and one sentence that names the offending number or file, before any
-// device is touched. A machine without a GPU gets the same answers.
+// A chapter refuses bad input with exit code 2 and one sentence that names the offending number or file,
+// before any device is touched. A machine without a GPU gets the same answers.
 
 #include "tests/chapters/bad_input.h"
 

@@ -52,7 +52,7 @@ TEST_P(ChapterOnGpu, IsRightOnTinySetsInAllItsForms) {
 
 TEST_P(ChapterOnGpu, IsRightOnLargeSetsOfBf16) {
   Words large;
-  for (const gg::ShapeSetInfo& set : gg::shape_sets()) {
+  for (const gg::ShapeSet& set : gg::shape_sets()) {
     if (!contains(with(with(kTiny, {"decode"}), kHuge), set.name)) large.push_back(set.name);
   }
   for (const Words& format : formats_of(GetParam())) {

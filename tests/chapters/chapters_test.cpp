@@ -61,7 +61,7 @@ TEST_P(Chapter, DescribesItselfInJson) {
 
 TEST_P(Chapter, RefusesTheSetsThatItDoesNotList) {
   const Words sets = listed(GetParam(), "sets");
-  for (const gg::ShapeSetInfo& set : gg::shape_sets()) {
+  for (const gg::ShapeSet& set : gg::shape_sets()) {
     if (std::find(sets.begin(), sets.end(), set.name) != sets.end()) continue;
     const Outcome outcome = run_with({"--check", "--set", set.name});
     EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the tests of a chapter on a GPU and on the emulator share: running it on a small ragged problem, and
-// the files that it writes.
+// Helpers that the tests of a chapter on a GPU and on the emulator share: running it on a small ragged
+// problem, and the files that it writes.
 
 #pragma once
 
@@ -26,13 +26,13 @@ inline Outcome run_chapter(const std::string& id, const Words& arguments) {
   return run(with({program(id)}, arguments));
 }
 
-// What the course has a chapter of this number need.
+// Returns the architecture that a chapter of this number needs in the course.
 inline gg::Arch arch_of(const std::string& id) {
   return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
 }
 
-// What --describe says. A chapter is asked once: every test is a process of its own, and some list the
-// choices of all chapters before they run. For the same reason nothing here looks through it by a regular
+// Returns what --describe says. A chapter is asked once: every test is a process of its own, and some list
+// the choices of all chapters before they run. For the same reason nothing here looks through it by a regular
 // expression.
 inline const std::string& description(const std::string& id) {
   static std::map<std::string, std::string> texts;
@@ -43,7 +43,7 @@ inline const std::string& description(const std::string& id) {
 inline bool is_described(const std::string& id, const std::string& part) {
   return description(id).find(part) != std::string::npos;
 }
-// What stands behind a key, each time that it does and begins and ends with these characters, which are left
+// Returns what stands behind a key, each time that it begins and ends with these characters, which are left
 // out.
 inline Words behind(const std::string& id, const std::string& key, char begin, char end) {
   const std::string &text = description(id), name = "\"" + key + "\": " + begin;

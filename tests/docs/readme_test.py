@@ -172,9 +172,12 @@ class Chapters(EveryCase):
                 self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md"), path,
                             "is no header")
 
-    def test_comments_of_kernels_are_sentences(self):
-        """None opens with a word that leaves its subject to the line below."""
-        for path in sorted(ROOT.glob("chapters/*/*.cu*")):
+    def test_comments_are_sentences(self):
+        """None opens with a word that leaves its subject to the line below. `Who:` says who calls a function."""
+        paths = [path for folder in ("chapters", "common", "plots", "tests") for path in (ROOT / folder).rglob("*")
+                 if path.suffix in (".cuh", ".cu", ".h", ".cpp")]
+        self.assertTrue(paths)
+        for path in sorted(paths):
             for line in re.findall(r"(?m)^ *// ((?:Of|What|Who|One of|Whose|Which) .*)$", read(path)):
                 self.expect(False, path, "has a comment that is no sentence:", line)
 

@@ -229,7 +229,7 @@ inline std::vector<Operands> paired(const std::vector<Operands>& low) {
   }
   return all;
 }
-// What a pair must give, from what a half must give.
+// Returns the reference of a pair, made from that of a half.
 inline Reference by_halves(const Reference& half) {
   return [half](const Operands& o) {
     Operands low, high;

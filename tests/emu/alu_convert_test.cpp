@@ -67,7 +67,7 @@ Exact whole(Exact x, Rounding rounding) {
   return copysignl(r, x);
 }
 
-// What a NaN becomes: the format's own; to and from f64 it keeps sign and payload, and is made quiet.
+// Returns what a NaN becomes: the format's own; to and from f64 it keeps sign and payload, and is made quiet.
 uint64_t nan_of(const Float& to, const Float& from, uint64_t code) {
   if (to.bits != 64 && from.bits != 64) return to.nan();
   const uint64_t fraction = code & ((uint64_t(1) << from.mantissa_bits) - 1);
@@ -107,7 +107,7 @@ Exact number(const Whole& t, uint64_t bits) {
   if (!t.is_signed || !(bits >> (t.bits - 1))) return Exact(bits);
   return Exact(int64_t(bits << (64 - t.bits)) >> (64 - t.bits));
 }
-// What the register holds: the sign of a narrower signed number goes on.
+// Returns what the register holds: a narrower signed number is sign-extended.
 uint64_t clamped(const Whole& t, Exact x) {
   const Exact most = ldexpl(1, t.is_signed ? t.bits - 1 : t.bits) - 1, least = t.is_signed ? -most - 1 : 0;
   if (x >= most)

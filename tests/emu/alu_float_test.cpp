@@ -448,7 +448,7 @@ TEST(F32, Extremes) {
   }
 }
 
-// Of a NaN, an H200's: 0x7FFFFFFF, and for f64 the NaN itself, made quiet.
+// A NaN gives what an H200 gives: 0x7FFFFFFF, and for f64 the NaN itself, made quiet.
 TEST(F32, Signs) {
   const std::vector<Operands> one = operands_of({Kind::f32}), one64 = operands_of({Kind::f64});
   check("neg.f32 %d, %a;", {32, 32}, one, [](const Operands& o) { return code(-f32(o[0])); });

@@ -69,7 +69,7 @@ TEST(Integer, SumsAndProducts) {
 
 TEST(Integer, HighAndWideProducts) {
   for (const Type& t : kTypes) {
-    // Of 64-bit numbers the product needs all 128 bits: signed and unsigned fit one way each.
+    // The product of 64-bit numbers needs all 128 bits: signed and unsigned products fit one way each.
     const auto high = [&](Wide a, Wide b) {
       if (t.width < 64 || t.is_signed) return a * b >> t.width;
       return Wide((unsigned __int128)a * (unsigned __int128)b >> 64);
@@ -122,7 +122,7 @@ TEST(Integer, TwentyFourBits) {
   }
 }
 
-// What division by zero gives is left open; an H200 gives all ones.
+// The result of a division by zero is left open; an H200 gives all ones.
 TEST(Integer, Quotients) {
   check_integers("div", 2, [](Wide a, Wide b, Wide) { return b == 0 ? -1 : a / b; });
   check_integers("rem", 2, [](Wide a, Wide b, Wide) { return b == 0 ? -1 : a % b; });

@@ -72,7 +72,7 @@ inline constexpr char kCopyOut[] = R"(
   ld.shared.u32 %r8, [%r7];
   st.global.u32 [%rd3], %r8;
 )";
-// What threads wrote is there for asynchronous copies.
+// Makes what threads wrote visible to asynchronous copies.
 inline const std::string kFence = "fence.proxy.async.shared::cta;\nbar.sync 0;\n";
 // Every block of the cluster has come here.
 inline constexpr char kClusterSync[] =

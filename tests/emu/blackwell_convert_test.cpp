@@ -226,7 +226,7 @@ TEST(BlackwellConvert, AgreesWithTheHeaders) {
           [&](const Operands& o) { return one(o[0]) << 8 | one(o[1]); });
   }
   for (const auto& [f, kind] : {std::pair(kE4M3, __NV_E4M3), std::pair(kE5M2, __NV_E5M2)}) {
-    // Of a NaN, the host's function keeps the sign, and a device does not.
+    // The host's function keeps the sign of a NaN, and a device does not.
     const auto one = [kind = kind](uint64_t a) -> uint64_t {
       const uint64_t code = __nv_cvt_float_to_fp8(f32(a), __NV_SATFINITE, kind);
       return std::isnan(f32(a)) ? 0x7F : code;

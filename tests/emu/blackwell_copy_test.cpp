@@ -99,7 +99,7 @@ class Copy : public testing::Test {
     map.box[1] = 8;
   }
 
-  // What each block's buffer holds in the end; `in` is written back.
+  // Returns what each block's buffer holds in the end; `in` is written back.
   std::vector<std::vector<uint8_t>> run(const std::string& body, int blocks, const gg::emu::Order& order,
                                         bool map_at_out = false) {
     gg::emu::GlobalMemory memory;

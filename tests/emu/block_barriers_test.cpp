@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program does does not depend on who runs when: barriers of a block, where threads are, cp.async.
+// A program does the same whoever runs when: barriers of a block, where threads are, cp.async.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program does does not depend on who runs when: calls, printing, local memory, clusters, registers.
+// A program does the same whoever runs when: calls, printing, local memory, clusters, registers.
 
 #include <gtest/gtest.h>
 

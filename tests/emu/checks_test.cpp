@@ -111,8 +111,9 @@ TEST(Races, AreThoseOfTheBytes) {
   EXPECT_GT(clean, 100);
 }
 
-// What makes a load come before an arrival in another block: tests/chapters/chapters_gpu_test.cpp has the
-// kernel that hung on an H200. Its shuffle of the loaded value was not there any more in its machine code.
+// Some of these instructions make a load come before an arrival in another block.
+// tests/chapters/chapters_gpu_test.cpp has the kernel that hung on an H200. Its shuffle of the loaded value
+// was not there any more in its machine code.
 TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
   struct {
     const char *between, *order, *fault;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which error each misuse of the runtime gives. The table is what NVIDIA's runtime 13.0 answered on an H100
+// The error of each misuse of the runtime. The table is what NVIDIA's runtime 13.0 answered on an H100
 // with driver 580.159; the same test asks both runtimes. A grid or block of no or of too many threads gives
 // cudaErrorInvalidValue there, though cudaErrorInvalidConfiguration is documented.
 

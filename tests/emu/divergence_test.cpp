@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program does does not depend on who runs when: branches of a warp, and lanes of a warp together.
+// A program does the same whoever runs when: branches of a warp, and lanes of a warp together.
 
 #include <gtest/gtest.h>
 

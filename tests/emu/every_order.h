@@ -14,7 +14,7 @@ inline int threads_of(const Config& s) {
   return s.grid[0] * s.grid[1] * s.grid[2] * s.block[0] * s.block[1] * s.block[2];
 }
 
-// What the words of `out` are after the launch; they are 0xEEEEEEEE before.
+// Returns the words of `out` after the launch; they are 0xEEEEEEEE before.
 inline Words run(Program& program, const Config& config, size_t words, const Words& in = {}) {
   std::vector<Buffer> buffers = {buffer_of(Words(words, 0xEEEEEEEE)), buffer_of(in)};
   program.run(buffers, config);

@@ -105,7 +105,7 @@ TEST_P(Mistakes, ItsCorrectionIsNot) {
   }
 }
 
-// Who allows everything gets a warning where hardware goes on, and the fault everywhere else.
+// With everything allowed, a mistake gives a warning where hardware goes on, and the fault everywhere else.
 TEST_P(Mistakes, IsAWarningWhereItCanBeAllowed) {
   const Mistake& m = GetParam();
   Config config = m.config;

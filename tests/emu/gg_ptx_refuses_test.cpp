@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What gg-ptx refuses, and with which exit code.
+// The refusals of gg-ptx, and their exit codes.
 
 #include <gtest/gtest.h>
 

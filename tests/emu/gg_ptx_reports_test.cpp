@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What gg-ptx says: counts, traces, help and faults.
+// The reports of gg-ptx: counts, traces, help and faults.
 
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ LOOP:
   EXPECT_EQ(all.find("launch 4: turns"), all.npos) << "the others fill the trace";
 }
 
-// What led to a fault is there too.
+// A trace also holds what led to a fault.
 TEST(GgPtx, TracesUpToAFault) {
   const Files files;
   const std::string file = files.at("trace.json");

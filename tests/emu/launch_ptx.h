@@ -96,9 +96,9 @@ inline std::string name_of(const gg::emu::Order& order) {
   return std::to_string(order.seed) + (order.skew ? ":skew" : ":fair");
 }
 
-// What most programs here begin with. Parameters: out, in. %r0 thread, %r1 block, %r2 threads of a block, %r3
-// lane, %r4 warp, %r5 thread in the grid; %rd0 out, %rd1 in, %rd2 this thread's word of out. The rest is
-// free.
+// Returns a program that begins as most programs here do. Parameters: out, in. %r0 thread, %r1 block, %r2
+// threads of a block, %r3 lane, %r4 warp, %r5 thread in the grid; %rd0 out, %rd1 in, %rd2 this thread's word
+// of out. The rest is free.
 inline std::string kernel(const std::string& body, const std::string& before = "") {
   return R"(.version 9.0
 .target sm_90a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program does does not depend on who runs when: atomics, locks, and how long waiting may last.
+// A program does the same whoever runs when: atomics, locks, and how long waiting may last.
 
 #include <gtest/gtest.h>
 
@@ -198,8 +198,8 @@ uint64_t instructions_until(FaultKind kind, const std::string& text, const Confi
 }
 
 TEST(Time, ADeadlockIsFoundAtOnce) {
-  // Of 128 warps in all: half a second of one core. The slowest, by all threads out of order, takes
-  // 1,381,600.
+  // The limit on the instructions of 128 warps in all: half a second of one core. The slowest program, by all
+  // threads out of order, takes 1,381,600.
   constexpr uint64_t kMost = 2'000'000;
   const std::string barrier = kernel("setp.lt.u32 %p0, %r4, 1;\n@%p0 bar.sync 1, 64;\nbar.sync 2;\n");
   // A flag that nobody sets, by one thread while the others wait at a barrier; with and without sleep; by all

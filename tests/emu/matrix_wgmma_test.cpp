@@ -270,7 +270,7 @@ TEST_F(Wgmma, TilesUnderWayAreNotOverwritten) {
       128, {});
   fault(FaultKind::async_window,
         prologue() + fence() + steps("%p12", 1) + commit() + "@%p0 st.shared.u32 [%r2+16], %r0;\n" + wait());
-  // What is read must have been written.
+  // The shared memory that wgmma reads must have been written.
   EXPECT_TRUE(
       says(fault(FaultKind::uninit_shared, prologue() + "add.u64 %rd11, %rd11, 256;\n" + fence() + steps()),
            "nobody has written"));

@@ -153,7 +153,7 @@ TEST_F(MbarrierForms, UsedAsItShouldBe) {
     expect("", form, at_bar() + by_one((form.initialises ? "" : init(form)) + used(form)));
 }
 
-// What comes before the instruction would be the fault itself, and is left out.
+// The code that comes before the instruction would be the fault itself, and is left out.
 TEST_F(MbarrierForms, NotInitialised) {
   for (const Form& form : all_forms()) {
     if (form.initialises) continue;

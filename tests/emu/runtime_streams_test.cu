@@ -123,7 +123,7 @@ TEST_F(Runtime, CapturesForksThatJoin) {
   cudaStreamDestroy(side);
 }
 
-// What the call answers on another thread.
+// Returns what the call answers on another thread.
 cudaError_t on_thread(const std::function<cudaError_t()>& call) {
   cudaError_t error = cudaSuccess;
   std::thread([&] { error = call(); }).join();
@@ -147,7 +147,7 @@ void expect_in_capture(cudaStream_t& stream, unsigned flags, cudaStreamCaptureMo
   cudaGetLastError();
 }
 
-// What calls answer while a stream captures, by mode, and what becomes of the capture.
+// Tests what calls answer while a stream captures, by mode, and what becomes of the capture.
 TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
   constexpr cudaError_t kOk = cudaSuccess, kNo = cudaErrorStreamCaptureUnsupported,
                         kImplicit = cudaErrorStreamCaptureImplicit;

@@ -428,7 +428,7 @@ std::vector<Planted> planted() {
 INSTANTIATE_TEST_SUITE_P(Planted, Checks, testing::ValuesIn(planted()),
                          [](const auto& info) { return info.param.name; });
 
-// What hardware does beyond the letter goes on where it is allowed.
+// A program that relies on what hardware does beyond the letter goes on where that is allowed.
 TEST(TmemAllow, FencesMayBeLeftOut) {
   const std::string body =
       prepared() + kCopy + commit_by_32() + wait(0) + kLoad + kWaitLoad + kUse + dealloc(32);

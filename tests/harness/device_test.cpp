@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which driver and which GPU are good enough, and what is said of those that are not.
+// The drivers and GPUs that are good enough, and what is said of those that are not.
 
 #include "common/run/device.h"
 

@@ -173,7 +173,7 @@ struct Model {
     return std::ldexp(double((1 << mantissa_bits) + fraction), field - bias - mantissa_bits);
   }
   // The magnitude's code: the nearest of all values, the even one of two as near; for UE8M0 the next above.
-  // What lies beyond them all saturates.
+  // A magnitude beyond them all saturates.
   uint32_t rounded(double magnitude) const {
     if (magnitude > value(largest)) return largest;
     uint32_t best = 0;

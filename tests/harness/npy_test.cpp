@@ -167,7 +167,7 @@ TEST(Npy, AnotherTypeOrRankIsRefusedByName) {
   EXPECT_EQ(rank->what(), path + ": has shape [2, 3], 3 dimensions are wanted: reshape it");
 }
 
-// What a full disk does: the file system takes the first bytes and refuses the rest.
+// Writes as if to a full disk: the file system takes the first bytes and refuses the rest.
 [[noreturn]] void write_with_little_room(const std::string& path) {
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{1000, 1000};

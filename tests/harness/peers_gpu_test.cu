@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What comes between a peer and its time on a device: the check of a launch, and of a graph's replay.
+// The checks that come before a peer is timed on a device: of a launch, and of a graph's replay.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ class PeerOnDevice : public testing::Test {
     machine_ = emulator() ? emulator_machine() : gpu_machine();
   }
 
-  // What keeps the peer from being timed, or nothing.
+  // Returns what keeps the peer from being timed, or nothing.
   std::string refusal(Does does) {
     gg::Setup setup;
     setup.b_layout = BLayout::nk;

@@ -63,7 +63,7 @@ Kind wide() {  // more than an atom of columns
   kind.shape.n = {144};
   return kind;
 }
-// Of which largest * norm * RCP and largest * RCP * norm have different codes for some float.
+// Returns a kind whose largest * norm * RCP and largest * RCP * norm have different codes for some float.
 Kind odd_norm() {
   Kind kind = quant(true, false);
   const auto differ = [](float norm) {
@@ -194,7 +194,7 @@ void passes(const Kind& kind, const std::string& twin = "") {
   std::printf("%s\n", result.note.c_str());
 }
 
-// What a reader may choose without changing a bit, and does change one.
+// In these planted bugs a choice of the reader changes a bit, though it may not.
 TEST(PlantedEpilogues, InOneChoiceAloneAreFound) {
   Kind kind = quant(true, false);
   gg::Setup setup = setup_of(kind);

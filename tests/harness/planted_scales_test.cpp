@@ -71,9 +71,10 @@ std::vector<Planted> bugs() {
            }),
       of_b("FirstExpertsScales",
            [](const View& v, int, int col, int64_t block) { return sfb_at(v, 0, col, block); }),
-      of_a(
-          "RowsOfScalesOneAfterTheOther",
-          [](const View& v, int row, int, int64_t block) { return v.p.scaled().sfa + row * v.of_a.blocks + block; }),
+      of_a("RowsOfScalesOneAfterTheOther",
+           [](const View& v, int row, int, int64_t block) {
+             return v.p.scaled().sfa + row * v.of_a.blocks + block;
+           }),
   };
   // tcgen05.mma with a scale id that stays 0: the first of a column's four blocks, of E2M1 the first two.
   const auto stuck = [](const View& v, int64_t block) {

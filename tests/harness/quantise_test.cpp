@@ -157,7 +157,7 @@ TEST(Quantise, SpecialBlocks) {
     quantised(std::vector<float>(size_t(scaling.block), 0x1p-127f), 1, scale);
     EXPECT_EQ(scale, 0u) << scaling.name;
     EXPECT_EQ(factor_of_block(scaling, 0), std::numeric_limits<float>::max());
-    // One of 2^127 has a reciprocal that flushes to zero.
+    // A scale of 2^127 has a reciprocal that flushes to zero.
     for (const uint32_t code : quantised(std::vector<float>(size_t(scaling.block), 0x1p126f), 1024, scale)) {
       EXPECT_EQ(code, 0u) << scaling.name;
     }
@@ -165,7 +165,7 @@ TEST(Quantise, SpecialBlocks) {
   }
 }
 
-// Of random blocks over the whole range: the scale is the least that fits, every element lies within half a
+// For random blocks over the whole range, the scale is the least that fits, every element lies within half a
 // step of its value, and no element saturates.
 TEST(Quantise, RandomBlocksLoseHalfAStepAtMost) {
   for (BlockFormat format : kBlockFormats) {

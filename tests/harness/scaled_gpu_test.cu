@@ -39,7 +39,7 @@ __global__ void grouped_gemm(Codes a, Codes b, D* d, const int32_t* padded_offse
   d[int64_t(row) * n + col] = from_float<D>(sum);
 }
 
-// What a chapter's main.cu does.
+// Does what a chapter's main.cu does.
 int chapter(std::vector<std::string> words, int shift) {
   words.insert(words.begin(), "x_scaled");
   std::vector<char*> argv;
@@ -61,8 +61,8 @@ int chapter(std::vector<std::string> words, int shift) {
         int64_t rows = 0;
         for (const Group& group : p.layout().groups) rows += group.m;
         grouped_gemm<<<unsigned(rows), unsigned(p.n()), 0, stream>>>(
-            Codes{p.a<uint8_t>(), p.scaled().sfa}, Codes{p.b<uint8_t>(), p.scaled().sfb}, p.d<D>(), p.padded_offsets(),
-            p.n(), p.k(), p.formats().scaled, shift);
+            Codes{p.a<uint8_t>(), p.scaled().sfa}, Codes{p.b<uint8_t>(), p.scaled().sfb}, p.d<D>(),
+            p.padded_offsets(), p.n(), p.k(), p.formats().scaled, shift);
         GG_CHECK(cudaGetLastError());
       });
 }

@@ -156,7 +156,7 @@ Setup setup_of(BlockFormat format, Format d = Format::bf16) {
   return setup;
 }
 
-// What the host's reference finds, stored as D.
+// Stores as D what the host's reference finds.
 void store_reference(const Buffers& buffers) {
   const Format d = buffers.setup().formats.d;
   for (const Group& group : buffers.layout().groups) {
@@ -190,7 +190,7 @@ TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
   }
 }
 
-// What was timed is judged in every set of buffers that it went through.
+// Timed launches are judged in every set of buffers that they went through.
 TEST(Sets, ThatAReplayLeavesOutAreSeen) {
   const std::unique_ptr<Machine> host = host_machine();
   BufferSets sets;

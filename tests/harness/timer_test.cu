@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What is timed is checked: the very batches that were timed run again, on every set of buffers.
+// Timed launches are checked: the very batches that were timed run again, on every set of buffers.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the trials do around a launch, on host memory: running out of memory, other offsets, the shape sets,
-// NaN in given operands. That wrong launches fail is the subject of planted_bugs.
+// The work of the trials around a launch, on host memory: running out of memory, other offsets, the shape
+// sets, NaN in given operands. That wrong launches fail is the subject of planted_bugs.
 
 #include <gtest/gtest.h>
 
@@ -178,7 +178,7 @@ const ShapeLimits kLimits[] = {{1, 1, {64, 64}, false},  {8, 8, {64, 64}, false}
 
 TEST(ShapeSets, EveryShapeRespectsTheLimitsAndNoneIsSquare) {
   for (const ShapeLimits& limits : kLimits) {
-    for (const ShapeSetInfo& set : shape_sets()) {
+    for (const ShapeSet& set : shape_sets()) {
       // The others have sizes of their own.
       if (limits.k_multiple > 8 && std::string(set.name).find("edges") != 0) continue;
       const std::vector<Shape> shapes = shape_set(set.name, limits);
@@ -314,7 +314,7 @@ TEST(ShapeSets, AnUnknownOneIsAnsweredWithThoseThereAre) {
   const auto error = testing_gg::error_of([] { shape_set("smok", {}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, Exit::bad_input);
-  for (const ShapeSetInfo& set : shape_sets()) {
+  for (const ShapeSet& set : shape_sets()) {
     EXPECT_NE(std::string(error->what()).find(set.name), std::string::npos) << error->what();
   }
 }

@@ -38,7 +38,7 @@ __global__ void hopper(const float* numbers, const uint32_t* words, uint32_t mem
                : "r"(members));
 }
 
-// Who of all lanes is chosen.
+// Each lane stores whether it is the one chosen.
 __global__ void chosen(uint32_t* out) { out[threadIdx.x] = gg::ptx::elect(); }
 // [/probe]
 

@@ -204,7 +204,7 @@ __global__ void __cluster_dims__(kBlocks) copy_across(uint32_t* out) {
 class ClusterOf4 : public HopperProbe {
  protected:
   static constexpr int kClusters = 2, kAll = kClusters * kBlocks * kThreads;
-  // What block `block` finds in its inbox for thread `thread` when the one before it sent numbers.
+  // Returns what block `block` finds in its inbox for thread `thread` when the block before it sent numbers.
   static uint32_t sent(int block, int thread) {
     const int from = block / kBlocks * kBlocks + (block + kBlocks - 1) % kBlocks;
     for (int t = 0; t < kThreads; ++t) {

@@ -65,7 +65,7 @@ inline Matrix codes_of(const Format& f, const Matrix& numbers) {
   return m;
 }
 
-// What a trial of bits is about; trials take turns.
+// The sizes of the numbers in a trial of bits; trials take turns.
 enum class Sizes { near_one, spread, finite, tiny, any, sparse };
 constexpr int kSizes = 6;
 

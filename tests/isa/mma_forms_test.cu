@@ -174,7 +174,7 @@ class MmaForms : public Probe, public testing::WithParamInterface<Form> {
  protected:
   MmaForms() : Probe(gg::Arch::sm_90a) {}
 
-  // Of kWarps products, one below the other.
+  // Returns kWarps products, one below the other.
   static std::vector<uint32_t> run(const Matrix& a, const Matrix& b, const Matrix& c) {
     const Form& form = GetParam();
     const Array<uint32_t> a_array(a.data), b_array(b.data), c_array(c.data),

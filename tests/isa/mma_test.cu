@@ -58,7 +58,7 @@ std::vector<T> numbers(int count, int salt) {
   return values;
 }
 
-// What rows x columns outputs of each warp must be, K deep.
+// Expects the 16 x columns outputs of each warp to be C plus the product of A and B, K deep.
 template <class A, class B>
 void expect_product(const std::vector<float>& got, const std::vector<float>& c, const std::vector<A>& a,
                     const std::vector<B>& b, int columns, int k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the lanes of a warp tell each other: shuffles within segments, votes, matches and reductions among the
-// lanes of a membermask.
+// The lanes of a warp tell each other values: shuffles within segments, votes, matches and reductions among
+// the lanes of a membermask.
 
 #include <algorithm>
 

@@ -15,8 +15,8 @@ namespace gg::emu {
 namespace {
 
 constexpr int kCallDepth = 32;
-// What calls may add to a kernel, in statements, registers and variables: two calls in each of 32 functions
-// would make 2^32 of the last.
+// Limits on what calls may add to a kernel, in statements, registers and variables: two calls in each of 32
+// functions would make 2^32 of the last.
 constexpr size_t kMostExpanded = size_t(1) << 18;
 constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 
@@ -25,8 +25,9 @@ Next unsupported(Warp& warp, const Instr& in, Mask) {
               "the emulator does not know this form; common/emu/README.md lists what it knows");
 }
 
-// Of several forms, one that minds a modifier or an operand says best what is wrong, before those that are
-// for other types or want what is not there; of these, the one that took most of the modifiers.
+// Returns how well a form's refusal says what is wrong. A form that minds a modifier or an operand says it
+// best, before those that are for other types or want what is not there; of these, the one that took most of
+// the modifiers.
 int how_close(const Decoder& decoder, const std::string& why) {
   constexpr int kMoreThanModifiers = 1000;
   const bool meant = why.rfind("no ", 0) != 0 && why.rfind("type ", 0) != 0;
@@ -214,8 +215,8 @@ void names_in(const Operand& o, std::set<std::string>* names) {
   if (o.second) names_in(*o.second, names);
 }
 
-// What the kernel and the functions that it calls name: it is charged for those shared variables of the
-// module and of functions, and for no others.
+// The names that the kernel and the functions that it calls use: the kernel is charged for those shared
+// variables of the module and of functions, and for no others.
 class Named {
  public:
   explicit Named(const Code& code) : module_(*code.module) { walk(*code.function); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of isa/ use to turn a Statement into an Instr. Decoding is a whitelist: every modifier must
+// The files of isa/ use this to turn a Statement into an Instr. Decoding is a whitelist: every modifier must
 // be asked for and every operand must have the size its type says, or the instruction is not supported and
 // faults when executed.
 

@@ -159,7 +159,7 @@ void find_straight(Code& code) {
   const size_t count = code.registers.size(), words = (count + 63) / 64;
   std::vector<BasicBlock> blocks = blocks_of(code);
   if (blocks.size() * count > kMostBits || !flow(code, blocks, words)) return;
-  // What is live at the start may be read before it is written.
+  // A register that is live at the start may be read before it is written.
   Set doubtful = blocks[0].in;
   const uint8_t memory = hand_on(code, doubtful);
   Set asked = doubtful;

@@ -29,8 +29,8 @@ bool acts(const Instr& in) {
                                                      "tcgen05", "bra", "brx",      "nanosleep"};
   return opcodes.count(in.statement->opcode) != 0;
 }
-// What came before in its lane has been done. A barrier orders it for its own block only, but arrivals of
-// other warps behind one are not looked at.
+// Whether all that came before the instruction in its lane has been done. A barrier orders that for its own
+// block only, but arrivals of other warps behind one are not looked at.
 bool orders(const Instr& in) {
   const Statement& s = *in.statement;
   if (s.opcode == "bar" || s.opcode == "barrier") return !s.has("warp");

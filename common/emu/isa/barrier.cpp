@@ -113,7 +113,8 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   return Next::wait;
 }
 
-// Of some lanes it counts for all: what the others did not tell is not looked for.
+// A barrier of some lanes of a warp counts as one of all: what the other lanes did not tell is not looked
+// for.
 Next warp_sync(Warp& w, const Instr&, Mask) {
   meet(w);
   return Next::go_on;

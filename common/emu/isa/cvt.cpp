@@ -55,8 +55,8 @@ struct Modifiers {
 
 [[noreturn]] void refuse(const char* what) { throw Unsupported{what}; }
 
-// Which roundings and modifiers go with which types: "cvt" in the PTX ISA, and what ptxas takes for sm_90a.
-// Between f16 and bf16 it takes no rounding too, and makes the machine code of .rn of it.
+// Checks which roundings and modifiers go with which types: "cvt" in the PTX ISA, and what ptxas takes for
+// sm_90a. Between f16 and bf16 ptxas takes no rounding too, and makes the machine code of .rn of it.
 void check_scalar(const Modifiers& m, const Kind& to, const Kind& from, const TypeInfo& to_type,
                   const TypeInfo& from_type) {
   const bool to_bf16 = to_type.name == "bf16", from_bf16 = from_type.name == "bf16",

@@ -96,7 +96,7 @@ void decode_extreme(Decoder& d) {  // min, max
   same_operands(d, 3, type);
 }
 
-// Of the lanes that take part, see warp.cpp.
+// The lanes that take part are those that warp.cpp describes.
 Next redux(Warp& w, const Instr& in, Mask m) {
   const float* a = w.at<float>(in.s[0]);
   float result = std::bit_cast<float>(0x7FFFFFFFu);

@@ -133,8 +133,8 @@ Next load_param_at(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// What every ld and st may say: order of memory, space, cache operators and hints that change no result,
-// vector, type.
+// Takes the modifiers that every ld and st may have: order of memory, space, cache operators and hints that
+// change no result, vector, type.
 TypeInfo take_access(Decoder& d, Ldst* form) {
   const int order = d.take_one({"weak", "volatile", "relaxed", "acquire", "release", "mmio"});
   const uint8_t orders[] = {0, kStrong, kStrong, kStrong | kAcquire, kStrong | kRelease, kStrong};

@@ -67,7 +67,7 @@ void give_up_when_stuck(Block& block) {
                                     kNever});
 }
 
-// What the lanes of one wait ask, and what is known.
+// The barriers and phases that the lanes of one wait ask about, and what is known of them.
 struct Asked {
   BarrierAt at[kLanes];
   uint64_t phase[kLanes];

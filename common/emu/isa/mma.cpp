@@ -109,7 +109,7 @@ Next mma(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// Which shapes a type has; types of A and B may differ only if both have 8 bits.
+// Throws if the types do not have this shape; types of A and B may differ only if both have 8 bits.
 void require_known(const std::string& a, const std::string& b, int k, bool half) {
   const int bits = narrow(a).bits;
   const bool shape = bits == 32 ? k == 4 || k == 8 : bits == 16 ? k == 8 || k == 16 : k == 16 || k == 32;

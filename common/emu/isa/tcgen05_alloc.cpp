@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Who may use which columns of tensor memory. PTX ISA: "TensorCore 5th Generation Family Instructions:
-// tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit". With cta_group::2 one warp of each block
-// of the pair executes the same instruction, and they meet there.
+// Allocation of tensor memory: who may use which columns. PTX ISA: "TensorCore 5th Generation Family
+// Instructions: tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit". With cta_group::2 one warp
+// of each block of the pair executes the same instruction, and they meet there.
 
 #include <cstring>
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kUnit = kTcgen05UnitBytes, kUnitColumns = kUnit / 4;
 
-// Which lanes row r goes to.
+// The lanes that row r goes to.
 enum class Spread : uint8_t { row, quarters, pairs_02_13, pairs_01_23, all_quarters };
 
 struct CopyShape {

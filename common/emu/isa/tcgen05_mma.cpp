@@ -288,7 +288,7 @@ void check_lanes(const TensorIssue& issue, const MmaOperation& o) {
   check("the scales of B", o.b_scales, false);
 }
 
-// What is legal, and not known well enough to be done.
+// Faults if the operation is legal, but not known well enough to be done.
 void check_supported(const TensorIssue& issue, const MmaOperation& o) {
   const auto unsupported = [&](const std::string& what) {
     raise_final(FaultKind::unsupported, *issue.warp, *issue.instr, issue.lane, what,

@@ -73,7 +73,7 @@ void set_field(TensorMap* map, Field field, int dimension, uint64_t value) {
   }
 }
 
-// What a field can hold, counted from its least value.
+// Faults unless the field can hold the value, counted from its least value.
 void check_value(Warp& w, const Instr& in, int lane, Field field, uint64_t value) {
   uint64_t least = 0, most = UINT64_MAX, unit = 1;
   if (field == Field::rank) most = kTensorMapRank - 1;

@@ -48,7 +48,7 @@ struct Box {
 
   size_t shared_bytes() const { return rows.size() * size_t(pitch); }
   int64_t bytes(int64_t elements) const { return elements * map_type_bits(map.type) / 8; }
-  // What an mbarrier is told: bytes of global memory, in bounds or not.
+  // The bytes that an mbarrier is told of: those of global memory, in bounds or not.
   int64_t transaction_bytes() const { return int64_t(rows.size()) * row; }
 };
 
@@ -219,7 +219,8 @@ void load_row(const GlobalMemory& memory, const Box& b, const Row& row, uint8_t*
   }
 }
 
-// What a unit has behind its data is undefined: here it is this byte, so that nobody takes it for zeros.
+// The bytes of a unit behind its data are undefined: here each is this byte, so that nobody takes them for
+// zeros.
 constexpr int kPadding = 0xEE;
 
 void land(const Box& b, const GlobalMemory& memory, Block& block, size_t base) {

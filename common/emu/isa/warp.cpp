@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// What the lanes of a warp tell each other: shfl, vote, match, redux, elect, activemask. PTX ISA: "Data
-// Movement and Conversion Instructions: shfl.sync", "Parallel Synchronization and Communication
-// Instructions". Every lane that the membermask names executes the instruction at once; the scheduler sees to
-// that (instr.members), so that the mask a handler gets is the membermask without the lanes that have ended.
+// Instructions by which the lanes of a warp tell each other something: shfl, vote, match, redux, elect,
+// activemask. PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel Synchronization and
+// Communication Instructions". Every lane that the membermask names executes the instruction at once; the
+// scheduler sees to that (instr.members), so that the mask a handler gets is the membermask without the lanes
+// that have ended.
 
 #include <algorithm>
 
@@ -22,7 +23,7 @@ void take_sync(Decoder& d) {
 }
 
 // ---- shfl: a of lane j, where j depends on b; p says whether j is within the lane's segment ----
-// What comes from a lane that takes no part is left open by the ISA; an H200 gives 0.
+// The ISA leaves open what comes from a lane that takes no part; an H200 gives 0.
 
 enum { kUp, kDown, kButterfly, kIndex };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What kernels did, in numbers that a machine's speed has no part in.
+// Counts what kernels did, in numbers that a machine's speed has no part in.
 
 #pragma once
 

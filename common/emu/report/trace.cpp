@@ -17,7 +17,7 @@
 namespace gg::emu {
 namespace {
 
-// What is kept, so that a browser can show it.
+// Limits on what is kept, so that a browser can show it.
 constexpr int64_t kBlocks = 16;  // of a launch
 constexpr size_t kEventsOfLaunch = 50'000, kEvents = 200'000;
 constexpr uint32_t kGap = 32;  // so many other instructions inside a run of one kind belong to it
@@ -56,7 +56,8 @@ Kind kind_of(const Instr& in) {
   return Kind::other;
 }
 
-// Of one warp: from its first instruction to behind its last; a wait to the instruction that goes on.
+// An event of one warp lasts from its first instruction to behind its last; a wait lasts to the instruction
+// that goes on.
 struct Event {
   Kind kind = Kind::other;
   bool ended = true;  // false: a wait that nothing followed

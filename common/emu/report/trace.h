@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What each warp did, for chrome://tracing and Perfetto. The axis is issue order: the warp instructions of a
-// block's cluster, counted as they are issued. It is no time, and says so in the file.
+// Records what each warp did, for chrome://tracing and Perfetto. The axis is issue order: the warp
+// instructions of a block's cluster, counted as they are issued. It is no time, and says so in the file.
 
 #pragma once
 
@@ -32,7 +32,7 @@ class Trace {
     const Launch& launch_;
   };
 
-  // Of the launches that have ended, whatever runs now.
+  // Both cover the launches that have ended, whatever runs now.
   std::string json() const;
   std::string summary() const;  // what is there, and what was left out
 

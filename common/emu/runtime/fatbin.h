@@ -42,8 +42,8 @@ std::vector<FatbinEntry> read_fatbin(const uint8_t* data, size_t bytes);
 const FatbinEntry* choose_ptx(const std::vector<FatbinEntry>& entries, int capability);
 // The machine code that such a device runs; null if there is none.
 const FatbinEntry* choose_machine_code(const std::vector<FatbinEntry>& entries, int capability);
-// What an entry holds, decompressed. Throws FatbinError, naming the library that this wants if it is not
-// there.
+// Returns what an entry holds, decompressed. Throws FatbinError, naming the library that this wants if it is
+// not there.
 std::string contents(const FatbinEntry& entry);
 // The text of a PTX entry: without the zeros behind it.
 std::string ptx_text(const FatbinEntry& entry);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program that runs under the emulator may ask beyond the CUDA runtime. The emulator's libcudart.so.13
-// exports gg_emu_interface; the harness looks it up with dlsym, and its absence means that a real runtime is
-// loaded.
+// The functions that a program that runs under the emulator may call beyond the CUDA runtime. The emulator's
+// libcudart.so.13 exports gg_emu_interface; the harness looks it up with dlsym, and its absence means that a
+// real runtime is loaded.
 
 #pragma once
 

@@ -17,7 +17,7 @@
 namespace gg::emu {
 namespace {
 
-// What nvcc puts in .nvFatBinSegment.
+// The structure that nvcc puts in .nvFatBinSegment.
 struct Wrapper {
   int magic, version;
   const uint8_t* data;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program registers before main: fatbins, and the kernels and variables in them by the address of
-// their host side. A fatbin is parsed when something in it is first used, a kernel's body parsed and
-// decoded when it is first launched.
+// The things that a program registers before main: fatbins, and the kernels and variables in them by the
+// address of their host side. A fatbin is parsed when something in it is first used, a kernel's body parsed
+// and decoded when it is first launched.
 
 #pragma once
 
@@ -72,7 +72,7 @@ struct CUkern_st {
   std::unique_ptr<gg::emu::Code> code;
   int registers = 0;  // of a thread on hardware; 0: not known
 
-  // What cudaFuncSetAttribute set.
+  // The attributes that cudaFuncSetAttribute set.
   int max_dynamic_shared = -1;  // -1: nothing, so 48 KB less the static shared memory
   bool larger_cluster = false;  // more than 8 blocks
   int carveout = -1;

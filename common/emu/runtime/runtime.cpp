@@ -79,8 +79,8 @@ static void end_held_launch() {
   }
 }
 
-// What the program is to leave behind. A launch that still runs in another thread goes on meanwhile, and ends
-// with the process, as on a device; it is not in the report.
+// Arranges for what the program is to leave behind. A launch that still runs in another thread goes on
+// meanwhile, and ends with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
   memory_total_ = std::min<size_t>(total_host_bytes(), memory.reserve_bytes());
   memory_at_start_ = std::min(free_host_bytes(), memory_total_);

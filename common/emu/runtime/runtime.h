@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What all functions of the emulator's CUDA runtime share: one device, its memory, the programs registered,
-// the streams, the last error. Every function that the library exports is a few lines around `api`.
+// The state that all functions of the emulator's CUDA runtime share: one device, its memory, the programs
+// registered, the streams, the last error. Every function that the library exports is a few lines around
+// `api`.
 
 #pragma once
 
@@ -87,7 +88,7 @@ cudaError_t unsupported(const std::string& what);
 // Says why a call fails, where its error alone would not help; returns the error.
 cudaError_t refuse(cudaError_t error, const std::string& why);
 
-// What a thread's last call that failed returned.
+// The error that a thread's last call that failed returned.
 cudaError_t& last_error();
 
 // The lock that api() holds, given back while host code of the program runs.

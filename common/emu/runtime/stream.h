@@ -88,15 +88,15 @@ class Streams {
 
   // Runs the work, or keeps it if the stream captures.
   cudaError_t submit(cudaStream_t handle, cudaGraphNodeType type, Work work);
-  // What a call that waits for a stream, an event or everything, or asks whether they are done, must ask
+  // A call that waits for a stream, an event or everything, or asks whether they are done, must ask these
   // first.
   cudaError_t may_wait(CUstream_st* stream);
   cudaError_t may_wait(CUevent_st* event);
   cudaError_t may_wait_for_all();
-  // What a call that is unsafe while streams capture (cudaMalloc, say) must ask first.
+  // A call that is unsafe while streams capture (cudaMalloc, say) must ask this first.
   cudaError_t may_call();
-  // What a call that synchronises with the legacy stream must ask first: captures of streams that block with
-  // it suffer.
+  // A call that synchronises with the legacy stream must ask this first: captures of streams that block with
+  // it become invalid.
   cudaError_t may_use_legacy();
 
   cudaError_t begin_capture(CUstream_st* stream, cudaStreamCaptureMode mode);

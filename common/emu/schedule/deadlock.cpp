@@ -12,7 +12,7 @@ namespace {
 
 const char kAsksNobody[] = "runs without end and asks for nothing that others could change";
 
-// Of a loop that a warp does not leave: the first instruction that asks memory for something.
+// The first instruction that asks memory for something, in a loop that a warp does not leave.
 const Instr* polled(Warp& w, const Code& code) {
   constexpr int kSteps = 2000, kMost = 200'000;  // the first question of a long loop comes late
   const Instr* first = nullptr;
@@ -34,7 +34,7 @@ int runnable(const Warp& w) {
                            [](const Fragment& f) { return !f.ready && !f.parked; }));
 }
 
-// What the lanes of a fragment do where nobody can go on.
+// Tells what the lanes of a fragment do where nobody can go on.
 Party stuck(Warp& w, const Fragment& f, const Code& code) {
   Party party{&w, &code.instrs[size_t(f.pc)], -1, "", f.mask == w.flow.live ? 0 : f.mask};
   const int lane = __builtin_ctz(f.mask);  // polled() runs the warp on

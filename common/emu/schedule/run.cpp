@@ -22,8 +22,8 @@ namespace {
 
 // Clusters that spin, of one worker. With more, each gets a turn before another is started.
 constexpr size_t kWaitingClusters = 160;
-// Of a launch that waits for the one before it, so many clusters begin early: about as many blocks as a
-// device holds.
+// So many clusters of a launch that waits for the one before it begin early: about as many blocks as a device
+// holds.
 constexpr int64_t kEarlyClusters = 300;
 
 }  // namespace
@@ -242,7 +242,7 @@ class HeldLaunch::Run {
 
 namespace {
 
-// What no device takes. Limits of one device are the runtime's affair.
+// Refuses launches that no device takes. Limits of one device are the runtime's affair.
 void check_launch(const Launch& l) {
   constexpr int64_t kMostThreads = 1024;
   const Function& f = *l.code->function;

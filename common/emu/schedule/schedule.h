@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of the scheduler share. A warp is a list of fragments, lanes at the same place; warps take
-// turns of a few instructions; clusters are handed to threads in order.
+// The declarations that the files of the scheduler share. A warp is a list of fragments, lanes at the same
+// place; warps take turns of a few instructions; clusters are handed to threads in order.
 
 #pragma once
 

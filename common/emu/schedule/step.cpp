@@ -106,7 +106,7 @@ void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
   if (!w.undefined.left.empty()) leave_without(w);
 }
 
-// What follows from an instruction that the lanes m have executed.
+// Does what follows from an instruction that the lanes m have executed.
 void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
   if (next == Next::wait || next == Next::retry) f.waits_at = in.index;
   InstrCounts& counts = counts_of(in);

@@ -100,13 +100,14 @@ class Watch {
   std::vector<State> first_;
 };
 
-// Who may do how many instructions in a round. The skewed order leaves out some warps, and one for as long as
-// the others change anything: what comes too late for them shows.
+// Decides which warps may do how many instructions in a round. The skewed order leaves out some warps, and
+// one for as long as the others change anything: what comes too late for them shows.
 class Turns {
  public:
   Turns(Cluster& c, const std::vector<Warp*>& warps) : c_(c), order_(warps) {}
 
-  // Of the next round. `idle`, `quiet`: rounds in which nobody moved, in which nothing changed.
+  // Returns the warps in the order of the next round. `idle`, `quiet`: rounds in which nobody moved, in which
+  // nothing changed.
   const std::vector<Warp*>& order(uint64_t idle, uint64_t quiet) {
     constexpr uint64_t kPatience = 4;
     all_move_ = idle > 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a warp's access costs: wavefronts of shared memory, and sectors of global memory.
+// The cost of a warp's access: wavefronts of shared memory, and sectors of global memory.
 
 #pragma once
 

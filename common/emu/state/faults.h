@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What stops a run: a kind with a short name, the place, and a sentence of likely cause.
+// A fault stops a run. It has a kind with a short name, the place, and a sentence of likely cause.
 
 #pragma once
 
@@ -67,8 +67,8 @@ constexpr bool can_be_allowed(FaultKind kind) {
 std::string allowable_kinds();   // their names: "uninit-shared, uninit-register, ..."
 std::string fault_kinds_help();  // every kind on a line of its own, for --help
 
-// What raise() takes and what raise_final() takes. The compiler refuses the other kinds: no place can stop at
-// a fault that is allowed, or go on behind one that cannot be.
+// The kinds that raise() takes and those that raise_final() takes. The compiler refuses the other kinds: no
+// place can stop at a fault that is allowed, or go on behind one that cannot be.
 struct AllowableKind {
   FaultKind kind;
   consteval AllowableKind(FaultKind k) : kind(k) {

@@ -24,7 +24,7 @@ constexpr Mask kAllLanes = 0xFFFFFFFFu;
 struct Instr;
 struct Warp;
 
-// What the scheduler does after an instruction.
+// Tells what the scheduler does after an instruction.
 enum class Next : uint8_t {
   go_on,   // to the next instruction
   branch,  // the lanes executed go to instr.target, those whose guard was false to the next instruction

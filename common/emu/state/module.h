@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a module owns before any kernel of it runs: its .global and .const variables. PTX ISA 9.0, "State
-// Spaces", "Variables: Initializers".
+// A module owns its .global and .const variables before any kernel of it runs. PTX ISA 9.0, "State Spaces",
+// "Variables: Initializers".
 
 #pragma once
 

@@ -100,7 +100,8 @@ static uint8_t bytes_of(size_t cell, size_t offset, int width) {
   return uint8_t(((1u << (end - begin)) - 1) << (begin - cell * 4));
 }
 
-// Which lanes an access counts as. What the asynchronous proxy does is nobody's: a warp waits for it as one.
+// The lanes that an access counts as. An access of the asynchronous proxy is nobody's: a warp waits for it as
+// one.
 static uint32_t lanes_of(int lane, Access access) {
   return access == Access::async || lane < 0 ? 0 : uint32_t(1) << lane;
 }

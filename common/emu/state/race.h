@@ -25,7 +25,7 @@ struct Instr;
 
 class Clock {
  public:
-  // Of what all lanes of an agent did.
+  // The last step of an agent of which one has learnt what all lanes did.
   uint32_t operator[](size_t agent) const { return agent < known_.size() ? known_[agent] : 0; }
   // Whether one has learnt of what these lanes of an agent did in a step: of all lanes, or from these. No
   // lanes: of what the warp did as one, such as wgmma, from any lane.
@@ -78,8 +78,8 @@ struct ByteRun {  // of bytes of shared memory
   size_t offset = 0, bytes = 0;
 };
 
-// Who last wrote and who since read every 4 bytes (a cell) of one block's shared memory. With agents 0
-// nothing is kept.
+// Records who last wrote and who since read every 4 bytes (a cell) of one block's shared memory. With agents
+// 0 nothing is kept.
 class Races {
  public:
   void resize(size_t bytes, size_t agents, const Block& block);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What an access of shared memory must find in its shadow: bytes written, and nothing under way.
+// An access of shared memory must find two things in its shadow: bytes written, and nothing under way.
 
 #pragma once
 

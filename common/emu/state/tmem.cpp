@@ -9,7 +9,7 @@
 namespace gg::emu {
 namespace {
 
-// Who issued what an agent does.
+// Returns the warp that issued what an agent does.
 const Warp& driver_of(const Warp& agent) { return agent.driver ? *agent.driver : agent; }
 
 std::string range_text(const char* name, int first, int count) {

@@ -69,7 +69,7 @@ class Tmem {
   // allocated (bounds); a read of cells that nobody wrote (uninit-tmem); a use by another agent that nothing
   // orders before this one (race); a use that has not been waited for (async-window); a use by another warp
   // without the fences of tcgen05 between the two (tcgen05-fence). `open`: this use ends only at finish().
-  // What is written counts as written from now on.
+  // The cells that are written count as written from now on.
   void touch(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
              bool open = false);
   // The open uses by a warp of this kind are over: tcgen05.wait.

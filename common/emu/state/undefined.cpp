@@ -60,7 +60,7 @@ void leave(Warp& w, const Instr& in, int32_t from, int32_t to, Mask lanes) {
   w.undefined.left.push_back({to, origin});
 }
 
-// Who left the byte at this offset without a value: the nearest entry at or below it.
+// Returns who left the byte at this offset without a value: the nearest entry at or below it.
 const Origin* origin_at(const std::map<size_t, Origin>& origins, size_t offset) {
   const auto above = origins.upper_bound(offset);
   return above == origins.begin() ? nullptr : &std::prev(above)->second;

@@ -31,7 +31,7 @@ void load_undefined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&
 // Behind a store of values to local memory.
 void local_defined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&address)[kLanes]);
 
-// Who left a byte of shared memory without a value, for reports; empty if nobody did.
+// Returns who left a byte of shared memory without a value, for reports; empty if nobody did.
 std::vector<Party> left_by(const Block& block, size_t offset);
 
 }  // namespace gg::emu

@@ -15,7 +15,8 @@
 
 namespace gg::emu {
 
-// What a text may ask for. More is a mistake or an attack, and would be found out only when memory runs out.
+// Limits on what a text may ask for. More is a mistake or an attack, and would be found out only when memory
+// runs out.
 constexpr int64_t kMostBytes = int64_t(1) << 40;       // of .global and .const variables, of offsets
 constexpr int64_t kMostBlockBytes = int64_t(1) << 24;  // of .shared and .param variables
 constexpr int64_t kMostLocalBytes = int64_t(1) << 19;  // what a thread can have
@@ -108,7 +109,7 @@ class Parser {
   Operand immediate();
 
   // parse_variables.cpp
-  // What all variables of a space may take together.
+  // The bytes that all variables of a space may take together.
   static int64_t most_bytes(Space space);
   void require_bytes(int64_t bytes, Space space) const;
   // [n][m].. behind the name of a variable: bytes of all its elements. `open`: one is [].

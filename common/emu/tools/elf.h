@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program's file says that it takes from other files: "ELF-64 Object File Format", and for the dynamic
-// section the System V ABI, "Dynamic Linking".
+// Reads what a program's file says that it takes from other files: "ELF-64 Object File Format", and for the
+// dynamic section the System V ABI, "Dynamic Linking".
 
 #pragma once
 

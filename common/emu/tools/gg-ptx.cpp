@@ -164,7 +164,7 @@ class Launches {
     return cluster;
   }
 
-  // Of an attribute for each dimension.
+  // Refuses a dimension above its limit: `attributes` has an attribute for each dimension.
   void check_limits(const LaunchSpec& spec, const char* option, const Dimensions& d,
                     const cudaDeviceAttr (&attributes)[3]) const {
     for (int i = 0; i < 3; ++i) {

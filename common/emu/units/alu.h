@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the arithmetic families share: strict operand lists, handlers chosen by type, and what a comparison
-// does with its outcomes.
+// The code that the arithmetic families share: strict operand lists, handlers chosen by type, and what a
+// comparison does with its outcomes.
 
 #pragma once
 
@@ -64,7 +64,7 @@ void take_boolean(Decoder& d);
 // `result`.
 void setp_operands(Decoder& d, const TypeInfo& type);
 void set_operands(Decoder& d, const TypeInfo& type, const TypeInfo& result);
-// What set writes for true: all ones, or one.
+// The value that set writes for true: all ones, or one.
 uint64_t true_bits(const TypeInfo& result);
 
 // yes = yes bool c, for the instruction's boolean operator if it has one.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the asynchronous instructions share: several addresses in one instruction, and effects that happen
-// some time after the instruction that asked for them. PTX ISA: "Asynchronous Operations", "Async Proxy".
+// The code that the asynchronous instructions share: several addresses in one instruction, and effects that
+// happen some time after the instruction that asked for them. PTX ISA: "Asynchronous Operations", "Async
+// Proxy".
 
 #pragma once
 
@@ -13,7 +14,8 @@
 
 namespace gg::emu {
 
-// One of several address operands. instr.s[3] and take_address serve those that have one.
+// An address operand of an instruction that has several. instr.s[3] and take_address serve those that have
+// one.
 struct AddressOperand {
   uint32_t slot = 0;
   int base_bits = 64;
@@ -32,8 +34,8 @@ Place locate_operand(Warp& warp, const Instr& instr, int lane, const AddressOper
 // The same for the shared memory of the lane's own block, whatever block a generic address could name.
 Place own_block(Warp& warp, const Instr& instr, int lane, const Place& place);
 
-// Who asked for an asynchronous operation, and what its warp knew of then: the operation's writes and signals
-// tell no more than that.
+// The lane that asked for an asynchronous operation, and what its warp knew of then: the operation's writes
+// and signals tell no more than that.
 struct Issuer {
   Warp* warp = nullptr;
   const Instr* instr = nullptr;

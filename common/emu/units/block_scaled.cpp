@@ -96,7 +96,7 @@ namespace {
 
 constexpr int8_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// What the two elements of a byte of codes are.
+// The values of the two elements of a byte of codes.
 struct Pair {
   uint16_t doubled, positive;  // a byte each, the even k lowest
   int32_t sum;

@@ -40,8 +40,8 @@ class PackedFactors {
   uint8_t scale(int line, int group) const { return scales_[size_t(line * kPackedGroups + group)]; }
   void decode(bool ue4m3_scales);
 
-  // What decoding gives, in two forms: line by line for the factor that is the same for a vector of sums, and
-  // 32 lines side by side for the other factor.
+  // The result of decoding, in two forms: line by line for the factor that is the same for a vector of sums,
+  // and 32 lines side by side for the other factor.
   static constexpr int kQuads = kPackedK / 4;
   static constexpr int kOffset = 12;  // the largest doubled element
   struct Line {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What bulk copies of bytes and of tensor boxes have in common: where they land, and the groups a thread
-// waits for. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
+// The code that bulk copies of bytes and of tensor boxes have in common: where they land, and the groups a
+// thread waits for. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What an operand of a matrix instruction reads: every unit of it must be inside shared memory.
+// The units that an operand of a matrix instruction reads: every one must be inside shared memory.
 
 #include "common/emu/units/footprint.h"
 

@@ -25,8 +25,8 @@ struct Footprint {
 
 class Footprints {
  public:
-  // What the lines [first, first + count) of an operand read in the warp's block. Faults if the descriptor
-  // has a problem, or if a unit is outside shared memory. `name` is "A" or "B".
+  // The units that the lines [first, first + count) of an operand read in the warp's block. Faults if the
+  // descriptor has a problem, or if a unit is outside shared memory. `name` is "A" or "B".
   const Footprint& of(Warp& warp, const Instr& instr, const char* name, uint64_t descriptor,
                       const OperandShape& shape, int first, int count);
 

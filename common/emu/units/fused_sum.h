@@ -67,7 +67,7 @@ class Factors {
   // After decode: every line has a ue8m0 scale, codes[line].
   void scale(const uint8_t* codes);
 
-  // What decoding gives, see fused_sums.h. One k of 32 lines:
+  // The result of decoding, see fused_sums.h. One k of 32 lines:
   struct alignas(64) Slice {
     uint32_t codes[kSide];
     float values[kSide];  // relative to 2^top of the line

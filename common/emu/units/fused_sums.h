@@ -82,7 +82,7 @@ void decode_lines(Factors& factors) {
   const Narrow& f = factors.format;
   const Ints fractions = all((1 << f.mantissa_bits) - 1), fields = all((1 << f.exponent_bits) - 1);
   const int sign_bit = f.mantissa_bits + f.exponent_bits, bias = (1 << (f.exponent_bits - 1)) - 1;
-  // Of formats without specials, more than any magnitude.
+  // In formats without specials, infinity is more than any magnitude.
   const Ints infinity =
       f.no_specials ? all(INT32_MAX) : (fields << f.mantissa_bits) | (f.finite_only ? fractions : all(0));
   const int32_t at_infinity = f.finite_only ? kNaN : kInfinity;  // e4m3 has its NaN there
@@ -216,7 +216,7 @@ class Tile {
     for_vectors([&](int r, int c, int at) {
       const Ints of_products = load<Ints>(products_ + at);
       Ints slow = load<Ints>(slow_ + at) | (of_products > kMostProducts) | (of_products < -kMostProducts);
-      // What is done one by one, infinities and NaNs too, would not fit: it is zero here.
+      // Sums that are done one by one, infinities and NaNs too, would not fit: their terms are zero here.
       const Floats before = std::bit_cast<Floats>(load<Ints>(before_ + at) & ~slow);
       const Power unit(smaller(load<Ints>(largest_ + at) - bits, all(kMostUnit)));
       const Ints sum = (of_products & ~slow) + __builtin_convertvector(unit.divide(before), Ints);
@@ -294,7 +294,7 @@ class Tile {
   const Factors &a_, &b_;
   const Cut cut_;
   int row_ = 0, column_ = 0, rows_ = 0, columns_ = 0;
-  // Of each sum:
+  // The values of each sum:
   static constexpr int kSums = kRows * kColumns;
   alignas(64) int32_t below_[kSums], largest_[kSums], nan_[kSums], slow_[kSums], products_[kSums],
       more_[kWide ? kSums : kLanes];

@@ -63,8 +63,8 @@ void use_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at)
 // allowed, it is the one at the same place in `data`: an H200 looks at the offset only.
 BarrierAt barrier_beside(Warp& warp, const Instr& instr, int lane, const Block& data, const BarrierAt& named);
 
-// What instructions and asynchronous operations do to it. An arrival publishes `clock`, or nothing if it is
-// null.
+// The changes that instructions and asynchronous operations make to an mbarrier. An arrival publishes
+// `clock`, or nothing if it is null.
 void mbarrier_expect(const Issuer& issuer, const BarrierAt& at, int64_t bytes);
 void mbarrier_complete(const Issuer& issuer, const BarrierAt& at, int64_t bytes);  // publishes issuer.clock
 void mbarrier_arrive(const Issuer& issuer, const BarrierAt& at, int64_t arrivals, const Clock* clock);

@@ -16,7 +16,7 @@ std::string mbarrier_name(const BarrierAt& at);
 // Names the warps that have arrived in this phase, and those of the phase before that have not: "; arrived:
 // ..; not yet: ..".
 std::string mbarrier_arrivals(const Block& from, const Mbarrier& barrier);
-// What the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
+// Tells what the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
 std::string mbarrier_lacks(const Mbarrier& barrier);
 
 // A barrier, by its offset in the block's shared memory, and the phase that a warp of the block has asked

@@ -13,7 +13,7 @@ namespace gg::emu {
 
 constexpr int kUnitBytes = 16;
 
-// Of A, `lines` are rows; of B, columns. One instruction takes 32 bytes of k from each line.
+// In A, `lines` are rows; in B, columns. One instruction takes 32 bytes of k from each line.
 struct OperandShape {
   int lines = 0, k = 0, bytes = 2;  // of an element
   bool line_major = false;          // neighbours in memory are lines (MN-major), not k; 16-bit elements only

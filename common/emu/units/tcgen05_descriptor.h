@@ -16,7 +16,7 @@ namespace gg::emu {
 
 constexpr int kTcgen05UnitBytes = 16;  // shared memory is read in units that no swizzle splits
 
-// What one descriptor addresses. Lines are rows of A, columns of B, or rows of tcgen05.cp.
+// The elements that one descriptor addresses. Lines are rows of A, columns of B, or rows of tcgen05.cp.
 struct Tcgen05Operand {
   int lines = 0, k = 0;     // k: elements of one line
   int bits = 16;            // of one element in memory: 4, 8, 16 or 32; padded fp4 and fp6 count as 8
@@ -32,7 +32,7 @@ class Tcgen05Layout {
  public:
   Tcgen05Layout(uint64_t descriptor, const Tcgen05Operand& operand);
 
-  // What is wrong with the descriptor for this operand, as the end of a sentence whose subject is the
+  // Tells what is wrong with the descriptor for this operand, as the end of a sentence whose subject is the
   // descriptor: "has 0 in bits 46-48 ...". Empty: nothing is wrong.
   const std::string& problem() const { return problem_; }
 
@@ -91,7 +91,7 @@ constexpr bool is_block_scaled(MmaKind kind) { return kind >= MmaKind::mxf8f6f4;
 constexpr bool is_packed_fp4(MmaKind kind) { return kind == MmaKind::mxf4 || kind == MmaKind::mxf4nvf4; }
 const char* kind_name(MmaKind kind);  // "mxf4nvf4"
 
-// What the instruction's own modifiers say.
+// The values that the instruction's own modifiers give.
 struct MmaModifiers {
   MmaKind kind = MmaKind::f16;
   int cta_group = 1;

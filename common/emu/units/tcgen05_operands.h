@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What one tcgen05.mma reads and writes, and where: A and B in shared memory, A, D and scale factors in
-// tensor memory. PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.mma", "Data path
-// organization", "Scale factor layout". With cta_group::2 each block of the pair has half of the rows of A
-// and D and half of the columns of B.
+// The operands that one tcgen05.mma reads and writes, and where they are: A and B in shared memory, A, D and
+// scale factors in tensor memory. PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.mma",
+// "Data path organization", "Scale factor layout". With cta_group::2 each block of the pair has half of the
+// rows of A and D and half of the columns of B.
 
 #pragma once
 

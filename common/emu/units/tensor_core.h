@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of tcgen05 share: how operations of the tensor core are issued, and what they announce when
-// they are. PTX ISA: "TensorCore 5th Generation Family Instructions", "Memory Consistency Model for 5th
-// generation of TensorCore operations".
+// The files of tcgen05 share how operations of the tensor core are issued, and what they announce when they
+// are. PTX ISA: "TensorCore 5th Generation Family Instructions", "Memory Consistency Model for 5th generation
+// of TensorCore operations".
 //
 // An instruction that the tensor core executes (mma, cp, shift) does four things in its handler:
 //   const TensorIssue issue = begin_issue(warp, instr, mask, cta_group);   // one lane, one cta_group

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What ldmatrix, stmatrix, movmatrix and mma ask of a warp and of a statement.
+// Checks what ldmatrix, stmatrix, movmatrix and mma ask of a warp and of a statement.
 
 #include "common/emu/units/warp_matrix.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What ldmatrix, stmatrix, movmatrix and mma share: 8x8 matrices of 16-bit elements in a warp's registers.
-// PTX ISA: "Warp-level matrix load instruction: ldmatrix".
+// The instructions ldmatrix, stmatrix, movmatrix and mma share 8x8 matrices of 16-bit elements in a warp's
+// registers. PTX ISA: "Warp-level matrix load instruction: ldmatrix".
 
 #pragma once
 
@@ -33,7 +33,7 @@ Mask row_addresses(Warp& warp, const Instr& instr, int rows, uint64_t (&address)
 
 // Decoding. Each of these throws Unsupported where the statement is not what it asks for.
 void take_sync_aligned(Decoder& decoder);
-// What ldmatrix and stmatrix share: everything but the order of operands.
+// Takes what ldmatrix and stmatrix share: everything but the order of operands.
 void take_matrices(Decoder& decoder);
 // The slots of `count` 32-bit registers, appended.
 void take_registers(Decoder& decoder, const Operand& operand, int count, bool written,

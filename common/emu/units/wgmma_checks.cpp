@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What must be true of registers and of shared memory when a wgmma.mma_async is issued. PTX ISA:
+// Checks what must be true of registers and of shared memory when a wgmma.mma_async is issued. PTX ISA:
 // "Asynchronous Warpgroup Level Matrix Instructions", "wgmma.fence".
 
 #include "common/emu/units/wgmma_operation.h"

@@ -49,7 +49,7 @@ struct WgmmaGroup {  // between two commits
   Clock clock;  // of the warps that have committed it
 };
 
-// Of a warpgroup; its four warps share it.
+// The state of a warpgroup; its four warps share it.
 struct WgmmaState {
   struct Of {
     Warp* warp = nullptr;
@@ -76,7 +76,7 @@ struct WgmmaState {
   }
 };
 
-// Which of the four warps it is.
+// Returns which of the four warps it is.
 inline int part_of(const Warp& w) { return w.index % kWarpgroupWarps; }
 
 // wgmma_checks.cpp: what must be true when an operation is issued.
@@ -89,7 +89,7 @@ void require_written(Warp& w, const Instr& in, int32_t index, const char* cause)
 // fence.proxy.async is to shared memory.
 void check_registers(Warp& w, WgmmaState& state, const Instr& in, bool accumulates);
 // Each warp answers for its rows of A and for all of B: written, and handed on to the asynchronous proxy.
-// What the whole warpgroup reads goes to the group, once.
+// The units that the whole warpgroup reads go to the group, once.
 void check_operands(Warp& w, WgmmaState& state, WgmmaGroup& group, const WgmmaOperation& operation);
 
 // wgmma_sums.cpp: D = A * B + D, or A * B, for `parts` of the four warps from `first_part` on.

@@ -51,14 +51,14 @@ void gather_registers(Warp& w, const WgmmaForm& form, Factors& to) {
 
 // ---- the sums ----
 
-// Of the sums: floats from one row to the next.
+// The pitch of the sums: floats from one row to the next.
 int pitch_of(const WgmmaForm& form) {
   return (form.n + Factors::kSide - 1) / Factors::kSide * Factors::kSide;
 }
 
-// Of D a lane's registers come in pairs of f32, or are pairs of f16: two neighbours of a row. With g = lane /
-// 4 and t = lane % 4, pair number i is columns 8 * (i / 2) + 2t and the next of row g, for odd i of row g
-// + 8. This is where pair i of lane 4g starts.
+// A lane's registers of D come in pairs of f32, or are pairs of f16: two neighbours of a row. With g = lane /
+// 4 and t = lane % 4, pair number i is columns 8 * (i / 2) + 2t and the next of row g, for odd i of row g +
+// 8. This is where pair i of lane 4g starts.
 float* pairs_at(float* sums, const WgmmaForm& form, int pair, int g) {
   return sums + (g + pair % 2 * 8) * pitch_of(form) + pair / 2 * 8;
 }

@@ -24,7 +24,7 @@ constexpr int kProcessors = 132, kBlockK = 64;
 
 constexpr int align(int value, int step) { return (value + step - 1) / step * step; }
 
-// One of its kernels and the problem for which its heuristic chooses that.
+// A kernel of DeepGEMM and the problem for which its heuristic chooses that.
 struct Kernel {
   int groups, rows, n, k;  // rows: of all groups, without padding
   bool masked;
@@ -63,9 +63,9 @@ Kernel compiled() {
           reinterpret_cast<const void*>(function)};
 }
 
-// What get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1 answers: "contiguous" by all rows with their padding,
-// at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which its users say they
-// expect.
+// The answers of get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1: "contiguous" by all rows with their
+// padding, at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which its users say
+// they expect.
 const std::vector<Kernel>& kernels() {
   static const std::vector<Kernel> all = {
 #ifdef GG_PEER_TEST  // small enough for the emulator; not its heuristic's choice

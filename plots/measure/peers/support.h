@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the peers of this folder share: errors as sentences, memory that frees itself, and, in
+// The code that the peers of this folder share: errors as sentences, memory that frees itself, and, in
 // common/bench/contest.h, the choice of the fastest of several ways to run a problem.
 #pragma once
 

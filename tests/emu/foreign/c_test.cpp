@@ -59,7 +59,7 @@ TEST_P(Compiled, SumsRows) {
   EXPECT_EQ(run.result<float>("y"), wanted);
 }
 
-// What the machine of c_kernels.cu does, for one input.
+// Returns on the host what the machine of c_kernels.cu gives for one input.
 int machine(const std::vector<int>& program, int input, int steps) {
   std::vector<int> stack = {input};
   size_t at = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What Triton made for sm_100a of triton_kernels.py and triton_blackwell.py, run by gg-ptx and compared with
-// plain loops on the host. All sums are exact.
+// The kernels that Triton made for sm_100a of triton_kernels.py and triton_blackwell.py, run by gg-ptx and
+// compared with plain loops on the host. All sums are exact.
 //
 // Triton leaves out what hardware does without, so each test names what it allows: the fences of tcgen05 and,
 // by kernel, tcgen05.wait::ld before the first use of what was loaded (ptxas itself waits for the registers),

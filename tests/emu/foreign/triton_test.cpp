@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What Triton made of triton_kernels.py, run by gg-ptx and compared with plain loops on the host.
+// The kernels that Triton made of triton_kernels.py, run by gg-ptx and compared with plain loops on the host.
 
 #include <gtest/gtest.h>
 
