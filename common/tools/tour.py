@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs every chapter that was built, one after the other, and ends with the ladder table and the figures.
+"""Runs every chapter that was built, one after the other, and ends with the ladder table, the figures and a page.
 
 The target `tour` calls it. A chapter without a GPU of its kind runs on the emulator, which counts where a GPU
 is timed. --like b200 runs nothing: it shows which tables and figures the tour would fill on a GPU that is not here.
@@ -19,6 +19,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+from page import write as page
 
 REPO = Path(__file__).resolve().parents[2]
 NO_DEVICE = 77  # a chapter's exit code where the device asked for is not there
@@ -308,6 +310,7 @@ def main():
     print(f"\nmeasurements: {show(tour.out)}")
     figures = [show(path) for path in sorted((tour.out / "figures").glob("*.svg"))]
     print("figures:", trouble or "\n  ".join(["", *figures]) or "none")
+    print("page:", show(page.write(args.build, lines, where)))
     checks = [line["check"] for line in lines]
     passed, waiting = (sum(check.startswith(word) for check in checks) for word in ("passed", "not run"))
     failed = len(lines) - passed - waiting

@@ -77,6 +77,8 @@ class TourTest(unittest.TestCase):
         code, out = self.run_tour("01_one")
         self.assertEqual(code, 0, out)
         self.assertIn("tour: 1 chapters passed, 0 failed, 0 not run", out)
+        self.assertRegex(out, r"(?m)^page: .*tour/index\.html$")
+        self.assertTrue((self.build / "tour" / "index.html").is_file())
         self.assertIn("passed on the emulator, kept from", self.run_tour("01_one")[1])
 
     def test_a_failed_run_leaves_the_earlier_table_whole(self):

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/emu/gg_ptx.h"
 #include "tests/emu/trace_file.h"
 
@@ -149,6 +151,69 @@ TEST(GgPtx, TracesUpToAFault) {
   EXPECT_FALSE(last.ended);
   EXPECT_GE(last.end, other.end);
   EXPECT_TRUE(other.ended);
+}
+
+// Warp 0 arrives three times with a load before each, and warp 1 waits for each phase.
+TEST(GgPtx, TracesPhasesOfMbarriers) {
+  const Files files;
+  const std::string file = files.at("trace.json");
+  const std::string text = header() + R"(
+.visible .entry turns(.param .u64 x)
+{
+  .reg .b32 %r<6>; .reg .b64 %rd<3>; .reg .pred %p<5>;
+  .shared .align 8 .b64 barrier;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r3, 0;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared.b64 [barrier], 32;
+  bar.sync 0;
+  setp.ge.u32 %p2, %r1, 32;
+  @%p2 bra WAITS;
+ARRIVES:
+  ld.global.u32 %r2, [%rd1];
+  mbarrier.arrive.shared.b64 %rd2, [barrier];
+  bar.sync 1, 64;
+  add.u32 %r3, %r3, 1;
+  setp.lt.u32 %p3, %r3, 3;
+  @%p3 bra ARRIVES;
+  ret;
+WAITS:
+  and.b32 %r4, %r3, 1;
+AGAIN:
+  mbarrier.try_wait.parity.shared.b64 %p4, [barrier], %r4;
+  @!%p4 bra AGAIN;
+  bar.sync 1, 64;
+  add.u32 %r3, %r3, 1;
+  setp.lt.u32 %p3, %r3, 3;
+  @%p3 bra WAITS;
+  ret;
+}
+)";
+  const Outcome outcome = gg_ptx({files.ptx(text), "--report", "--trace", file, "--buf", "x=zero:256",
+                                  "--launch", "turns", "--grid", "2", "--block", "64", "--arg", "x"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const TraceFile trace = read_trace(file);
+  ASSERT_EQ(trace.phases.size(), 2u) << "an mbarrier for each of two blocks";
+  for (const auto& [mbarrier, phases] : trace.phases) {
+    ASSERT_EQ(phases.size(), 3u);
+    EXPECT_EQ(phases[0].number, 0);
+    int asked = 0;
+    for (const auto& event : trace.warps.at({mbarrier.first, 1})) {
+      if (event.mbarrier.empty()) continue;
+      EXPECT_EQ(event.mbarrier, mbarrier.second);
+      EXPECT_GE(event.end, phases[size_t(asked)].end) << "it goes on before the phase has ended";
+      ++asked;
+    }
+    EXPECT_EQ(asked, 3);
+  }
+  const std::string executed = std::to_string(trace.instructions - trace.again);
+  const auto printed = [&](const char* counter, const std::string& value) {
+    return std::regex_search(outcome.err, std::regex(std::string(counter) + " +" + value + "\n"));
+  };
+  EXPECT_TRUE(printed("  instructions", executed)) << executed << "\n" << outcome.err;
+  EXPECT_TRUE(printed("barrier_waits", std::to_string(trace.waits))) << trace.waits << "\n" << outcome.err;
+  EXPECT_GT(trace.waits, 0);
 }
 
 TEST(GgPtx, HelpListsOptionsAndFaults) {

@@ -97,15 +97,31 @@ class JsonReader {
 struct TraceEvent {
   std::string kind;
   int64_t begin = 0, end = 0, instructions = 0;
-  std::string first;
+  std::string first, mbarrier;
   bool ended = true;
 };
 
-struct TraceFile {
-  std::map<int64_t, std::string> blocks;                                 // names, by process
-  std::map<std::pair<int64_t, int64_t>, std::vector<TraceEvent>> warps;  // by block and warp
-  int64_t instructions = 0;
+struct TracePhase {
+  int64_t number = 0, begin = 0, end = 0;
 };
+
+struct TraceFile {
+  std::map<int64_t, std::string> blocks;                                      // names, by process
+  std::map<std::pair<int64_t, int64_t>, std::vector<TraceEvent>> warps;       // by block and warp
+  std::map<std::pair<int64_t, std::string>, std::vector<TracePhase>> phases;  // by block and mbarrier
+  int64_t instructions = 0, waits = 0, again = 0;
+};
+
+// The phases of an mbarrier follow one another, and the next begins where one ends.
+inline void read_phase(TraceFile& trace, const std::pair<int64_t, std::string>& mbarrier, const Json& e) {
+  const int64_t begin = e["ts"].number();
+  std::vector<TracePhase>& row = trace.phases[mbarrier];
+  if (!row.empty()) {
+    EXPECT_EQ(row.back().end, begin) << mbarrier.second;
+    EXPECT_EQ(row.back().number + 1, e["args"]["phase"].number()) << mbarrier.second;
+  }
+  row.push_back({e["args"]["phase"].number(), begin, begin + e["dur"].number()});
+}
 
 // Says what its axis is; the events of a warp follow one another without overlapping.
 inline TraceFile read_trace(const std::string& path) {
@@ -113,13 +129,19 @@ inline TraceFile read_trace(const std::string& path) {
   const std::string text = text_of(path);
   const Json all = JsonReader(text).whole();
   EXPECT_NE(all["otherData"]["axis"].text.find("issue order, not time"), std::string::npos);
+  std::map<std::pair<int64_t, int64_t>, std::string> rows;  // names, by block and warp
   for (const Json& e : all["traceEvents"].elements) {
     const int64_t block = e["pid"].number(), warp = e["tid"].number();
     if (e["ph"].text == "M") {
       if (e["name"].text == "process_name") trace.blocks[block] = e["args"]["name"].text;
+      if (e["name"].text == "thread_name") rows[{block, warp}] = e["args"]["name"].text;
       continue;
     }
     EXPECT_EQ(e["ph"].text, "X");
+    if (e["name"].text == "phase") {
+      read_phase(trace, {block, rows.at({block, warp})}, e);
+      continue;
+    }
     TraceEvent event;
     event.kind = e["name"].text;
     event.begin = e["ts"].number();
@@ -127,6 +149,9 @@ inline TraceFile read_trace(const std::string& path) {
     event.instructions = e["args"]["instructions"].number();
     event.first = e["args"]["first"].text;
     event.ended = !e["args"].has("ended");
+    if (e["args"].has("mbarrier")) event.mbarrier = e["args"]["mbarrier"].text;
+    if (e["args"].has("waits")) trace.waits += e["args"]["waits"].number();
+    if (e["args"].has("again")) trace.again += e["args"]["again"].number();
     EXPECT_TRUE(trace.blocks.count(block)) << "a block without a name";
     EXPECT_LT(event.begin, event.end);
     std::vector<TraceEvent>& row = trace.warps[{block, warp}];

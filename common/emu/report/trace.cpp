@@ -3,8 +3,8 @@
 // An attached kernel's instructions run through `traced`, which notes kind and place before it calls the
 // instruction's own handler: a kernel that is not attached pays nothing. A warp's instructions of one kind
 // become one event, a few others between them belong to it; a wait is one of one instruction. Each cluster
-// counts for itself, so a trace does not depend on how many threads emulate. Format: "Trace Event Format",
-// events X (complete) and M (names).
+// counts for itself, so a trace does not depend on how many threads emulate. An mbarrier has a row of its own
+// with its phases. Format: "Trace Event Format", events X (complete) and M (names).
 
 #include "common/emu/report/trace.h"
 
@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "common/emu/report/counts.h"
+#include "common/emu/units/mbarrier_state.h"
 
 namespace gg::emu {
 namespace {
@@ -63,7 +64,9 @@ struct Event {
   bool ended = true;  // false: a wait that nothing followed
   uint64_t begin = 0, end = 0;
   uint32_t instructions = 0;
+  uint32_t waits = 0, again = 0;  // times that the warp slept; that it began an instruction anew for that
   const Instr* first = nullptr;
+  std::string asked;  // the mbarrier that a wait is at, and its phase, as fields of JSON
 };
 
 struct Track {  // of one warp
@@ -78,9 +81,18 @@ struct Track {  // of one warp
       const auto goes_on = [&] { return kind == run.kind && (kind != Kind::wait || run.first == &in); };
       while (run.instructions > 0 && !goes_on()) close(now);
       run.instructions += gap.instructions;
+      run.waits += gap.waits;
+      run.again += gap.again;
       gap = {};
       extend(run, kind, now, in);
     }
+  }
+
+  // The instruction that was noted last had this outcome.
+  void outcome(Next next) {
+    Event& event = gap.instructions > 0 ? gap : run;
+    event.waits += next == Next::wait || next == Next::retry;
+    event.again += next == Next::retry;
   }
 
   // The run is over, and the others behind it are a run of their own.
@@ -99,9 +111,19 @@ struct Track {  // of one warp
 
  private:
   static void extend(Event& event, Kind kind, uint64_t now, const Instr& in) {
-    if (event.instructions++ == 0) event = {kind, true, now, now, 1, &in};
+    if (event.instructions++ == 0) event = {kind, true, now, now, 1, 0, 0, &in, {}};
     event.end = now + 1;
   }
+};
+
+struct Phase {
+  uint64_t number = 0, begin = 0, end = 0;
+};
+
+struct Phases {  // of one mbarrier: those that have ended
+  std::string name;
+  uint64_t current = 0, begin = 0;
+  std::vector<Phase> ended;
 };
 
 std::string json_string(const std::string& text) {
@@ -120,26 +142,70 @@ std::string json_string(const std::string& text) {
 struct Step {
   Handler run;
   Kind kind;
+  bool asks;  // at an mbarrier
 };
 
 struct ClusterTrace {
   const std::vector<Step>* steps = nullptr;
   std::vector<std::string> blocks;  // their names
   std::vector<Track> tracks;        // by Warp::agent: those of the first block, of the second ...
-  uint64_t issued = 0;
-  size_t room = 0;  // for so many events; 0: nothing more is recorded
+  std::vector<std::map<size_t, Phases>> phases;  // by block and place of the mbarrier in shared memory
+  uint64_t issued = 0, changes = 0;  // `changes`: Cluster::changes when phases were last looked at
+  size_t room = 0;                   // for so many events; 0: nothing more is recorded
   bool cut = false;
 
   Next step(Warp& w, const Instr& in, Mask m) {
     const Step& step = (*steps)[size_t(in.index)];
-    if (!cut) {
-      Track& track = tracks[w.race.agent];
-      const size_t before = track.events.size();
-      track.note(step.kind, issued++, in);
-      room -= std::min(room, track.events.size() - before);
-      cut = room == 0;
+    if (cut) return step.run(w, in, m);
+    look_at_phases(*w.block->cluster);
+    Track& track = tracks[w.race.agent];
+    const size_t before = track.events.size();
+    track.note(step.kind, issued++, in);
+    take(track.events.size() - before);
+    const Next next = step.run(w, in, m);
+    track.outcome(next);
+    if (step.asks && track.run.first == &in && track.run.asked.empty()) track.run.asked = asked(w, m);
+    return next;
+  }
+
+  // A phase that has ended since the last instruction was issued ends at the next one.
+  void look_at_phases(const Cluster& cluster) {
+    if (changes == cluster.changes) return;
+    changes = cluster.changes;
+    for (const auto& block : cluster.blocks) {
+      if (!block->mbarriers) continue;
+      for (const auto& [offset, barrier] : block->mbarriers->live)
+        look_at(phases[size_t(block->rank)][offset], {block.get(), offset}, barrier.phase);
     }
-    return step.run(w, in, m);
+  }
+
+ private:
+  void take(size_t events) {
+    room -= std::min(room, events);
+    cut = room == 0;
+  }
+
+  void look_at(Phases& p, const BarrierAt& at, uint64_t phase) {
+    if (p.name.empty()) {
+      p.name = mbarrier_name(at);
+      p.begin = issued;
+    }
+    if (phase < p.current) p.current = phase;  // another barrier begins at this place
+    for (; p.current < phase; ++p.current) {
+      if (p.ended.empty()) p.name = mbarrier_name(at);  // by now all of its array are initialised
+      p.ended.push_back({p.current, p.begin, issued});
+      p.begin = issued;
+      take(1);
+    }
+  }
+
+  // Lanes that wait together mostly ask for one phase: that of the first is told.
+  static std::string asked(const Warp& w, Mask m) {
+    const Mbarriers::Wait& wait = w.block->mbarriers->waits[size_t(w.thread_of(__builtin_ctz(m)))];
+    const std::string name = mbarrier_name({w.block, wait.offset});
+    const bool before_first = wait.phase == UINT64_MAX;  // who asks for the phase before the first goes on
+    return ",\"mbarrier\":" + json_string(name) +
+           (before_first ? "" : ",\"phase\":" + std::to_string(wait.phase));
   }
 };
 
@@ -157,6 +223,7 @@ struct Trace::State {
 
  private:
   void add(const Event& event, size_t warp, std::map<const Instr*, std::string>& places);
+  void add(const char* name, size_t row, uint64_t begin, uint64_t end, const std::string& args);
 };
 
 namespace {
@@ -197,25 +264,32 @@ std::shared_ptr<ClusterTrace> Trace::State::begin(const Cluster& cluster) {
   if (trace->cut) return trace;
   for (const auto& block : cluster.blocks) {
     trace->blocks.push_back(block_name(*block));
+    trace->phases.emplace_back();
     trace->tracks.resize(trace->tracks.size() + block->warps.size());
   }
   clusters[index] = trace;
   return trace;
 }
 
-void Trace::State::add(const Event& e, size_t warp, std::map<const Instr*, std::string>& places) {
-  std::string& place = places[e.first];
-  if (place.empty()) place = json_string(place_of(*e.first));
-  const std::string name = kKinds[int(e.kind)];
-  body += ",\n{\"ph\":\"X\",\"name\":\"" + name + "\",\"pid\":" + std::to_string(blocks) +
-          ",\"tid\":" + std::to_string(warp) + ",\"ts\":" + std::to_string(e.begin) +
-          ",\"dur\":" + std::to_string(e.end - e.begin) +
-          ",\"args\":{\"instructions\":" + std::to_string(e.instructions) + ",\"first\":" + place +
-          (e.ended ? "" : ",\"ended\":false") + "}}";
+void Trace::State::add(const char* name, size_t row, uint64_t begin, uint64_t end, const std::string& args) {
+  body += std::string(",\n{\"ph\":\"X\",\"name\":\"") + name + "\",\"pid\":" + std::to_string(blocks) +
+          ",\"tid\":" + std::to_string(row) + ",\"ts\":" + std::to_string(begin) +
+          ",\"dur\":" + std::to_string(end - begin) + ",\"args\":{" + args + "}}";
   ++events;
 }
 
-// Every block is a process of the file, every warp a thread of it.
+void Trace::State::add(const Event& e, size_t warp, std::map<const Instr*, std::string>& places) {
+  std::string& place = places[e.first];
+  if (place.empty()) place = json_string(place_of(*e.first));
+  std::string args = "\"instructions\":" + std::to_string(e.instructions) + ",\"first\":" + place;
+  if (e.waits > 0) args += ",\"waits\":" + std::to_string(e.waits);
+  if (e.again > 0) args += ",\"again\":" + std::to_string(e.again);
+  args += e.asked;
+  if (!e.ended) args += ",\"ended\":false";
+  add(kKinds[int(e.kind)], warp, e.begin, e.end, args);
+}
+
+// Every block is a process of the file, every warp a thread of it, and every mbarrier whose phases ended.
 void Trace::State::end(const Launch& launch) {
   std::lock_guard lock(mutex);
   const auto describe = [&](const char* what, size_t warp, const char* key, const std::string& text) {
@@ -240,6 +314,14 @@ void Trace::State::end(const Launch& launch) {
         describe("thread_name", warp, "name", "warp " + std::to_string(warp));
         for (const Event& event : track.events) add(event, warp, places);
       }
+      size_t row = warps;
+      for (const auto& [offset, barrier] : cluster->phases[b]) {
+        if (barrier.ended.empty()) continue;
+        describe("thread_name", row, "name", barrier.name);
+        for (const Phase& p : barrier.ended)
+          add("phase", row, p.begin, p.end, "\"phase\":" + std::to_string(p.number));
+        ++row;
+      }
     }
   }
   clusters.clear();
@@ -251,7 +333,7 @@ Trace::~Trace() = default;
 void Trace::attach(Code& code) {
   std::vector<Step>& steps = state_->steps[&code];
   for (Instr& in : code.instrs) {
-    steps.push_back({in.run, kind_of(in)});
+    steps.push_back({in.run, kind_of(in), in.statement->opcode == "mbarrier" && kind_of(in) == Kind::wait});
     in.run = traced;
   }
 }

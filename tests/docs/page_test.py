@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT
+"""The page of a tour: complete without a network, as small as it should be, and its players count what the emulator printed."""
+
+import html.parser
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "common" / "tools"), str(Path(__file__).resolve().parent)]
+import browser  # noqa: E402
+from page import gather, write  # noqa: E402
+
+BUILD = Path(os.environ.get("GG_BUILD", ROOT / "build"))
+# One that multiplies by mma, and two of which the player shows all blocks.
+CHAPTERS = ["03_tensor_cores", "07i_last_round", "08d_two_cta"]
+COMPLETE = CHAPTERS[1:]
+MOST_BYTES = 5_000_000
+VOID = {"meta", "link", "br", "input", "path", "use", "rect", "line", "circle", "polygon", "polyline", "ellipse"}
+
+
+def make_page(folder):
+    """The page of a tour of the chapters, in a folder: a build tree of links."""
+    (folder / "bin").symlink_to(BUILD / "bin")
+    (folder / "tour").mkdir()
+    lines = [{"chapter": name, "idea": f"an idea of {name} & <more>", "check": "passed on the emulator", "instructions": "7.059"}
+             for name in CHAPTERS]
+    return write.write(folder, lines, "the emulator, as no GPU was found")
+
+
+class Reader(html.parser.HTMLParser):
+    """Elements that are closed in order, all ids, all addresses, and the text of scripts by id."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.addresses, self.headings, self.scripts = [], [], [], [], {}
+        self.wrong = []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+        self.addresses += [attrs[name] for name in ("href", "src", "xlink:href", "action", "srcset", "data") if attrs.get(name)]
+        if re.fullmatch(r"h\d", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "script":
+            self.scripts[attrs.get("id", "")] = ""
+            self.script = attrs.get("id", "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        if not self.open or self.open[-1] != tag:
+            self.wrong.append(f"</{tag}> at line {self.getpos()[0]} ends {self.open[-1:]}")
+        else:
+            self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts[self.script] += data
+
+
+def printed_by_the_emulator(name):
+    """Instructions and waits of each kernel, as a run of gg-emu prints them, without a trace."""
+    done = subprocess.run([BUILD / "bin" / "gg-emu", "--multiprocessors", gather.MULTIPROCESSORS, "--order", gather.ORDER, "--report",
+                           BUILD / "bin" / name, "--device", "emu", "--set", "smoke", "--bench"], capture_output=True, text=True)
+    counts = re.findall(r"(?m)^counts of (.*)\n((?:  .*\n)*)", done.stderr)
+    return {kernel: tuple(int((re.search(rf"  {counter} +(\d+)", body) or [0, 0])[1]) for counter in ("instructions", "barrier_waits"))
+            for kernel, body in counts}
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        missing = [name for name in [*CHAPTERS, "gg-emu"] if not (BUILD / "bin" / name).is_file()]
+        if missing:
+            raise unittest.SkipTest(f"not built: {', '.join(missing)}")
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.page = make_page(Path(cls.folder.name))
+        cls.text = cls.page.read_text(encoding="utf-8")
+
+    def setUp(self):
+        self.reader = Reader()
+        self.reader.feed(self.text)
+        self.reader.close()
+
+
+class Written(PageTest):
+    def test_elements_close_and_ids_are_unique(self):
+        self.assertEqual(self.reader.wrong, [])
+        self.assertEqual(self.reader.open, [])
+        self.assertEqual(sorted(self.reader.ids), sorted(set(self.reader.ids)))
+
+    def test_needs_nothing_else(self):
+        self.assertGreater(len(self.reader.addresses), 10)
+        for address in self.reader.addresses:
+            self.assertRegex(address, r"^(#[\w-]|data:,$)", "an address outside the page")
+            if address.startswith("#"):
+                self.assertIn(address[1:], self.reader.ids)
+        style = re.search(r"(?s)<style>(.*?)</style>", self.text)[1]
+        self.assertNotRegex(style, r"@import|url\((?!#)")
+        self.assertNotRegex(self.reader.scripts[""], r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(")
+        self.assertNotIn(str(ROOT), self.text)
+        self.assertNotIn("{{", re.sub(r"(?s)<script.*?</script>", "", self.text))
+
+    def test_is_small(self):
+        self.assertLess(len(self.text.encode()), MOST_BYTES)
+
+    def test_headings_go_down_by_one(self):
+        self.assertEqual(self.reader.headings[0], 1)
+        for above, below in zip(self.reader.headings, self.reader.headings[1:]):
+            self.assertLessEqual(below, above + 1)
+
+    def test_questions_and_texts_are_there(self):
+        for name in CHAPTERS:
+            readme = (ROOT / "chapters" / name / "README.md").read_text(encoding="utf-8")
+            question = re.search(r"\*\*(.+?)\*\*", readme.partition("## Question")[2], re.S)[1]
+            self.assertIn(gather.as_html(question), self.text)
+        self.assertIn("an idea of 03_tensor_cores &amp; &lt;more&gt;", self.text)
+
+    def test_template_files_are_short(self):
+        for path in [*write.TEMPLATE.iterdir(), *write.TEMPLATE.parent.glob("*.py")]:
+            self.assertLessEqual(len(path.read_text(encoding="utf-8").splitlines()), 400, path.name)
+
+    def test_last_step_counts_what_the_emulator_printed(self):
+        for name in CHAPTERS:
+            played = json.loads(self.reader.scripts["data-" + name])["player"]
+            printed = printed_by_the_emulator(name)
+            events = [event for block in played["blocks"] for warp in block["warps"] for event in warp["events"]]
+            counted = sum(event[3] for event in events), sum(event[4] for event in events)
+            self.assertEqual(tuple(played["printed"].values()), printed[played["kernel"]])
+            self.assertEqual(played["complete"], name in COMPLETE)
+            if name in COMPLETE:
+                self.assertEqual(counted, printed[played["kernel"]])
+                self.assertGreater(counted[1], 0)
+            else:
+                self.assertLess(counted[0], printed[played["kernel"]][0])
+            self.assertEqual(played["apart"], name not in COMPLETE)  # the others' two blocks are a cluster
+            for block in played["blocks"] if name in COMPLETE else []:
+                self.assertIn("load", {warp["role"] for warp in block["warps"]})
+                rows = [barrier["name"] for barrier in block["barriers"]]
+                self.assertEqual(sorted(rows), sorted(set(rows)))
+                self.assertIn("empty[0]", rows)
+            self.assertEqual({event[0] for event in events}, set(range(len(gather.KINDS))), "a kind of event is missing")
+
+    def test_diffs_make_this_chapter_of_its_predecessor(self):
+        for name in CHAPTERS:
+            data, about = json.loads(self.reader.scripts["data-" + name]), gather.described(BUILD / "bin" / name)
+            before, after = (ROOT / "chapters" / each for each in (about["previous"], name))
+            names = {path.name for folder in (before, after) for path in folder.iterdir() if path.suffix in (".cuh", ".cu")}
+            same = {each for each in names if (before / each).is_file() and (after / each).is_file()
+                    and (before / each).read_bytes() == (after / each).read_bytes()}
+            self.assertEqual({file["name"] for file in data["diff"]}, names - same)
+            for file in data["diff"]:
+                old = (before / file["name"]).read_text().splitlines() if (before / file["name"]).is_file() else []
+                new = (after / file["name"]).read_text().splitlines() if (after / file["name"]).is_file() else []
+                self.assertEqual(self.applied(old, file["hunks"]), new, file["name"])
+
+    @staticmethod
+    def applied(old, hunks):
+        result, at = [], 0
+        for first, _, rows in hunks:
+            result += old[at:first - 1]
+            at = first - 1
+            for row in rows:
+                at += row[0] is not None
+                result += [line for line in row[-1:] if line is not None]
+        return result + old[at:]
+
+
+class Incomplete(unittest.TestCase):
+    """A chapter that lacks something has a page all the same, which says what is missing."""
+
+    def test_program_that_answers_little(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = Path(folder)
+            (build / "bin").mkdir()
+            (build / "tour").mkdir()
+            for name, said in (("x_none", ""), ("x_list", "[1]"), ("x_title", '{"title": "t", "sets": ["smoke"]}')):
+                program = build / "bin" / name
+                program.write_text(f"#!/bin/sh\necho '{said}'\n")
+                program.chmod(0o755)
+            line = {"idea": "-", "check": "not run"}
+            path = write.write(build, [{"chapter": name, **line} for name in ("x_none", "x_list", "x_title")], "nothing")
+            self.assertEqual(path.read_text(encoding="utf-8").count("gg-emu is not built"), 3)
+
+
+class InABrowser(PageTest):
+    @classmethod
+    def setUpClass(cls):
+        if not browser.find():
+            raise unittest.SkipTest("no Chromium is installed")
+        super().setUpClass()
+        cls.tab = browser.Browser(browser.find())
+        cls.addClassCleanup(cls.tab.close)
+
+    def until(self, expression):
+        end = time.monotonic() + 20
+        while not self.tab.value(expression):
+            self.assertLess(time.monotonic(), end, f"never true: {expression}")
+            time.sleep(0.05)
+
+    def each_look(self):
+        for width in (400, 1600):
+            for dark in (False, True):
+                self.tab.open(self.page, width, dark)
+                yield width, dark
+                self.assertEqual(self.tab.errors, [], f"{width} pixels, dark: {dark}")
+
+    def show(self, name):
+        self.tab.value(f"document.getElementById('{name}').querySelector('.player').scrollIntoView()")
+        self.until(f"players.has('{name}')")
+
+    def counts(self, name):
+        cells = self.tab.value(f"[...document.getElementById('{name}').querySelectorAll('.counts tfoot td')].map((c) => c.textContent)")
+        return tuple(int(re.sub(r"\D", "", cell)) for cell in cells[2:])
+
+    def step(self, name):
+        return int(re.sub(r"\D", "", re.match(r"Step (.*) of", self.tab.value(
+            f"document.getElementById('{name}').querySelector('.now').textContent"))[1]))
+
+    def test_last_step_shows_what_the_emulator_printed(self):
+        for _ in self.each_look():
+            for name in COMPLETE:
+                self.show(name)
+                self.tab.value(f"document.getElementById('{name}').querySelector('.stage').focus()")
+                self.tab.press("Home")
+                self.assertEqual(self.step(name), 1)
+                first = self.counts(name)
+                self.tab.press("End")
+                self.assertIn(self.counts(name), printed_by_the_emulator(name).values())
+                self.assertLess(first[0], self.counts(name)[0])
+                self.assertTrue(self.tab.value(f"document.getElementById('{name}').querySelector('.verdict').textContent")
+                                .endswith("the same as here."))
+
+    def test_keys_and_buttons_step_both_ways(self):
+        for _ in self.each_look():
+            name = CHAPTERS[1]
+            self.show(name)
+            stage = f"document.getElementById('{name}').querySelector('.stage')"
+            self.tab.value(f"{stage}.focus()")
+            self.tab.press("Home")
+            for _ in range(3):
+                self.tab.press("ArrowRight")
+            self.tab.press("ArrowLeft")
+            self.assertEqual(self.step(name), 3)
+            for act, wanted in (("on", 4), ("back", 3), ("first", 1), ("back", 1)):
+                self.tab.value(f"{stage}.parentElement.querySelector('[data-act={act}]').click()")
+                self.assertEqual(self.step(name), wanted)
+            whole = self.tab.value(f"players.get('{name}').span().length")
+            self.tab.press("+")
+            self.assertEqual(self.tab.value(f"players.get('{name}').span().length"), whole / 2)
+
+    def test_nothing_is_wider_than_the_window(self):
+        for width, _ in self.each_look():
+            for name in CHAPTERS:
+                self.show(name)
+            self.tab.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            self.until("[...document.querySelectorAll('details')].every((each) => each.querySelector('.diff'))")
+            self.assertEqual(self.tab.value("document.documentElement.scrollWidth"), width)
+            outside = self.tab.value("[...document.querySelectorAll('main :is(p, h2, h3, h4, button, .stage, .diff, .grid, .counts, input)')]"
+                                     ".filter((each) => each.getBoundingClientRect().right > innerWidth).length")
+            self.assertEqual(outside, 0)
+            clipped = self.tab.value("[...document.querySelectorAll('.diff .row > *, .grid button, .grid span, .controls button')]"
+                                     ".filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent)")
+            self.assertEqual(clipped, [])
+            flat = self.tab.value("[...document.querySelectorAll('main :is(button, .stage, canvas)')]"
+                                  ".filter((each) => each.getBoundingClientRect().height < 12).length")
+            self.assertEqual(flat, 0, "something has no height")
+
+    def test_text_can_be_read_in_both_modes(self):
+        for _ in self.each_look():
+            low = self.tab.value(CONTRAST)
+            self.assertEqual(low, [])
+
+    def test_addresses_of_both_layouts_by_keyboard(self):
+        for _ in self.each_look():
+            self.tab.value("document.querySelector('[data-grid=tile] [tabindex=\"0\"]').focus()")
+            for key in ("ArrowUp", "ArrowUp", "ArrowLeft"):
+                self.tab.press(key)
+            self.assertIn("Row 1, unit 4 (k 32 to 39) lies at byte 0x0d0 (208)", self.said("swizzle"))  # 128 + 16 (4 xor 1)
+            self.tab.value("document.querySelector('[data-grid=memory]').querySelectorAll('button')[8 * 7].click()")
+            self.assertIn("Row 7, unit 7 (k 56 to 63) lies at byte 0x380", self.said("swizzle"))
+            self.tab.value("document.querySelector('[data-grid=scales] [tabindex=\"0\"]').focus()")
+            self.tab.press("ArrowDown")
+            self.tab.press("ArrowRight")
+            self.assertIn("row 38 and block 3 lies at byte 0x067 (103)", self.said("scales"))  # 16 * 6 + 4 * 1 + 3
+            self.tab.value("(() => { const row = document.getElementById('scale-row'); row.value = 165;"
+                           "row.dispatchEvent(new Event('input')); })()")
+            self.assertIn("of atom 2", self.said("scales"))  # eight blocks are two atoms along K
+            self.assertIn("byte 0x457 (1111)", self.said("scales"))  # 2 * 512 + 16 * 5 + 4 * 1 + 3
+
+    def said(self, name):
+        return self.tab.value(f"document.querySelector('#{name} .answer').textContent")
+
+
+# Texts whose colour stands out from what is behind them by less than 4.5 to 1, as WCAG 2 computes it.
+CONTRAST = r"""(() => {
+  const parts = (text) => text.match(/[\d.]+/g).map(Number);
+  const light = (rgb) => rgb.slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (each) => {
+    for (; each; each = each.parentElement) {
+      const colour = parts(getComputedStyle(each).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const low = new Set();
+  for (const each of document.querySelectorAll('body :is(p, h1, h2, h3, h4, a, li, td, th, code, kbd, button, span, figcaption, label)')) {
+    if (!each.textContent.trim() || each.matches('.skip') || each.closest('svg')) continue;
+    const [a, b] = [light(parts(getComputedStyle(each).color)), light(behind(each))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) low.add(each.tagName + ': ' + each.textContent.trim().slice(0, 30));
+  }
+  return [...low];
+})()"""
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
