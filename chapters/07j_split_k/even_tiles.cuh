@@ -8,9 +8,9 @@
 
 namespace chapter {
 
-// The number of tiles in each column of a group of so many rows: 0 for no rows, as a lane without a group
-// asks too. Else at least rows / BM, so that no tile has more than BM rows, and at most the group's steps, so
-// that each tile has some.
+// The number of tiles in each column of a group of so many rows. No rows must give 0: lanes without a group
+// call it too. Otherwise any number would be right from rows / BM rounded up, so that no tile has more than
+// BM rows, to the group's number of steps, so that no tile is empty.
 template <class C>
 __device__ int tiles_in_column(int rows) {
   return (rows + C::BM - 1) / C::BM;

@@ -233,14 +233,12 @@ const std::vector<ShapeSet>& shape_sets() {
        .make = [](Limits) { return helion(); }},
       {.name = "peers",
        .what = "what libraries are timed on: seven of equal groups, from 8 of M=512 N=64 K=512 to 8 of "
-               "M=4096; 65536 "
-               "and 16384 jagged rows; 32 groups of 20 rows",
+               "M=4096; 65536 and 16384 jagged rows; 32 groups of 20 rows",
        .mixed = true,
        .make = [](Limits) { return peers(); }},
       {.name = "moe",
-       .what = "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and K "
-               "of 1024 "
-               "to 28672",
+       .what = "as a router deals rows out to experts of models: 8 to 128 groups, 512 to 32768 rows, N and "
+               "K of 1024 to 28672",
        .mixed = true,
        .make = [](Limits) { return moe(); }},
       {.name = "few_tiles",

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Takes a tour's measurements and counts into plots/measure/data, then writes the READMEs' tables and plots/figures.
 
-  cmake --build build --target publish        # the only thing that changes plots/ and the tables
+  cmake --build build --target publish        # the only thing that changes plots/figures and the tables
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, what

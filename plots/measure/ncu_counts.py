@@ -10,8 +10,8 @@ arbitration included; its instrumented counts are made for each machine instruct
 that lanes give. The emulator executes PTX, of which SASS is made: only those instructions compare that become
 one another.
 
-Prints the comparison and writes it to plots/measure/data/<gpu>/ncu.csv, which `publish` takes into the README of
-common/emu. Counts of programs built from changes that were not committed are not written there. It stands here
+Prints the comparison and writes it to plots/measure/data/<gpu>/ncu.csv, which `publish` takes into
+common/emu/COUNTS.md. Counts of programs built from changes that were not committed are not written there. It stands here
 and not among the tests, as it measures and does not judge. Exit code 77: no GPU, no ncu, or one that may not count.
 """
 

@@ -108,7 +108,7 @@ class CostsTest(unittest.TestCase):
     def test_prefill_is_the_harness_s(self):
         text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
         groups, m, n, k = (costs.PREFILL[each] for each in ("groups", "m", "n", "k"))
-        self.assertIn(f'{{"prefill", "{groups} groups of {m} rows, N={n}, K={k}"}}', text)
+        self.assertRegex(text, rf'name = "prefill",\s+\.what = "{groups} groups of {m} rows, N={n}, K={k}"')
 
     def test_committed_counts_are_those_of_the_tiles_shape(self):
         found = costs.read_costs(COMMITTED)

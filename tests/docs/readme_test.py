@@ -31,8 +31,8 @@ PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what w
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
             "What limits it now", "Exercises"]
 ONLY_IF_NEW = "Rules of the new instruction"  # a chapter without one has no such section
-CHANGED_LINES = 300  # the ladder prints how many: a report, and no budget to be filled
-MAY_CHANGE_MORE = {"03_tensor_cores", "06a_tma", "06b_wgmma_multi_k", "07a_warp_specialized", "08a_tcgen05"}
+CHANGED_LINES = 300  # at most; the ladder prints how many, and fewer are read sooner
+MAY_CHANGE_MORE = {"06b_wgmma_multi_k", "07a_warp_specialized", "08a_tcgen05"}
 # The kernels of 07a to 07l together are shorter than twice what they were cut from: 07a and 07b_peak_hopper had 1427 lines
 # in kernels and headers.
 RUNGS, MOST_KERNEL_LINES = "07", 2 * 1427
@@ -212,7 +212,7 @@ class Chapters(EveryCase):
                 continue
             changed = sum(lines_changed(before, chapter))
             self.expect(changed > 0, chapter, "cannot be compared with", before)
-            explained = chapter.name in MAY_CHANGE_MORE and re.search(r"more\s+than\s+180\s+lines\s+because\s",
+            explained = chapter.name in MAY_CHANGE_MORE and re.search(r"more\s+than\s+300\s+lines\s+because\s",
                                                                       read(chapter / "README.md"))
             self.expect(changed <= CHANGED_LINES or explained, chapter, f"changes {changed} lines of", before.name + "'s, at most",
                         CHANGED_LINES, "are allowed")

@@ -204,7 +204,7 @@ Next wait_group(Warp& w, const Instr& in, Mask m) {
 
 // ---- decoding ----
 
-// This file, by check_registers, sees to what may touch registers of A and D, and when.
+// check_registers asks what may touch registers of A and D, and when (units/wgmma_checks.cpp).
 void take_registers(Decoder& d, const Operand& operand, size_t count, bool written,
                     std::vector<uint32_t>& slots, std::vector<int32_t>& registers) {
   if (operand.kind != Operand::Kind::vector || operand.elements.size() != count) {

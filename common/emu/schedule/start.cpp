@@ -38,7 +38,7 @@ uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
   if (n == "%dynamic_smem_size") return uint64_t(launch.dynamic_shared);
   if (n == "%total_smem_size") return b.shared.bytes.size();
   if (n == "%is_explicit_cluster") return b.cluster->blocks.size() > 1;
-  return 0;  // %gridid; clocks are read where the instruction stands, see integer.cpp
+  return 0;  // %gridid; clocks are read where the instruction stands, see isa/mov.cpp
 }
 
 void start_warp(Warp& w, const Code& code) {
