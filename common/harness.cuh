@@ -65,7 +65,7 @@ constexpr Formats formats_of(Operands<A, B, D>) {
 }
 
 // A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::scaled), D of `D`.
-// Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads padded_offsets().
+// Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads offsets().ends().
 // Chapters with an epilogue leave D out: its type is a value there, Problem::formats().d.
 template <class Element, int BLOCK, class Scale, class D = void>
 struct BlockScaled {};

@@ -63,6 +63,22 @@ struct Offsets {
   GG_HD int operator[](int group) const {
     return wide ? int(static_cast<const int64_t*>(data)[group]) : static_cast<const int32_t*>(data)[group];
   }
+  // For who knows the type: int32_t or int64_t.
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
+  // Calls f with the offsets as const int32_t* or const int64_t*, whichever they are.
+  template <class F>
+  void with(F f) const {
+    if (wide) {
+      f(as<int64_t>());
+    } else {
+      f(as<int32_t>());
+    }
+  }
+  // Where each group ends, as int32_t: [G]. Group g owns rows ends()[g-1] (0 for the first) up to ends()[g].
+  const int32_t* ends() const { return as<int32_t>() + 1; }
 };
 
 struct TileShape {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's

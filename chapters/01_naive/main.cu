@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Same<float>>(
       argc, argv, info,
       []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), p.offsets<int32_t>(), p.host_offsets(), p.groups(),
+        chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), p.offsets().as<int32_t>(), p.host_offsets(), p.groups(),
                         p.n(), p.k(), p.b_group_stride(), stream);
       });
 }

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info,
       []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a_ptrs<A>(), p.b_ptrs<B>(), p.d_ptrs<D>(), p.sizes(), p.leading_dims(), p.groups(),
-                        p.tile(), p.blocks(), stream);
+        chapter::launch(p.own().a_ptrs<A>(), p.own().b_ptrs<B>(), p.own().d_ptrs<D>(), p.own().sizes,
+                        p.own().leading_dims, p.groups(), p.tile(), p.blocks(), stream);
       });
 }

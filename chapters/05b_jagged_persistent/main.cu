@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
                  gg::Operands<f16, bf16, float>>(
       argc, argv, info,
       []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
-        p.with_offsets([&](const auto* offsets) {
+        p.offsets().with([&](const auto* offsets) {
           chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), offsets, nullptr, p.groups(), p.n(), p.k(),
                           p.b_group_stride(), p.tile(), p.blocks(), stream);
         });

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
-        p.with_offsets([&](const auto* offsets) {
+        p.offsets().with([&](const auto* offsets) {
           chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(), p.tile(),
                           p.blocks(), stream);
         });

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.any_offsets(), p.rows(), p.layout().offsets.back(),
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.offsets(), p.rows(), p.layout().offsets.back(),
                         p.groups(), p.n(), p.k(), p.tile(), stream);
       });
 }

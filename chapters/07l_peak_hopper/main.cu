@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
                  gg::Operands<f16, f16, float>>(
       argc, argv, info,
       []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.any_offsets(), p.rows(),
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.offsets(), p.rows(),
                         {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()},
                         p.b_layout() == gg::BLayout::nk, p.tile(), !p.is_off("pdl"), stream);
       });

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   return gg::run<gg::Same<bf16>, gg::Operands<bf16, bf16, float>>(
       argc, argv, info,
       []<class T, class TD>(gg::Operands<T, T, TD>, const gg::Problem& p, cudaStream_t stream) {
-        p.with_offsets([&](const auto* offsets) {
+        p.offsets().with([&](const auto* offsets) {
           chapter::launch(p.a<T>(), p.b<T>(), p.d<TD>(), offsets, p.rows(), p.groups(), p.n(), p.k(),
                           p.tile(), p.blocks(), stream);
         });

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
       argc, argv, info,
       []<class T, int V, class Scale, class TD>(gg::BlockScaled<T, V, Scale, TD>, const gg::Problem& p,
                                                 cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, p.d<TD>(), p.padded_offsets(),
+        chapter::launch(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, p.d<TD>(), p.offsets().ends(),
                         p.rows(), p.groups(), p.n(), p.k(), p.tile(), p.blocks(), stream);
       });
 }

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   return gg::run<Fp4<16, gg::ue4m3>, Fp4<32, gg::ue8m0>, Fp4<16, gg::ue8m0>>(
       argc, argv, info, []<int V, class Scale>(Fp4<V, Scale>, const gg::Problem& p, cudaStream_t stream) {
         chapter::launch<Scale, V>(p.a<gg::e2m1>(), p.b<gg::e2m1>(), p.scaled().sfa, p.scaled().sfb,
-                                  p.d<bf16>(), p.padded_offsets(), p.rows(), p.groups(), p.n(), p.k(),
+                                  p.d<bf16>(), p.offsets().ends(), p.rows(), p.groups(), p.n(), p.k(),
                                   p.tile(), p.blocks(), stream);
       });
 }

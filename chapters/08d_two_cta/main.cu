@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   };
   using gg::BlockScaled, gg::Problem, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
   auto launch = []<class T, int V, class S, class D>(BlockScaled<T, V, S, D>, const Problem& p, auto stream) {
-    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, p.d<D>(), p.padded_offsets(),
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, p.d<D>(), p.offsets().ends(),
                           p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3, bf16>, BlockScaled<e2m1, 32, ue8m0, bf16>,

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                                         .amax = e.amax,
                                         .d = p.d<void>(),
                                         .d_format = p.formats().d};
-    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.padded_offsets(),
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.offsets().ends(),
                           p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,

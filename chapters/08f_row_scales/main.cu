@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
                                         .d_format = p.formats().d,
                                         .sfd_row = e.sfd_row,
                                         .norm_const = e.norm_const};
-    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.padded_offsets(),
+    chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, operands, p.offsets().ends(),
                           p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
                                          .b_ptrs = p.discrete().b_ptrs<T>(),
                                          .sfb_ptrs = p.discrete().sfb_ptrs,
                                          .kn = p.b_layout() == gg::BLayout::kn};
-    chapter::launch<S, V>(p.a<T>(), p.scaled().sfa, weights, operands, p.padded_offsets(), p.rows(),
+    chapter::launch<S, V>(p.a<T>(), p.scaled().sfa, weights, operands, p.offsets().ends(), p.rows(),
                           p.groups(), p.n(), p.k(), p.tile(), p.dynamic_schedule(), stream);
   };
   return gg::run<BlockScaled<e2m1, 16, ue4m3>, BlockScaled<e2m1, 32, ue8m0>, BlockScaled<e2m1, 16, ue8m0>,

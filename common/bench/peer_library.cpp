@@ -39,11 +39,11 @@ class LibraryPeer : public Peer {
     const bool one_type = formats.a == formats.b && formats.a == formats.d && formats.a != Format::f32;
     require(one_type, "takes bf16 or f16, one type for A, B and D, not " + formats.name() + " -> " +
                           format_info(formats.d).name);
-    require(!p.own_sizes(), "takes packed groups of one N and one K");
+    require(!p.own().sizes, "takes packed groups of one N and one K");
     require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
     require(!buffers.setup().wide_offsets, "takes offsets of type i32, not i64");
     const GgPeerProblem problem = {
-        p.a<void>(), p.b<void>(), p.d<void>(), p.offsets<int32_t>(),        buffers.layout().offsets.data(),
+        p.a<void>(), p.b<void>(), p.d<void>(), p.offsets().as<int32_t>(),        buffers.layout().offsets.data(),
         p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name};
     void* prepared = nullptr;
     const char* const why = prepare_(&problem, &prepared);

@@ -160,12 +160,14 @@ void Buffers::show() {
   p.tile_ = setup_.tile;
   p.n_ = shape_.n_of(0);
   p.k_ = shape_.k_of(0);
-  p.own_sizes_ = shape_.own_sizes;
-  p.a_ptrs_ = pointers_.get();
-  p.b_ptrs_ = static_cast<char**>(pointers_.get()) + groups;
-  p.d_ptrs_ = static_cast<char**>(pointers_.get()) + 2 * groups;
-  p.sizes_ = static_cast<int*>(sizes_.get());
-  p.leading_dims_ = static_cast<int*>(sizes_.get()) + 3 * groups;
+  const char* const* pointers = static_cast<char**>(pointers_.get());
+  const int* const sizes = static_cast<int*>(sizes_.get());
+  p.own_ = shape_.own_sizes ? OwnGroups{.a = pointers,
+                                        .b = pointers + groups,
+                                        .d = pointers + 2 * groups,
+                                        .sizes = sizes,
+                                        .leading_dims = sizes + 3 * groups}
+                            : OwnGroups{};
   p.scales_ = {.sfa = codes(Tensor::sfa), .sfb = discrete_ ? nullptr : codes(Tensor::sfb)};
   if (discrete_) {
     p.discrete_ = {.b = discrete_->b_addresses(),

@@ -101,8 +101,26 @@ Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07b).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
-// Views of a problem, which only chapters from 08b on read. All pointers are in the memory of the machine
-// that runs the launch, and null where the problem has no such tensor.
+// Views of a problem: what only some chapters read. All pointers are in the memory of the machine that runs
+// the launch, and null where the problem has no such tensor.
+struct OwnGroups {  // groups of their own M, N and K, in matrices of their own: an entry per group
+  const void *a = nullptr, *b = nullptr, *d = nullptr;  // arrays of addresses
+  const int* sizes = nullptr;                           // [G,3]: M, N, K; null: rows are packed
+  const int* leading_dims = nullptr;                    // [G,3]: lda, ldb, ldd
+
+  template <class T>
+  const T* const* a_ptrs() const {
+    return static_cast<const T* const*>(a);
+  }
+  template <class T>
+  const T* const* b_ptrs() const {
+    return static_cast<const T* const*>(b);
+  }
+  template <class T>
+  T* const* d_ptrs() const {
+    return static_cast<T* const*>(d);
+  }
+};
 struct Scales {  // bytes, as ScaleLayout says: of A's rows() rows, and of the N columns of each group
   const uint8_t *sfa = nullptr, *sfb = nullptr;
 };
@@ -149,24 +167,8 @@ class Problem {
   T* d() const {
     return static_cast<T*>(d_);
   }
-  template <class Offset>
-  const Offset* offsets() const {  // [G+1]
-    return static_cast<const Offset*>(offsets_);
-  }
-  // Calls f with the offsets as const int32_t* or const int64_t*, whichever the reader asked for.
-  template <class F>
-  void with_offsets(F f) const {
-    if (request_->wide_offsets) {
-      f(offsets<int64_t>());
-    } else {
-      f(offsets<int32_t>());
-    }
-  }
-  // For kernels that find out the type when run.
-  Offsets any_offsets() const { return {offsets_, request_->wide_offsets}; }
-  const int32_t* host_offsets() const { return host_offsets_; }  // null from chapter 05a on
-  // Where each group ends: [G]. Group g owns rows padded_offsets[g-1] (0 for the first) up to that one.
-  const int32_t* padded_offsets() const { return offsets<int32_t>() + 1; }
+  Offsets offsets() const { return {offsets_, request_->wide_offsets}; }  // [G+1]
+  const int32_t* host_offsets() const { return host_offsets_; }           // null from chapter 05a on
   int groups() const { return int(layout_->groups.size()); }
   int n() const { return n_; }
   int k() const { return k_; }
@@ -178,23 +180,7 @@ class Problem {
   int rows_each() const;
   const Layout& layout() const { return *layout_; }
 
-  // Groups of their own sizes: arrays in the machine's memory, one entry (of three integers) per group.
-  bool own_sizes() const { return own_sizes_; }
-  template <class T>
-  const T* const* a_ptrs() const {
-    return static_cast<const T* const*>(a_ptrs_);
-  }
-  template <class T>
-  const T* const* b_ptrs() const {
-    return static_cast<const T* const*>(b_ptrs_);
-  }
-  template <class T>
-  T* const* d_ptrs() const {
-    return static_cast<T* const*>(d_ptrs_);
-  }
-  const int* sizes() const { return sizes_; }                // [G,3]: M, N, K
-  const int* leading_dims() const { return leading_dims_; }  // [G,3]: lda, ldb, ldc
-
+  const OwnGroups& own() const { return own_; }
   const Scales& scaled() const { return scales_; }
   const DiscreteB& discrete() const { return discrete_; }
   const EpilogueTensors& epilogue() const { return epilogue_; }
@@ -222,9 +208,7 @@ class Problem {
   const std::map<std::string, bool>* ideas_off_ = nullptr;
   ClusterTileShape tile_;
   int n_ = 0, k_ = 0;
-  bool own_sizes_ = false;
-  const void *a_ptrs_ = nullptr, *b_ptrs_ = nullptr, *d_ptrs_ = nullptr;
-  const int *sizes_ = nullptr, *leading_dims_ = nullptr;
+  OwnGroups own_;
   Scales scales_;
   DiscreteB discrete_;
   EpilogueTensors epilogue_;

@@ -56,7 +56,7 @@ class Chain : public testing::TestWithParam<bool> {
       config.attrs = &attribute;
       config.numAttrs = 1;
       GG_CHECK(cudaLaunchKernelEx(&config, kernel, p.a<bf16>(), p.b<bf16>(), p.d<bf16>(),
-                                  p.offsets<int32_t>(), p.n(), p.k()));
+                                  p.offsets().as<int32_t>(), p.n(), p.k()));
     };
     return check_chain(*machine, gg::Setup{}, launch, {{5, 0, 33}, {32}, {32}}, 1, GetParam());
   }

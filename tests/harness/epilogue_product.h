@@ -26,8 +26,8 @@ class Product {
     n_ = problem.n();
     for (int g = 0; g < problem.groups(); ++g) {
       group_ = g;
-      first_ = g ? problem.padded_offsets()[g - 1] : 0;
-      end_ = problem.padded_offsets()[g];
+      first_ = g ? problem.offsets().ends()[g - 1] : 0;
+      end_ = problem.offsets().ends()[g];
       if (first_ == end_) continue;
       load_weights();
       amax_ = 0;
@@ -46,7 +46,7 @@ class Product {
   // Writes where no group owns anything, and what is left unwritten.
   void wrong_places() {
     const Problem& p = *p_;
-    const int64_t ends = p.padded_offsets()[p.groups() - 1];
+    const int64_t ends = p.offsets().ends()[p.groups() - 1];
     if (is("WritesRowBehind")) store(p.d<void>(), p.formats().d, ends * n_ + 3, 1);
     if (is("WritesColumnBehind")) store(p.epilogue().d_col, p.formats().d, ends * n_, 1);
     if (is("WritesScaleBehind")) p.epilogue().sfd_row[ScaleLayout{ends, (n_ + 31) / 32}.bytes() + 5] = 0;
@@ -91,7 +91,7 @@ class Product {
           float(dequantised(scaling, load_code(p.a<uint8_t>(), scaling.element, int64_t(row) * p.k() + k),
                             p.scaled().sfa[layout.offset(row, k / scaling.block)]));
     }
-    const int last = p.padded_offsets()[p.groups() - 1] - 1;
+    const int last = p.offsets().ends()[p.groups() - 1] - 1;
     const int ag = is("AlphaBefore") ? (group_ + p.groups() - 1) % p.groups() : group_;
     const float alpha = is("NoAlpha") ? 1 : p.epilogue().alpha[ag];
     const int pr = is("ProbBelow") ? std::min(row + 1, last) : is("ProbOfGroupRow") ? row - first_ : row;

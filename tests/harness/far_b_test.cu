@@ -31,7 +31,7 @@ template <class Index>
 void launch(const Problem& p, cudaStream_t stream) {
   const auto rows = unsigned(p.rows());  // enough for each group
   multiply<Index><<<dim3(rows, unsigned(p.groups())), 64, 0, stream>>>(
-      p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.n(), p.k(), p.b_group_stride());
+      p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(), p.n(), p.k(), p.b_group_stride());
   GG_CHECK(cudaGetLastError());
 }
 

@@ -19,16 +19,16 @@ using Extents = std::vector<int64_t>;
 
 // On the host, by offsets or by pointer arrays, as the problem says.
 void product(const Problem& p, cudaStream_t) {
-  const bool own = p.own_sizes(), nk = p.b_layout() == BLayout::nk;
+  const bool own = p.own().sizes != nullptr, nk = p.b_layout() == BLayout::nk;
   for (int g = 0; g < p.groups(); ++g) {
-    const int32_t row = p.offsets<int32_t>()[g];
-    const int m = own ? p.sizes()[3 * g] : p.offsets<int32_t>()[g + 1] - row;
-    const int n = own ? p.sizes()[3 * g + 1] : p.n(), k = own ? p.sizes()[3 * g + 2] : p.k();
-    const bf16* a = own ? p.a_ptrs<bf16>()[g] : p.a<bf16>() + int64_t(row) * k;
-    const bf16* b = own ? p.b_ptrs<bf16>()[g] : p.b<bf16>() + g * p.b_group_stride();
-    bf16* d = own ? p.d_ptrs<bf16>()[g] : p.d<bf16>() + int64_t(row) * n;
-    const int lda = own ? p.leading_dims()[3 * g] : k, ldd = own ? p.leading_dims()[3 * g + 2] : n;
-    const int ldb = own ? p.leading_dims()[3 * g + 1] : nk ? k : n;
+    const int32_t row = p.offsets().as<int32_t>()[g];
+    const int m = own ? p.own().sizes[3 * g] : p.offsets().as<int32_t>()[g + 1] - row;
+    const int n = own ? p.own().sizes[3 * g + 1] : p.n(), k = own ? p.own().sizes[3 * g + 2] : p.k();
+    const bf16* a = own ? p.own().a_ptrs<bf16>()[g] : p.a<bf16>() + int64_t(row) * k;
+    const bf16* b = own ? p.own().b_ptrs<bf16>()[g] : p.b<bf16>() + g * p.b_group_stride();
+    bf16* d = own ? p.own().d_ptrs<bf16>()[g] : p.d<bf16>() + int64_t(row) * n;
+    const int lda = own ? p.own().leading_dims[3 * g] : k, ldd = own ? p.own().leading_dims[3 * g + 2] : n;
+    const int ldb = own ? p.own().leading_dims[3 * g + 1] : nk ? k : n;
     for (int r = 0; r < m; ++r) {
       for (int col = 0; col < n; ++col) {
         float sum = 0;

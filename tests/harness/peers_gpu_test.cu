@@ -52,7 +52,7 @@ class DevicePeer : public Peer {
       const bf16* a = elsewhere ? static_cast<bf16*>(own_a.get()) : p.a<bf16>();
       bf16* d = elsewhere ? static_cast<bf16*>(own_d.get()) : p.d<bf16>();
       multiply<<<rows, unsigned(p.n()), 0, does == Does::other_stream ? cudaStreamLegacy : stream>>>(
-          a, p.b<bf16>(), d, p.offsets<int32_t>(), p.n(), p.k());
+          a, p.b<bf16>(), d, p.offsets().as<int32_t>(), p.n(), p.k());
       GG_CHECK(cudaGetLastError());
     };
     if (elsewhere) {

@@ -208,7 +208,7 @@ __global__ void planted_kernel(View view) {
 
 template <class Bug>
 void on_host(const gg::Problem& p, cudaStream_t) {
-  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(),
+  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(),
                   p.groups(),  p.n(),       p.k(),       p.b_layout()};
   for (int group = 0; group < view.groups; ++group) {
     for (int i = 0; i < view.rows(group) * view.n; ++i) Bug::element(view, group, i / view.n, i % view.n);
@@ -217,7 +217,7 @@ void on_host(const gg::Problem& p, cudaStream_t) {
 
 template <class Bug>
 void on_gpu(const gg::Problem& p, cudaStream_t stream) {
-  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(),
+  const View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(),
                   p.groups(),  p.n(),       p.k(),       p.b_layout()};
   planted_kernel<Bug><<<dim3(32, unsigned(view.groups)), 128, 0, stream>>>(view);
   GG_CHECK(cudaGetLastError());

@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Host, CleanTwin, testing::ValuesIn(twins()), name_of);
 // Finds its rows by the offsets of its first launch, as a launch does that reads them while it is recorded.
 gg::Launch offsets_kept() {
   return [kept = std::vector<int32_t>()](const gg::Problem& p, cudaStream_t) mutable {
-    const auto* offsets = p.offsets<int32_t>();
+    const auto* offsets = p.offsets().as<int32_t>();
     if (kept.empty()) kept.assign(offsets, offsets + p.groups() + 1);
     View view{p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), kept.data(), p.groups(), p.n(), p.k(), p.b_layout()};
     for (int group = 0; group < view.groups; ++group) {

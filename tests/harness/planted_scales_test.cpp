@@ -136,7 +136,7 @@ std::vector<Planted> twins() {
   padding.product.masked = [](const View& v, int group) {
     float sum = 0;
     for (int64_t block = v.of_a.blocks; block < v.of_a.block_atoms() * 4; ++block) {
-      const int row = group ? v.p.padded_offsets()[group - 1] : 0;
+      const int row = group ? v.p.offsets().ends()[group - 1] : 0;
       sum += 0.0f * decode(v.scaling.scale, *sfa_at(v, row, block));
     }
     for (int col = v.p.n(); col < v.of_b.row_atoms() * 128; ++col) {

@@ -62,7 +62,7 @@ int chapter(std::vector<std::string> words, int shift) {
         for (const Group& group : p.layout().groups) rows += group.m;
         grouped_gemm<<<unsigned(rows), unsigned(p.n()), 0, stream>>>(
             Codes{p.a<uint8_t>(), p.scaled().sfa}, Codes{p.b<uint8_t>(), p.scaled().sfb}, p.d<D>(),
-            p.padded_offsets(), p.n(), p.k(), p.formats().scaled, shift);
+            p.offsets().ends(), p.n(), p.k(), p.formats().scaled, shift);
         GG_CHECK(cudaGetLastError());
       });
 }

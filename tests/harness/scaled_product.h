@@ -23,7 +23,7 @@ struct View {  // what a planted product sees
         of_a{p.rows(), scale_blocks(p.k(), scaling.block)},
         of_b{p.n(), of_a.blocks} {}
   int weights(int group) const { return p.b_group_stride() ? group : 0; }  // of which group
-  int last_row() const { return p.padded_offsets()[p.groups() - 1] - 1; }  // of all groups
+  int last_row() const { return p.offsets().ends()[p.groups() - 1] - 1; }  // of all groups
 };
 
 // Where the product takes the scale of A's row (counted over all groups; `r` inside its group), of B's
@@ -48,7 +48,7 @@ struct Product {
     const int n = p.n(), k = p.k();
     std::vector<float> a(static_cast<size_t>(k)), b(size_t(n) * size_t(k));
     for (int g = 0; g < p.groups(); ++g) {
-      const int first = g ? p.padded_offsets()[g - 1] : 0, m = p.padded_offsets()[g] - first;
+      const int first = g ? p.offsets().ends()[g - 1] : 0, m = p.offsets().ends()[g] - first;
       for (int64_t i = 0; m > 0 && i < int64_t(n) * k; ++i) {
         const uint8_t* scale = sfb(v, g, int(i / k), i % k / v.scaling.block);
         b[size_t(i)] = value(p.b<uint8_t>(), b_element(v.weights(g) * int64_t(n) * k + i), scale);

@@ -46,7 +46,7 @@ class SmallDevice : public testing::TestWithParam<bool> {
     const Launch launch = [&](const Problem& p, cudaStream_t stream) {
       const int blocks = multiprocessors();
       multiply<<<unsigned(blocks), unsigned(p.n()), 0, stream>>>(
-          p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.groups(), p.n(), p.k(), first_only);
+          p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(), p.groups(), p.n(), p.k(), first_only);
       GG_CHECK(cudaGetLastError());
     };
     return check_problem(*machine_, setup, launch, {{5, 0, 17, 42}, {64}, {128}}, {0, replay, true});

@@ -153,11 +153,33 @@ TEST(Tensors, HaveOneMemoryEach) {
   EXPECT_TRUE(std::isnan(buffers.problem().epilogue().prob[-1])) << "a guard";
 }
 
+TEST(Problems, ShowOffsetsOfTheTypeThatWasAskedFor) {
+  const std::unique_ptr<Machine> machine = host_machine();
+  for (const bool wide : {false, true}) {
+    gg::Setup setup;
+    setup.wide_offsets = wide;
+    Buffers buffers(*machine, setup, {{3, 0, 5}, {8}, {8}});
+    const Offsets offsets = buffers.problem().offsets();
+    EXPECT_EQ(offsets[3], 8);
+    size_t bytes = 0;
+    int64_t last = 0;
+    offsets.with([&](const auto* typed) {
+      bytes = sizeof *typed;
+      last = typed[3];
+    });
+    EXPECT_EQ(bytes, wide ? 8u : 4u);
+    EXPECT_EQ(last, 8);
+    if (wide) continue;
+    EXPECT_EQ(offsets.ends()[2], offsets.as<int32_t>()[3]);
+  }
+}
+
 // A view shows what the problem has, and null for the rest.
 TEST(Problems, HaveViewsOfWhatIsThere) {
   const std::unique_ptr<Machine> machine = host_machine();
   gg::Setup setup;
   Buffers plain(*machine, setup, {{3, 5}, {8}, {8}});
+  EXPECT_EQ(plain.problem().own().sizes, nullptr);
   EXPECT_EQ(plain.problem().scaled().sfa, nullptr);
   EXPECT_EQ(plain.problem().epilogue().alpha, nullptr);
   EXPECT_EQ(plain.problem().discrete().b, nullptr);
@@ -166,8 +188,8 @@ TEST(Problems, HaveViewsOfWhatIsThere) {
   Shape apart{{3, 5}, {8, 16}, {24, 8}};
   apart.own_sizes = true;
   Buffers own(*machine, setup, apart);
-  EXPECT_EQ(own.problem().sizes()[4], 16);
-  EXPECT_EQ(own.problem().a_ptrs<bf16>()[0], own.a());
+  EXPECT_EQ(own.problem().own().sizes[4], 16);
+  EXPECT_EQ(own.problem().own().a_ptrs<bf16>()[0], own.a());
 
   setup.formats = kQuantised;
   setup.b_layout = BLayout::nk;

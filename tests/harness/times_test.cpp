@@ -176,7 +176,7 @@ struct Asked {
     options.csv = csv;
     options.b_layout = BLayout::nk;
     launch = [this](const Problem& p, cudaStream_t) {
-      const void* const a = p.own_sizes() ? p.a_ptrs<bf16>()[0] : p.a<bf16>();
+      const void* const a = p.own().sizes != nullptr ? p.own().a_ptrs<bf16>()[0] : p.a<bf16>();
       now += a == last ? kUs : 2 * kUs;
       last = a;
       ++launches[a];
@@ -191,15 +191,15 @@ struct Asked {
 
   // Group g's product on the host.
   static void multiply(const Problem& p, int g) {
-    const bool own = p.own_sizes();
-    const int row = own ? 0 : p.offsets<int32_t>()[g];
-    const int m = own ? p.sizes()[3 * g] : p.offsets<int32_t>()[g + 1] - row;
-    const int n = own ? p.sizes()[3 * g + 1] : p.n(), k = own ? p.sizes()[3 * g + 2] : p.k();
-    const int lda = own ? p.leading_dims()[3 * g] : k, ldb = own ? p.leading_dims()[3 * g + 1] : k;
-    const int ldd = own ? p.leading_dims()[3 * g + 2] : n;
-    const bf16* const a = own ? p.a_ptrs<bf16>()[g] : p.a<bf16>() + int64_t(row) * k;
-    const bf16* const b = own ? p.b_ptrs<bf16>()[g] : p.b<bf16>() + g * p.b_group_stride();
-    bf16* const d = own ? p.d_ptrs<bf16>()[g] : p.d<bf16>() + int64_t(row) * n;
+    const bool own = p.own().sizes != nullptr;
+    const int row = own ? 0 : p.offsets().as<int32_t>()[g];
+    const int m = own ? p.own().sizes[3 * g] : p.offsets().as<int32_t>()[g + 1] - row;
+    const int n = own ? p.own().sizes[3 * g + 1] : p.n(), k = own ? p.own().sizes[3 * g + 2] : p.k();
+    const int lda = own ? p.own().leading_dims[3 * g] : k, ldb = own ? p.own().leading_dims[3 * g + 1] : k;
+    const int ldd = own ? p.own().leading_dims[3 * g + 2] : n;
+    const bf16* const a = own ? p.own().a_ptrs<bf16>()[g] : p.a<bf16>() + int64_t(row) * k;
+    const bf16* const b = own ? p.own().b_ptrs<bf16>()[g] : p.b<bf16>() + g * p.b_group_stride();
+    bf16* const d = own ? p.own().d_ptrs<bf16>()[g] : p.d<bf16>() + int64_t(row) * n;
     for (int r = 0; r < m; ++r) {
       for (int col = 0; col < n; ++col) {
         float sum = 0;

@@ -21,7 +21,7 @@ namespace {
 using Where = std::function<bool(int row, int col)>;
 Launch product(Where skipped, Where spoilt) {
   return [=](const Problem& p, cudaStream_t) {
-    const int32_t* offsets = p.offsets<int32_t>();
+    const int32_t* offsets = p.offsets().as<int32_t>();
     for (int g = 0; g < p.groups(); ++g) {
       for (int row = offsets[g]; row < offsets[g + 1]; ++row) {
         for (int col = 0; col < p.n(); ++col) {
@@ -139,7 +139,7 @@ TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
   const Shape shape{{64, 64}, {8}, {16}};
   std::vector<uint32_t> first_of_a;
   const Launch launch = [&](const Problem& p, cudaStream_t stream) {
-    EXPECT_EQ(p.offsets<int32_t>()[1], 64);
+    EXPECT_EQ(p.offsets().as<int32_t>()[1], 64);
     first_of_a.push_back(load_code(p.a<bf16>(), Format::bf16, 0));
     kClean(p, stream);
   };
