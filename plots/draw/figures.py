@@ -7,7 +7,8 @@ import textwrap
 from itertools import groupby
 
 from draw import results
-from draw.canvas import (DARK, GREY, NAMES, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,
+from draw.changes import short
+from draw.canvas import (DARK, GREY, NAMES, PALE, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,
                          three, told_apart)
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
@@ -25,7 +26,7 @@ class NoData(Exception):
 
 
 def every(chapters):
-    """Name of each figure and the function that draws it; timeline and error will be added here."""
+    """Name of each figure and the function that draws it."""
     yield "ladder", ladder
     for chapter in chapters:
         yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
@@ -34,6 +35,8 @@ def every(chapters):
     yield "skew", skew
     yield "occupancy", occupancy
     yield "counts", counts
+    yield "timeline", timeline
+    yield "error", error
 
 
 def ladder(plt, data):
@@ -321,6 +324,73 @@ def counts(plt, data):
             ax.annotate(text, (max(value or 0, floor), y), xytext=(3, 0), textcoords="offset points",
                         va="center_baseline", color=GREY if c is None else DARK)
     return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
+
+
+def timeline(plt, data):
+    tiles = data.timeline
+    if not tiles:
+        raise NoData("no launch was stamped; plots/measure/timeline/timeline.py stamps one on a Hopper GPU")
+    lanes = sorted({tile.sm for tile in tiles})
+    end = max(tile.end_ns for tile in tiles) / 1000
+    waited = sum(tile.waited_ns for tile in tiles) / sum(tile.end_ns - tile.begin_ns for tile in tiles)
+    fig, ax = canvas(plt, f"One launch of {tiles[0].chapter} on set {tiles[0].set}",
+                     f"a bar is a tile, its dark part the time in which its products wait for slices: {100 * waited:.1f} % "
+                     "of all", right=14, width=11)
+    before, places = {}, ([], [], [])  # tiles of one multiprocessor take turns in two shades; their waits
+    for tile in tiles:
+        y, before[tile.sm] = lanes.index(tile.sm), before.get(tile.sm, -1) + 1
+        places[before[tile.sm] % 2].append((y, tile.begin_ns, tile.end_ns))
+        places[2].append((y, tile.begin_ns, tile.begin_ns + tile.waited_ns))
+    for some, shade, alpha in zip(places, (colour(tiles[0].chapter), colour(tiles[0].chapter), DARK), (0.9, 0.6, 1)):
+        y, begin, end_ns = zip(*some)
+        ax.hlines(y, [x / 1000 for x in begin], [x / 1000 for x in end_ns], color=shade, alpha=alpha, rasterized=True,
+                  lw=ax.get_window_extent().height * 72 / fig.dpi / len(lanes))
+    ax.set(xlim=(0, end * 1.005), ylim=(len(lanes) - 0.5, -0.5), xlabel="microseconds from the first tile's begin",
+           ylabel="multiprocessors")
+    ax.set_yticks(range(0, len(lanes), 16))
+    ax.grid(axis="y", visible=False)
+    row = tiles[0]
+    return fig, (f"{row.device} · {row.clock_mhz} MHz · CUDA {row.cuda} · {row.date[:10]} · commit {short(row.commit)} · "
+                 "stamps of the global timer, of each block's first consumer")
+
+
+def error(plt, data):
+    if not data.errors:
+        raise NoData("no errors were counted; plots/measure/errors.py counts them on the emulator")
+    found = {}
+    for row in data.errors:
+        found.setdefault((row.chapter, row.format), {}).setdefault(row.against, {})[row.log2_low] = row.count
+    one = data.errors[0]
+    fig, axes = canvas(plt, "What a product is off by in bf16, MXFP8 and NVFP4",
+                       f"M = {one.m}, N = {one.n}, K = {one.k}, normal numbers; error of D over the limit of the check, log "
+                       "scale", width=11, right=14, top=84, bottom=84, panels=len(found))
+    kinds = {"quantised": (DARK, "against the product of the quantised numbers, which the check judges"),
+             "drawn": (PALE, "against the product of the numbers before they were quantised")}
+    for ax, ((chapter, form), counts) in zip(axes, found.items()):
+        for against, (shade, told) in kinds.items():
+            lows = sorted(low for low in counts[against] if -9 <= low < 13)  # the axis
+            ax.bar([2**low for low in lows], [counts[against][low] for low in lows], align="edge",
+                   width=[2**low * (2**0.25 - 1) for low in lows], color=shade, alpha=0.85, label=told)
+        log2(ax, ticks := [2**e for e in range(-8, 13, 4)])
+        ax.set_xticks(ticks, [f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}" for tick in ticks])
+        ax.set(xlim=(2**-9, 2**13), xlabel="error / limit")
+        ax.axvline(1, color=DARK, lw=0.8, ls=":")
+        ax.annotate(f"{form}, {chapter}\nmedian of the pale ones: {three(2**median(counts['drawn']))} limits",
+                    (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom",
+                    color=colour(chapter))
+    axes[0].set_ylabel("elements of D")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", frameon=False)
+    return fig, "computed on the emulator and checked; no GPU has a part in it"
+
+
+def median(counts):
+    """The class, by the logarithm of where it begins, up to which half of all are."""
+    half, total = 0, sum(counts.values())
+    for low in sorted(counts):
+        half += counts[low]
+        if 2 * half >= total:
+            return low
+    return 0
 
 
 def kiloflop(counters):

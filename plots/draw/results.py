@@ -5,7 +5,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 from draw.changes import short
-from measure.files import read_counts, read_rows
+from measure.files import read_counts, read_errors, read_rows, read_timeline
 
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
@@ -130,9 +130,11 @@ class Data:
         elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
         for (chapter, device), _ in elsewhere.most_common():
             self.home.setdefault(chapter, device)
-        self.counts = {}
+        self.counts, self.errors, self.timeline = {}, [], []
         for directory in directories:
             self.counts |= read_counts(directory)
+            self.errors = read_errors(directory) or self.errors
+            self.timeline = read_timeline(directory) or self.timeline
         for row in rows + self.everywhere + self.extra:
             row.variant = variant(row, chapters)
 

@@ -19,6 +19,10 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of cost_counts.py
 CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of cudnn/compare.py
 SAID_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
+# Of errors.py: how many elements of D have an error between 2^log2_low and the next class's of the check's limit.
+ERROR_COLUMNS = "chapter,format,against,m,n,k,log2_low,count".split(",")
+# Of timeline/timeline.py: a row for each tile of one launch, its times from the launch's first stamp.
+TIMELINE_COLUMNS = "chapter,device,cuda,commit,date,clock_mhz,set,sm,begin_ns,end_ns,waited_ns".split(",")
 # <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 SIZES = "groups m_total m_max n k".split()
@@ -68,8 +72,8 @@ def read_csv(path, columns=COLUMNS):
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, REFERENCE_COLUMNS,
-                                         CUDNN_COLUMNS):
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, TIMELINE_COLUMNS,
+                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
@@ -120,3 +124,25 @@ def read_said(path):
     for row in read_csv(path, SAID_COLUMNS) if path.exists() else []:
         found.setdefault((row["chapter"], row["run"]), {})[row["counter"]] = int(row["value"])
     return found
+
+
+def read_table(place, columns, *numbers):
+    """The rows of one kind under a directory, with these columns as numbers."""
+    rows = [row for path in sorted(Path(place).rglob("*.csv")) for row in read_csv(path, columns)]
+    for row in rows:
+        for column in numbers:
+            try:
+                row[column] = float(row[column])
+            except ValueError as error:
+                raise BadData(f"{place}: {column} is {row[column][:20]!r}, a number is wanted") from error
+    return [SimpleNamespace(**row) for row in rows]
+
+
+def read_errors(place):
+    """How many elements of D are off by how much: a row for each class of errors.py."""
+    return read_table(place, ERROR_COLUMNS, "log2_low", "count")
+
+
+def read_timeline(place):
+    """The tiles of one launch, of timeline/timeline.py."""
+    return read_table(place, TIMELINE_COLUMNS, "sm", "begin_ns", "end_ns", "waited_ns")

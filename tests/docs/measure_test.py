@@ -15,8 +15,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__f
 
 from draw import publish  # noqa: E402
 from measure import choice, ncu_counts  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, read_csv  # noqa: E402
-from plots_case import main, row  # noqa: E402
+from measure.files import (COUNT_COLUMNS, DATA, NCU_COLUMNS, BadData, read_csv, read_errors,  # noqa: E402
+                           read_timeline)
+from measure.timeline import timeline  # noqa: E402
+from plots_case import ROOT, main, row  # noqa: E402
+
+try:
+    from measure import errors
+except ImportError:
+    errors = None
 
 
 # A program that answers as a chapter does: a row of measurements on a GPU, counts on the emulator.
@@ -113,6 +120,71 @@ class ChoiceTest(unittest.TestCase):
             with self.assertRaises(SystemExit) as stopped:
                 choice.tuned(program, [1], 8, 8)
         self.assertEqual(stopped.exception.code, 77)
+
+
+class TimelineTest(unittest.TestCase):
+    """plots/measure/timeline/timeline.py, which puts stamps of time into a copy of a chapter."""
+
+    def test_stamps_find_their_lines_in_the_chapter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            timeline.stamp(Path(folder))
+            text = (Path(folder) / "multiply.cuh").read_text()
+            self.assertEqual([text.count(f"stamps.{what}();") for what in ("begin", "wait_begins", "wait_ends", "end")],
+                             [1, 1, 1, 1])
+            self.assertIn("  return code ? code : chapter::write_stamps(", (Path(folder) / "main.cu").read_text())
+        with self.assertRaisesRegex(BadData, "multiply.cuh: 2 lines are `x;`, one is wanted: mend STAMPS"):
+            timeline.stamped("x;\ny;\nx;", [("x;", "stamp();")], "multiply.cuh")
+
+    def test_times_count_from_the_first_stamp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "gg-timeline"
+            program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
+            program.chmod(0o755)
+            Path(folder, "gg-timeline.py").write_text(
+                f"import csv, sys\nassert sys.argv[1:6] == ['--device', 'gpu', '--bench', '--set', 'skewed']\n"
+                f"row = {row('07l_peak_hopper', 'skewed', [64], 1)!r}\n"
+                "with open(sys.argv[7], 'w', newline='') as file:\n"
+                "    writer = csv.DictWriter(file, row)\n    writer.writeheader()\n    writer.writerow(row)\n"
+                "open('timeline.csv', 'w').write('sm,begin_ns,end_ns,waited_ns\\n3,1500,1900,7\\n2,1040,1400,9\\n')\n")
+            out = Path(folder) / "out.csv"
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertEqual(timeline.run(program, "skewed", out), 0)
+            rows = read_timeline(folder)
+        self.assertEqual([(tile.sm, tile.begin_ns, tile.end_ns, tile.waited_ns) for tile in rows],
+                         [(2, 0, 360, 9), (3, 460, 860, 7)])
+        self.assertEqual({tile.chapter for tile in rows}, {"07l_peak_hopper"})
+        self.assertIn("2 tiles in 0.9 us", said.getvalue())
+
+
+@unittest.skipUnless(errors, "NumPy is missing")
+class ErrorsTest(unittest.TestCase):
+    """plots/measure/errors.py: its formats. What it counted stands in errors.csv."""
+
+    def test_formats_round_to_nearest_even(self):
+        self.assertEqual(list(errors.E2M1), [0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        self.assertEqual((errors.E4M3[1], errors.E4M3[8], errors.E4M3[-1]), (2**-9, 2**-6, 448))
+        x = errors.np.array([0.25, 0.75, 2.5, 3.5, 5, 5.1, -9])
+        self.assertEqual(list(errors.nearest(errors.E2M1, x)), [0, 2, 4, 6, 6, 7, 7])
+        self.assertEqual(list(errors.bf16(errors.np.array([1, 1 + 2**-8, 1 + 3 * 2**-8]))), [0x3F80, 0x3F80, 0x3F82])
+
+    def test_scales_fit_their_blocks(self):
+        x = errors.np.linspace(-3, 3, 2 * 64, dtype=errors.np.float32).reshape(2, 64)
+        for quantise, block, most in ((errors.as_mxfp8, 32, 2**-3), (errors.as_nvfp4, 16, 2**-1)):
+            codes, scales, values = quantise(x)
+            self.assertEqual((scales.shape, codes.dtype.name), ((2, 64 // block), "uint8"))
+            self.assertLess(abs(values - x).max(), most)
+        self.assertEqual(list(errors.as_mxfp8(x)[1][0]), [120, 119])  # 2^(1 - 8) and 2^(0 - 8), of 3 and 1.49
+
+    def test_no_element_of_the_committed_ones_is_beyond_the_limit(self):
+        counted = {}
+        for tile in read_errors(ROOT / DATA):
+            some = counted.setdefault((tile.format, tile.against), [0, -99])
+            some[0] += tile.count
+            some[1] = max(some[1], tile.log2_low)
+        self.assertEqual({form for form, _ in counted}, {"bf16", "mxfp8", "nvfp4"})
+        for (form, against), (count, last) in counted.items():
+            self.assertEqual(count, 256 * 256, form)
+            self.assertEqual(last < 0, against == "quantised", form)
 
 
 class NcuCountsTest(unittest.TestCase):

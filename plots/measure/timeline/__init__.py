@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""When each multiprocessor does what in a launch."""
