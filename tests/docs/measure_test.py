@@ -4,6 +4,7 @@
 import contextlib
 import io
 import random
+import re
 import sys
 import tempfile
 import unittest
@@ -185,6 +186,14 @@ class ErrorsTest(unittest.TestCase):
         for (form, against), (count, last) in counted.items():
             self.assertEqual(count, 256 * 256, form)
             self.assertEqual(last < 0, against == "quantised", form)
+class PeersTest(unittest.TestCase):
+    """plots/measure/peers: what its scripts give to a compiler is there."""
+
+    def test_headers_are_where_triton_tma_says(self):
+        script = Path(__file__).resolve().parents[2] / "plots" / "measure" / "peers" / "triton_tma.py"
+        levels = re.findall(r"-I\{here\.parents\[(\d)\]\}", script.read_text(encoding="utf-8"))
+        self.assertEqual(len(levels), 1)
+        self.assertTrue((script.parent.parents[int(levels[0])] / "common/bench/peer_library.h").exists())
 
 
 class NcuCountsTest(unittest.TestCase):

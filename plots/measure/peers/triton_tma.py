@@ -256,7 +256,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         write_kernels(pathlib.Path(folder))
         words = ["nvcc", "-std=c++20", "-O2", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC,-Wall"]
-        words += [f"-I{folder}", f"-I{here.parents[1]}", here / "triton_launch.cpp", "-o", sys.argv[1]]
+        words += [f"-I{folder}", f"-I{here.parents[2]}", here / "triton_launch.cpp", "-o", sys.argv[1]]
         subprocess.run(words, check=True)
     print(f"{sys.argv[1]}: {len(CONFIGURATIONS)} configurations by Triton {triton.__version__}")
 
