@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The fastest of several ways to run a problem: how cuBLAS's proposals are chosen from, and the ways of each
-// library in plots/measure/peers. All are chosen by the same rounds. Two variables of the environment are
-// read:
-//   GG_PEER_VERBOSE=1     each way's microseconds and the choice, on stderr
-//   GG_PEER_SUSTAINED=1   set by --sustained: the choice is made as the choice will be timed, timer.h
+// library in plots/measure/peers. All are chosen by the same rounds. GG_PEER_VERBOSE=1 in the environment
+// prints each way's microseconds and the choice on stderr.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -131,9 +129,10 @@ class Contest {
     cudaStreamDestroy(stream_);
   }
 
-  std::string winner() {
+  // The name of the fastest. `sustained`: rounds are as --sustained has them (timer.h), for joules count
+  // then. Throws std::runtime_error where none of the ways runs.
+  std::string winner(bool sustained) {
     if (left_.empty()) throw std::runtime_error("none of its ways runs here, the last: " + last_error_);
-    const bool sustained = std::getenv("GG_PEER_SUSTAINED");
     run_rounds(1, 0, 0);
     keep(1.3f, left_.size());
     run_rounds(5, 0, 0);
@@ -187,24 +186,29 @@ class Contest {
   std::string last_error_;
 };
 
-// The fastest of these ways. Each problem is timed once: its further sets of buffers, which the harness
-// prepares for cold launches, take the same way. Static, not inline, so that two peers in one process do not
-// share `chosen`: the loader makes one of an inline function's variables.
-[[maybe_unused]] static std::unique_ptr<Way> choose(const std::vector<int64_t>& problem,
-                                                    const std::vector<Offer>& offers) {
-  static std::map<std::vector<int64_t>, std::string> chosen;
-  if (offers.empty()) throw std::runtime_error("no way to run this problem");
-  auto found = chosen.find(problem);
-  if (found == chosen.end()) {
-    found = chosen.emplace(problem, offers.size() == 1 ? offers[0].name : Contest(offers).winner()).first;
+// A peer's choices. Each problem is timed once: its further sets of buffers, which the harness prepares for
+// cold launches, take the same way.
+class Choices {
+ public:
+  // The fastest of these ways, made. `problem`: the numbers that tell it from the peer's other problems.
+  // `sustained`: the choice is made as the choice will be timed. Throws std::runtime_error where there is no
+  // way, where none runs, and where the one chosen before is not offered any more.
+  std::unique_ptr<Way> choose(const std::vector<int64_t>& problem, const std::vector<Offer>& offers,
+                              bool sustained) {
+    if (offers.empty()) throw std::runtime_error("no way to run this problem");
+    std::string& chosen = chosen_[{problem, sustained}];
+    if (chosen.empty()) chosen = offers.size() == 1 ? offers[0].name : Contest(offers).winner(sustained);
+    for (const Offer& offer : offers) {
+      if (offer.name != chosen) continue;
+      std::unique_ptr<Way> way = offer.make();
+      way->name = offer.name;
+      return way;
+    }
+    throw std::runtime_error("the way chosen before is not offered any more");
   }
-  for (const Offer& offer : offers) {
-    if (offer.name != found->second) continue;
-    std::unique_ptr<Way> way = offer.make();
-    way->name = offer.name;
-    return way;
-  }
-  throw std::runtime_error("the way chosen before is not offered any more");
-}
+
+ private:
+  std::map<std::pair<std::vector<int64_t>, bool>, std::string> chosen_;  // the way's name; empty: none ran
+};
 
 }  // namespace peers

@@ -30,7 +30,7 @@ cudaDataType_t type_of(Format format) {
 
 class CublasPeer : public Peer {
  public:
-  explicit CublasPeer(const std::string& name) : name_(name) {}
+  CublasPeer(const std::string& name, bool sustained) : name_(name), sustained_(sustained) {}
   std::string name() const override { return name_; }
   std::string version() const override {
     const bool tuned = name_ == "cublas_strided" && cublas_.has_proposals();
@@ -39,17 +39,20 @@ class CublasPeer : public Peer {
   PeerWork prepare(const Buffers& buffers, Machine& machine) override {
     const std::string why = unfit(name_, buffers.setup().formats, buffers.shape());
     if (!why.empty()) throw Error(Exit::bad_input, why);
-    return {nullptr, cublas_.launch(name_, buffers, machine), nullptr};
+    return {nullptr, cublas_.launch(name_, buffers, machine, sustained_), nullptr};
   }
 
  private:
   const std::string name_;
+  const bool sustained_;
   Cublas cublas_;
 };
 
 }  // namespace
 
-std::unique_ptr<Peer> cublas_peer(const std::string& name) { return std::make_unique<CublasPeer>(name); }
+std::unique_ptr<Peer> cublas_peer(const std::string& name, bool sustained) {
+  return std::make_unique<CublasPeer>(name, sustained);
+}
 
 std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape) {
   if (formats.has_scales()) return "is called without block scales here";
@@ -90,6 +93,7 @@ struct Cublas::Library {
   Handle handle = nullptr;
   void* workspace = nullptr;
   std::unique_ptr<CublasLt> lt;  // null where it cannot be loaded
+  peers::Choices choices;        // of cublas_strided
 
   template <class Function>
   void find(Function& function, const char* name) {
@@ -273,12 +277,13 @@ struct Called final : peers::Way {
 
 // The fastest of cuBLAS's own call and of what cublasLt proposes.
 std::function<void(cudaStream_t)> fastest(const StridedBatch& b, std::function<void(cudaStream_t)> own_call,
-                                          std::vector<peers::Offer> offers) {
+                                          std::vector<peers::Offer> offers, peers::Choices& choices,
+                                          bool sustained) {
   offers.push_back({"cublasGemmStridedBatchedEx", [own_call] { return std::make_unique<Called>(own_call); }});
   const std::vector<int64_t> key = {b.op_a, b.m,        b.n,        b.k,        b.batch, b.lda,   b.ldb,
                                     b.ldd,  b.stride_a, b.stride_b, b.stride_d, b.type,  b.d_type};
   try {
-    const std::shared_ptr<peers::Way> way = peers::choose(key, offers);
+    const std::shared_ptr<peers::Way> way = choices.choose(key, offers, sustained);
     return [way](cudaStream_t stream) { way->launch(stream); };
   } catch (const std::runtime_error& error) {
     throw Error(Exit::device_error, error.what());
@@ -288,7 +293,7 @@ std::function<void(cudaStream_t)> fastest(const StridedBatch& b, std::function<v
 }  // namespace
 
 std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const Buffers& buffers,
-                                                 Machine& machine) {
+                                                 Machine& machine, bool sustained) {
   const Calls calls{library_.get(), CublasOperands(buffers)};
   const auto bound = [calls](auto multiply) -> std::function<void(cudaStream_t)> {
     return [calls, multiply](cudaStream_t stream) {
@@ -319,7 +324,8 @@ std::function<void(cudaStream_t)> Cublas::launch(const std::string& peer, const 
     } catch (const Error& error) {
       std::fprintf(stderr, "cublas_strided without proposals of cublasLt: %s\n", error.what());
     }
-    return fastest(batch, bound([batch](const Calls& c) { c.strided(batch); }), std::move(offers));
+    return fastest(batch, bound([batch](const Calls& c) { c.strided(batch); }), std::move(offers),
+                   library_->choices, sustained);
   }
   GG_REQUIRE(peer == "cublas_grouped", "%s: no such peer", peer.c_str());
   const auto arrays = std::make_shared<const GroupedArrays>(groups, calls.x, machine);

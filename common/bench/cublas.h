@@ -16,8 +16,9 @@ namespace gg {
 // sentence, or nothing.
 std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
 
-// Returns the peer of this name, one of cublas_names(). Throws gg::Error as Cublas does.
-std::unique_ptr<Peer> cublas_peer(const std::string& name);
+// Returns the peer of this name, one of cublas_names(). `sustained`: as load_peer has it. Throws gg::Error as
+// Cublas does.
+std::unique_ptr<Peer> cublas_peer(const std::string& name, bool sustained);
 
 class Cublas {
  public:
@@ -31,9 +32,10 @@ class Cublas {
   bool has_proposals() const;   // cublasLt is there too: cublas_strided is the fastest of what it proposes
 
   // A launch of the named peer on these buffers, which must not be unfit for it. Preparation happens here,
-  // not in it; for cublas_strided it tries what may be chosen, and writes D. The launch throws gg::Error
-  // where the library does not have these element types.
-  std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine);
+  // not in it; for cublas_strided it tries what may be chosen, in sustained rounds or brief ones, and writes
+  // D. The launch throws gg::Error where the library does not have these element types.
+  std::function<void(cudaStream_t)> launch(const std::string& peer, const Buffers& buffers, Machine& machine,
+                                           bool sustained);
 
   // D[n,n] = A[n,n] * B[n,n], column-major or row-major alike; what gg-roof times.
   void square_product(Format format, const void* a, const void* b, void* d, int n, cudaStream_t stream);

@@ -17,7 +17,8 @@ namespace {
 
 class LibraryPeer : public Peer {
  public:
-  explicit LibraryPeer(const std::string& path) : name_(library_peer_name(path)) {
+  LibraryPeer(const std::string& path, bool sustained)
+      : name_(library_peer_name(path)), sustained_(sustained) {
     // Without a slash dlopen would look in the system's folders.
     const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
     void* const so = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -43,8 +44,9 @@ class LibraryPeer : public Peer {
     require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
     require(!buffers.setup().wide_offsets, "takes offsets of type i32, not i64");
     const GgPeerProblem problem = {
-        p.a<void>(), p.b<void>(), p.d<void>(), p.offsets().as<int32_t>(),        buffers.layout().offsets.data(),
-        p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name};
+        p.a<void>(), p.b<void>(), p.d<void>(), p.offsets().as<int32_t>(),   buffers.layout().offsets.data(),
+        p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name,
+        sustained_};
     void* prepared = nullptr;
     const char* const why = prepare_(&problem, &prepared);
     cudaGetLastError();  // what autotuning tried in vain is no error of ours
@@ -74,6 +76,7 @@ class LibraryPeer : public Peer {
   }
 
   const std::string name_;
+  const bool sustained_;
   decltype(gg_peer_version)* version_ = nullptr;
   decltype(gg_peer_prepare)* prepare_ = nullptr;
   Call *stage_ = nullptr, *launch_ = nullptr, *finish_ = nullptr;
@@ -82,8 +85,8 @@ class LibraryPeer : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> load_library_peer(const std::string& path) {
-  return std::make_unique<LibraryPeer>(path);
+std::unique_ptr<Peer> load_library_peer(const std::string& path, bool sustained) {
+  return std::make_unique<LibraryPeer>(path, sustained);
 }
 
 }  // namespace gg

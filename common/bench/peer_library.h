@@ -23,6 +23,7 @@ struct GgPeerProblem {
   const int64_t* host_offsets;  // host, the same numbers; valid only during gg_peer_prepare
   int32_t groups, n, k, b_is_kn;
   const char* format;  // of A, B and D: "bf16" or "f16"
+  int32_t sustained;   // 1: it is timed in long rounds, each library at the clock that its own power allows
 };
 
 // Sentences end without a full stop and live until the next call.

@@ -10,9 +10,9 @@
 
 namespace gg {
 
-std::unique_ptr<Peer> load_peer(const std::string& peer) {
-  if (!library_peer_name(peer).empty()) return load_library_peer(peer);
-  return cublas_peer(peer);
+std::unique_ptr<Peer> load_peer(const std::string& peer, bool sustained) {
+  if (!library_peer_name(peer).empty()) return load_library_peer(peer, sustained);
+  return cublas_peer(peer, sustained);
 }
 
 PeerLaunches prepare_and_check(Peer& peer, const BufferSets& sets, Machine& machine, uint64_t seed) {

@@ -32,9 +32,10 @@ class Peer {
 };
 
 // Returns the peer that --peer names: one of cuBLAS's names, or the path of a library (peer_library.h).
-// Throws gg::Error with one sentence where it cannot be loaded.
-std::unique_ptr<Peer> load_peer(const std::string& peer);
-std::unique_ptr<Peer> load_library_peer(const std::string& path);
+// `sustained`: a peer that chooses among several ways does so in rounds of that kind (timer.h). Throws
+// gg::Error with one sentence where it cannot be loaded.
+std::unique_ptr<Peer> load_peer(const std::string& peer, bool sustained);
+std::unique_ptr<Peer> load_library_peer(const std::string& path, bool sustained);
 
 struct PeerLaunches {
   std::function<void(int set, cudaStream_t)> launch;  // one launch on these buffers: what is timed

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 
 #include "common/bench/timer.h"
 #include "common/run/choices.h"
@@ -180,10 +179,9 @@ class Field {
 
 Times::Times(Session& session, std::unique_ptr<Stopwatch> stopwatch, const Roof& roof)
     : session_(session), stopwatch_(std::move(stopwatch)), roof_(roof) {
-  if (session.options.sustained) setenv("GG_PEER_SUSTAINED", "1", 1);  // they choose as they are timed
   for (const std::string& peer : session.options.peers) {
     try {
-      peers_.push_back(load_peer(peer));
+      peers_.push_back(load_peer(peer, session.options.sustained));
     } catch (const Error& error) {
       std::fprintf(stderr, "--peer %s left out: %s\n", peer.c_str(), error.what());
     }

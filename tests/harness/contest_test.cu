@@ -60,24 +60,25 @@ class Contest : public testing::Test {
   }
 
   int* launches_ = nullptr;
+  peers::Choices choices_;
   std::map<std::string, int> made_;
 };
 
 TEST_F(Contest, LeavesOutWhatFails) {
   const std::vector<peers::Offer> offers = {impossible("large"), offer("missing", Does::nothing_but_throw),
                                             offer("allocating", Does::allocate_in_a_capture), offer("right")};
-  EXPECT_EQ(peers::choose({1}, offers)->name, "right");
+  EXPECT_EQ(choices_.choose({1}, offers, false)->name, "right");
 }
 
 TEST_F(Contest, SaysWhyWhereAllFail) {
   try {
-    peers::choose({2}, {impossible("large"), offer("missing", Does::nothing_but_throw)});
+    choices_.choose({2}, {impossible("large"), offer("missing", Does::nothing_but_throw)}, false);
     ADD_FAILURE() << "nothing thrown";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "none of its ways runs here, the last: no such kernel");
   }
   try {
-    peers::choose({3}, {});
+    choices_.choose({3}, {}, false);
     ADD_FAILURE() << "nothing thrown";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "no way to run this problem");
@@ -86,27 +87,37 @@ TEST_F(Contest, SaysWhyWhereAllFail) {
 
 TEST_F(Contest, TimesAProblemOnceAndThenMakesTheChosenWayAlone) {
   const std::vector<peers::Offer> offers = {offer("one"), offer("two")};
-  const std::string chosen = peers::choose({4}, offers)->name;
+  const std::string chosen = choices_.choose({4}, offers, false)->name;
   const int launched = *launches_;
   EXPECT_GT(launched, 0);
   EXPECT_EQ(made_["one"] + made_["two"], 3) << "both, and the chosen one again";
-  EXPECT_EQ(peers::choose({4}, offers)->name, chosen);
+  EXPECT_EQ(choices_.choose({4}, offers, false)->name, chosen);
   EXPECT_EQ(made_["one"] + made_["two"], 4);
   EXPECT_EQ(*launches_, launched);
-  peers::choose({5}, offers);
+  choices_.choose({5}, offers, false);
   EXPECT_GT(*launches_, launched) << "another problem";
 }
 
+TEST_F(Contest, ChoosesForEachKindOfRoundsByItself) {
+  EXPECT_EQ(choices_.choose({8}, {offer("one")}, false)->name, "one");
+  EXPECT_EQ(choices_.choose({8}, {offer("two")}, true)->name, "two");
+  EXPECT_THROW(choices_.choose({8}, {offer("two")}, false), std::runtime_error) << "it was \"one\"";
+  EXPECT_EQ(peers::Choices().choose({8}, {offer("two")}, false)->name, "two") << "another peer's";
+}
+
 TEST_F(Contest, DoesNotTimeTheOnlyWay) {
-  EXPECT_EQ(peers::choose({6}, {offer("only")})->name, "only");
+  EXPECT_EQ(choices_.choose({6}, {offer("only")}, false)->name, "only");
   EXPECT_EQ(made_["only"], 1);
   EXPECT_EQ(*launches_, 0);
 }
 
 TEST_F(Contest, ChoosesTheFastest) {
   if (emulator()) GTEST_SKIP() << "the emulator has no time";
-  EXPECT_EQ(peers::choose({7}, {offer("slow", Does::its_work, 3000), offer("fast", Does::its_work, 10),
-                                offer("slower", Does::its_work, 6000)})
+  EXPECT_EQ(choices_
+                .choose({7},
+                        {offer("slow", Does::its_work, 3000), offer("fast", Does::its_work, 10),
+                         offer("slower", Does::its_work, 6000)},
+                        false)
                 ->name,
             "fast");
 }

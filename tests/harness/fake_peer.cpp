@@ -17,7 +17,8 @@ struct State {
   std::vector<uint16_t> own_a, own_d;
   int launches = 0;
 };
-int states = 0;  // prepared and not released
+int states = 0;      // prepared and not released
+int sustained = -1;  // of the last problem
 
 [[maybe_unused]] void multiply(const GgPeerProblem& p, const void* own_a, void* d) {
   const gg::Format format = std::strcmp(p.format, "bf16") == 0 ? gg::Format::bf16 : gg::Format::f16;
@@ -42,10 +43,12 @@ int states = 0;  // prepared and not released
 }  // namespace
 
 extern "C" int fake_states() { return states; }
+extern "C" int fake_sustained() { return sustained; }
 
 const char* gg_peer_version() { return "fake 1.2"; }
 
 const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
+  sustained = problem->sustained;
   for (int g = 0; g < problem->groups; ++g) {
     if (problem->host_offsets[g + 1] == problem->host_offsets[g]) return "wants rows in every group";
   }

@@ -27,11 +27,10 @@ std::string refusal(const Work& work) {
   return "";
 }
 
-int states_of(const std::string& fake) {
-  const auto states =
-      reinterpret_cast<int (*)()>(dlsym(dlopen(path_of(fake).c_str(), RTLD_NOW), "fake_states"));
-  return states();
+int number_of(const std::string& fake, const char* function) {
+  return reinterpret_cast<int (*)()>(dlsym(dlopen(path_of(fake).c_str(), RTLD_NOW), function))();
 }
+int states_of(const std::string& fake) { return number_of(fake, "fake_states"); }
 
 const Formats kBf16 = {Format::bf16, Format::bf16, Format::bf16};
 
@@ -41,7 +40,7 @@ class FakePeer : public testing::Test {
   std::string outcome(const std::string& fake, const Shape& shape = {{5, 17, 64}, {24}, {16}},
                       const Formats& formats = kBf16, BLayout b_layout = BLayout::nk,
                       bool wide_offsets = false) {
-    const std::unique_ptr<Peer> peer = load_peer(path_of(fake));
+    const std::unique_ptr<Peer> peer = load_peer(path_of(fake), false);
     gg::Setup setup;  // gtest has a Setup too
     setup.formats = formats;
     setup.b_layout = b_layout;
@@ -81,16 +80,25 @@ TEST(PeerLibrary, IsNamedByItsFile) {
 }
 
 TEST(PeerLibrary, ThatCannotBeLoadedSaysWhy) {
-  const auto loading = [](const std::string& path) { return refusal([&] { load_peer(path); }); };
+  const auto loading = [](const std::string& path) { return refusal([&] { load_peer(path, false); }); };
   EXPECT_EQ(loading("/none/libgg_peer_x.so").rfind("cannot be loaded: /none/libgg_peer_x.so: ", 0), 0u);
   EXPECT_EQ(loading("libgg_peer_none.so").rfind("cannot be loaded: ./libgg_peer_none.so: ", 0), 0u);
   EXPECT_EQ(loading(path_of("mute")), "the library lacks gg_peer_launch (common/bench/peer_library.h)");
 }
 
 TEST_F(FakePeer, HasNameAndVersion) {
-  const std::unique_ptr<Peer> peer = load_peer(path_of("right"));
+  const std::unique_ptr<Peer> peer = load_peer(path_of("right"), false);
   EXPECT_EQ(peer->name(), "right");
   EXPECT_EQ(peer->version(), "fake 1.2");
+}
+
+TEST_F(FakePeer, IsToldHowItWillBeTimed) {
+  Buffers buffers(*machine_, gg::Setup(), {{5, 17}, {24}, {16}});
+  buffers.fill_operands({Fill::Kind::normal, 0, 7, 0});
+  for (const bool sustained : {true, false}) {
+    load_peer(path_of("right"), sustained)->prepare(buffers, *machine_);
+    EXPECT_EQ(number_of("right", "fake_sustained"), sustained);
+  }
 }
 
 TEST_F(FakePeer, ThatIsRightIsTimed) {

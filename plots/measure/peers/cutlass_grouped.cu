@@ -209,6 +209,8 @@ void check_limits(const GgPeerProblem& p) {
   if (p.k == 0 || p.n == 0 || p.host_offsets[p.groups] == 0) throw std::runtime_error("nothing to compute");
 }
 
+peers::Choices choices;  // of this library
+
 }  // namespace
 
 extern "C" {
@@ -225,7 +227,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     check_limits(p);
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
-    *state = peers::choose(key, all_offers(p)).release();
+    *state = choices.choose(key, all_offers(p), p.sustained).release();
   });
 }
 

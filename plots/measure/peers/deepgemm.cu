@@ -299,6 +299,8 @@ void check_limits(const GgPeerProblem& p) {
   }
 }
 
+peers::Choices choices;  // of this library
+
 }  // namespace
 
 extern "C" {
@@ -318,7 +320,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     }
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
-    *state = static_cast<Grouped*>(peers::choose(key, offers).release());
+    *state = static_cast<Grouped*>(choices.choose(key, offers, p.sustained).release());
   });
 }
 

@@ -207,6 +207,8 @@ void check_limits(const GgPeerProblem& p) {
                                        std::to_string(kMostGroups) + " groups");
 }
 
+peers::Choices choices;  // of this library
+
 }  // namespace
 
 const char* gg_peer_version() { return "Triton " TRITON_VERSION; }
@@ -216,7 +218,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     check_limits(p);
     std::vector<int64_t> key(p.host_offsets, p.host_offsets + p.groups + 1);
     key.insert(key.end(), {p.n, p.k});
-    *state = peers::choose(key, all_offers(p)).release();
+    *state = choices.choose(key, all_offers(p), p.sustained).release();
   });
 }
 const char* gg_peer_launch(void* state, cudaStream_t stream) {
