@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge",
-               "peers", "moe", "few_tiles"},
+               "peers", "moe", "ragged", "few_tiles"},
       .previous = "07k_first_guess",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},

@@ -151,6 +151,23 @@ static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   return shapes;
 }
 
+// Twelve problems of which each takes microseconds: their weights are 32 MB at most, which the L2 keeps. Rows
+// lie between a quarter and seven quarters of a mean; in every fourth problem all groups are equal.
+static std::vector<Shape> ragged() {
+  constexpr size_t kProblems = 12, kMostWeights = size_t(1) << 24;  // two bytes each
+  std::vector<Shape> shapes;
+  uint64_t drawn = 0;
+  const auto below = [&drawn](int bound) { return int(hash(2026, 1, drawn++) % uint64_t(bound)); };
+  while (shapes.size() < kProblems) {
+    std::vector<int> m(size_t(4 + below(29)));
+    const int mean = 32 << below(5), n = 512 + 128 * below(29), k = 512 + 128 * below(29);
+    for (int& rows : m) rows = mean / 4 + below(mean * 3 / 2 + 1);
+    if (shapes.size() % 4 == 3) m.assign(m.size(), m[0]);
+    if (m.size() * size_t(n) * size_t(k) <= kMostWeights) shapes.push_back({m, {n}, {k}});
+  }
+  return shapes;
+}
+
 // Rounds the rows of each group up. `once`: leaves out what that makes the same as an earlier problem.
 static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   std::vector<Shape> kept;
@@ -241,6 +258,11 @@ const std::vector<ShapeSet>& shape_sets() {
                "K of 1024 to 28672",
        .mixed = true,
        .make = [](Limits) { return moe(); }},
+      {.name = "ragged",
+       .what = "twelve of microseconds: 5 to 29 groups of 12 to 862 rows, every fourth of equal groups, N of "
+               "512 to 2944, K of 512 to 1792",
+       .mixed = true,
+       .make = [](Limits) { return ragged(); }},
       {.name = "few_tiles",
        .what = "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum",
        .make = [](Limits) -> Shapes {

@@ -47,6 +47,23 @@ def moe():
     return [([int(m) for m in rows.split(",")], int(n), int(k)) for rows, n, k in found]
 
 
+def ragged():
+    """As common/problem/shapes.cpp draws them."""
+    found, drawn = [], iter(range(2**16))
+
+    def below(bound):
+        return hashed(2026, 1, next(drawn)) % bound
+
+    while len(found) < 12:
+        groups, mean, n, k = 4 + below(29), 32 << below(5), 512 + 128 * below(29), 512 + 128 * below(29)
+        m = [mean // 4 + below(mean * 3 // 2 + 1) for _ in range(groups)]
+        if len(found) % 4 == 3:
+            m = [m[0]] * groups
+        if groups * n * k <= 2**24:
+            found.append((m, n, k))
+    return found
+
+
 @cache
 def problems():
     """Each set's problems in its order: rows of the groups, N, K."""
@@ -54,7 +71,8 @@ def problems():
              "decode": [(skewed(512), 4096, 7168)], "few_tiles": [([64, 64], 512, 16384)],
              "step": [([2**e] * 8, 4096, 4096) for e in range(14)],
              "many": [([hashed(11, 0, g) % 4 for g in range(1000)], 256, 128)],
-             "helion": [([64, 128, 192, 256], 128, 256), (split_rows(16384, FALLING), 14336, 4096)], "moe": moe()}
+             "helion": [([64, 128, 192, 256], 128, 256), (split_rows(16384, FALLING), 14336, 4096)], "moe": moe(),
+             "ragged": ragged()}
     found["skew"] = [(split_rows(16384, [ratio if g == 3 else (8 - ratio) / 7 for g in range(8)]), 4096, 4096)
                      for ratio in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)]
     equal = [(8, 512, 64, 512), (8, 2048, 64, 2048), (4, 512, 512, 512), (4, 1024, 1024, 1024), (8, 4096, 6144, 7168),

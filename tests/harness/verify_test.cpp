@@ -287,6 +287,21 @@ TEST(ShapeSets, PeersAreTheTenRowsOfTheTable) {
   EXPECT_EQ(peers[8].m[0], 4097);                                // 25 % and a row of what rounding left
 }
 
+TEST(ShapeSets, RaggedOnesAreDrawnOnce) {
+  std::vector<std::string> rows;
+  for (const Shape& shape : shape_set("ragged", {})) {
+    rows.push_back(shape.describe());
+    EXPECT_LE(size_t(shape.groups()) * size_t(shape.n_of(0)) * size_t(shape.k_of(0)), size_t(1) << 24);
+  }
+  EXPECT_EQ(rows, (std::vector<std::string>{
+                      "G=7 M=251 (14..48) N=2944 K=512", "G=17 M=8031 (171..862) N=1152 K=512",
+                      "G=7 M=248 (12..56) N=768 K=1408", "G=17 M=1768 (104) N=1408 K=640",
+                      "G=11 M=2946 (69..417) N=512 K=640", "G=7 M=380 (17..102) N=640 K=1792",
+                      "G=8 M=1772 (134..383) N=1792 K=1152", "G=6 M=522 (87) N=640 K=512",
+                      "G=13 M=6673 (166..824) N=768 K=1024", "G=5 M=189 (21..67) N=1920 K=896",
+                      "G=16 M=992 (26..108) N=896 K=640", "G=29 M=11948 (412) N=640 K=512"}));
+}
+
 TEST(ShapeSets, UniformOnesHaveEqualGroupsInSteps) {
   const ShapeLimits limits{8, 16, {64, 64}, false};
   std::vector<Shape> shapes = shape_set("edges_uniform", limits);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the problems of
-// the sets "peers" and "moe" instead of at their first use: N and K constant, block sizes, cluster and stages
-// as its heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare times its
-// layouts, with and without its option of programmatic dependent launch, and keeps the fastest. Needs headers
-// only; build.py has the command.
+// the sets "peers", "moe" and "ragged" instead of at their first use: N and K constant, block sizes, cluster
+// and stages as its heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare
+// times its layouts, with and without its option of programmatic dependent launch, and keeps the fastest.
+// Needs headers only; build.py has the command.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -66,15 +66,19 @@ Kernel compiled() {
 // The answers of get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1: "contiguous" by all rows with their
 // padding, at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which its users say
 // they expect.
-const std::vector<Kernel>& kernels() {
-  static const std::vector<Kernel> all = {
 #ifdef GG_PEER_TEST  // small enough for the emulator; not its heuristic's choice
+std::vector<Kernel> made_ahead() {
+  return {
       compiled<2, 640, 256, 256, false, 128, 128, 2, 1>(), compiled<2, 640, 256, 256, false, 64, 128, 1, 2>(),
       compiled<2, 512, 256, 256, true, 128, 256>(),        compiled<2, 512, 256, 256, true, 64, 128, 2, 1>(),
       compiled<3, 181, 256, 256, false, 128, 16>(),        compiled<3, 181, 256, 256, false, 64, 32>(),
       compiled<3, 181, 256, 256, false, 128, 208>(),       compiled<3, 181, 256, 256, false, 64, 176, 2, 1>(),
       compiled<3, 181, 256, 256, true, 64, 128, 2, 1>(),   compiled<3, 60, 256, 256, true, 64, 128, 2, 1>(),
+  };
+}
 #else
+std::vector<Kernel> made_for_peers_and_moe() {
+  return {
       // peers, equal groups
       compiled<8, 8 * 512, 64, 512, false, 128, 16>(),
       compiled<8, 8 * 512, 64, 512, false, 64, 32>(),
@@ -132,8 +136,58 @@ const std::vector<Kernel>& kernels() {
       compiled<16, 2048, 1024, 1024, false, 128, 208>(),
       compiled<16, 2048, 1024, 1024, false, 64, 176, 2, 1>(),
       compiled<16, 2048, 1024, 1024, true, 128, 128>(),
-#endif
   };
+}
+std::vector<Kernel> made_for_ragged() {
+  return {
+      compiled<7, 251, 2944, 512, false, 128, 80, 1, 2>(),
+      compiled<7, 251, 2944, 512, false, 64, 80, 2, 1>(),
+      compiled<7, 251, 2944, 512, true, 64, 176>(),
+      compiled<17, 8031, 1152, 512, false, 128, 240, 2, 1>(),
+      compiled<17, 8031, 1152, 512, false, 64, 192, 2, 1>(),
+      compiled<17, 8031, 1152, 512, true, 128, 192, 2, 1>(),
+      compiled<7, 248, 768, 1408, false, 128, 48>(),
+      compiled<7, 248, 768, 1408, false, 64, 48>(),
+      compiled<7, 248, 768, 1408, true, 64, 48>(),
+      compiled<17, 1768, 1408, 640, false, 128, 96, 1, 2>(),
+      compiled<17, 1768, 1408, 640, false, 64, 208, 2, 1>(),
+      compiled<17, 1768, 1408, 640, true, 128, 208>(),
+      compiled<11, 2946, 512, 640, false, 128, 128>(),
+      compiled<11, 2946, 512, 640, false, 64, 112, 2, 1>(),
+      compiled<11, 2946, 512, 640, true, 128, 128>(),
+      compiled<7, 380, 640, 1792, false, 128, 48>(),
+      compiled<7, 380, 640, 1792, false, 64, 48>(),
+      compiled<7, 380, 640, 1792, true, 64, 48>(),
+      compiled<8, 1772, 1792, 1152, false, 128, 144, 2, 1>(),
+      compiled<8, 1772, 1792, 1152, false, 64, 224, 2, 1>(),
+      compiled<8, 1772, 1792, 1152, true, 128, 224>(),
+      compiled<6, 522, 640, 512, false, 128, 32>(),
+      compiled<6, 522, 640, 512, false, 64, 64>(),
+      compiled<6, 522, 640, 512, true, 64, 64>(),
+      compiled<13, 6673, 768, 1024, false, 128, 192, 2, 1>(),
+      compiled<13, 6673, 768, 1024, false, 64, 256, 2, 1>(),
+      compiled<13, 6673, 768, 1024, true, 128, 192, 2, 1>(),
+      compiled<5, 189, 1920, 896, false, 128, 80>(),
+      compiled<5, 189, 1920, 896, false, 64, 96>(),
+      compiled<5, 189, 1920, 896, true, 64, 80>(),
+      compiled<16, 992, 896, 640, false, 128, 112>(),
+      compiled<16, 992, 896, 640, false, 64, 96, 2, 1>(),
+      compiled<16, 992, 896, 640, true, 64, 112>(),
+      compiled<29, 11948, 640, 512, false, 128, 224, 2, 1>(),
+      compiled<29, 11948, 640, 512, false, 64, 224, 2, 1>(),
+      compiled<29, 11948, 640, 512, true, 128, 160, 2, 1>(),
+  };
+}
+std::vector<Kernel> made_ahead() {
+  std::vector<Kernel> all = made_for_peers_and_moe();
+  const std::vector<Kernel> ragged = made_for_ragged();
+  all.insert(all.end(), ragged.begin(), ragged.end());
+  return all;
+}
+#endif
+
+const std::vector<Kernel>& kernels() {
+  static const std::vector<Kernel> all = made_ahead();
   return all;
 }
 
@@ -316,7 +370,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
       throw std::runtime_error("G=" + std::to_string(p.groups) + " of " +
                                std::to_string(p.host_offsets[p.groups]) + " rows, N=" + std::to_string(p.n) +
                                ", K=" + std::to_string(p.k) +
-                               ": compiled for the sets 'peers' and 'moe' only");
+                               ": compiled for the sets 'peers', 'moe' and 'ragged' only");
     }
     std::vector<int64_t> key = {p.n, p.k};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
