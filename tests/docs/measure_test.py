@@ -186,6 +186,8 @@ class ErrorsTest(unittest.TestCase):
         for (form, against), (count, last) in counted.items():
             self.assertEqual(count, 256 * 256, form)
             self.assertEqual(last < 0, against == "quantised", form)
+
+
 class PeersTest(unittest.TestCase):
     """plots/measure/peers: what its scripts give to a compiler is there."""
 
