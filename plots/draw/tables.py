@@ -10,7 +10,7 @@ from draw.beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
 from draw.changes import aged, lines_changed, short
 from draw.markdown import NONE, digits, named, table, value
 from draw.measured import ROWS, chapter_table, p_number
-from draw.results import ALL_IDEAS, RACES, best_peer, level, libraries, provenance, run_of, smoke_counts, told
+from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts, told
 from measure import costs
 from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
@@ -65,9 +65,10 @@ def every(repo, data, history):
 def pages(repo, data, history):
     """The results.md of each chapter, as path and text."""
     predicted = costs.read_costs(repo / DATA / "costs.csv")
+    elsewhere = [Data([repo / DATA], device, data.chapters) for device in data.others]
     for chapter in data.chapters:
         if chapter.readme.exists():
-            yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history)
+            yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history, elsewhere)
 
 
 def lines_of(chapter, chapters):
@@ -158,8 +159,8 @@ def counts_table(data, chapter):
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 
 
-def results_page(data, chapter, predicted, history):
-    """A chapter's results.md: the tables of which its README shows a part."""
+def results_page(data, chapter, predicted, history, elsewhere=()):
+    """A chapter's results.md: the tables of which its README shows a part, and what other devices took."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
             "Written by `cmake --build build --target publish` from `plots/measure/data`. The [README](README.md) says what "
@@ -170,6 +171,10 @@ def results_page(data, chapter, predicted, history):
     measured, rows = chapter_table(data, chapter, everything=True)
     if rows:
         text += ["", "## Measured", "", signed_with(history, measured, rows)]
+    for other in elsewhere:
+        measured, rows = chapter_table(other, chapter, everything=True)
+        if rows and rows[-1].device != data.home.get(chapter.id):
+            text += ["", f"## Measured on {other.device}", "", signed_with(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
