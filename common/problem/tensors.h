@@ -33,7 +33,7 @@ enum class Tensor : uint8_t {
   c,
   amax,
 };
-constexpr int kTensors = 15;
+constexpr int kTensors = int(Tensor::amax) + 1;
 constexpr bool is_output(Tensor tensor) { return tensor >= Tensor::d; }
 const char* tensor_name(Tensor tensor);  // in sentences: "SFD_row"
 const char* tensor_file(Tensor tensor);  // the file of it, without ".npy": "sfd_row"
