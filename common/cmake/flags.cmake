@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 # How our code is compiled and where its programs go: gg_compile(target arch), arch being 80, 90a or 100a.
+# gg_for_this_cpu(name) takes from the emulator's sources, a list called `name`, those for CPUs of another kind; gg_this_cpu is the
+# least CPU that the emulator runs on, as a flag.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Programs start with the toolkit's runtime, on a bare machine too; for the emulator they start themselves again with
@@ -8,6 +10,28 @@ set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # so that compile_commands.json says it all
 list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/common/tools/nvcc-launcher)
 
+set(gg_exact_sums)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(gg_this_cpu -march=x86-64-v3)
+else()
+  # A processor that multiplies and adds at once would round once where two roundings are written. The x86-64 that
+  # everything but the emulator is compiled for cannot.
+  set(gg_this_cpu)
+  set(gg_exact_sums -ffp-contract=off)
+endif()
+
+function(gg_for_this_cpu name)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    # It is chosen when the emulator runs, on CPUs that have it.
+    set(avx512 ${${name}})
+    list(FILTER avx512 INCLUDE REGEX fused_sums_avx512)
+    set_source_files_properties(${avx512} PROPERTIES COMPILE_OPTIONS -march=x86-64-v4)
+  else()
+    list(FILTER ${name} EXCLUDE REGEX fused_sums_avx)
+    set(${name} ${${name}} PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(gg_compile target arch)
   set(code compute_${arch},sm_${arch})
   if(arch STREQUAL "80")
@@ -15,7 +39,7 @@ function(gg_compile target arch)
   endif()
   # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. -Wrestrict is off: GCC 12 sees it where
   # strings are joined (its bug 105651). A register spill is an error everywhere: nvcc-launcher makes it one.
-  set(warnings -Wall -Wextra -Wno-restrict)
+  set(warnings -Wall -Wextra -Wno-restrict ${gg_exact_sums})
   set(cuda_warnings)
   if(GG_WERROR)
     list(APPEND warnings -Werror)

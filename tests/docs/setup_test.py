@@ -2,6 +2,7 @@
 """The set-up where a reader's machine differs: what configuring refuses, which commit it names, how it calls pip."""
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,24 @@ class Configuring(unittest.TestCase):
         self.assertIn('return "unknown";', (self.copy / "build/common/commit.cpp").read_text())
 
 
+class Processor(unittest.TestCase):
+    """What is compiled for another processor than x86-64."""
+
+    def test_no_source_and_no_flag_of_x86_is_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "processor.cmake"
+            script.write_text(f"set(CMAKE_SYSTEM_PROCESSOR aarch64)\nset(CMAKE_SOURCE_DIR {ROOT})\n"
+                              f'include("{ROOT}/common/cmake/flags.cmake")\n'
+                              f'file(GLOB sources RELATIVE "{ROOT}/common/emu" "{ROOT}/common/emu/units/fused*.cpp")\n'
+                              "gg_for_this_cpu(sources)\n"
+                              'message("${sources}|${gg_this_cpu}|${gg_exact_sums}")\n')
+            done = run("cmake", "-P", script, cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sources, flags, exact = done.stderr.strip().split("|")
+        self.assertEqual(sources.split(";"), ["units/fused_sum.cpp", "units/fused_sums_any.cpp"])
+        self.assertEqual((flags, exact), ("", "-ffp-contract=off"))
+
+
 class Pip(unittest.TestCase):
     """gg_pip_install, with a package of this test's own in a folder. The first call makes the virtual environment, which
     takes long: it is the call that must not heed where the user's settings send packages, and the others come after it."""
@@ -55,11 +74,9 @@ class Pip(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
         (cls.folder / "wheels").mkdir()
-        with zipfile.ZipFile(cls.folder / "wheels/gg_nothing-1.0-py3-none-any.whl", "w") as wheel:
-            wheel.writestr("gg_nothing.py", "")
-            wheel.writestr("gg_nothing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: gg-nothing\nVersion: 1.0\n")
-            wheel.writestr("gg_nothing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            wheel.writestr("gg_nothing-1.0.dist-info/RECORD", "")
+        cls.make_wheel("gg_nothing", "any", "")
+        for machine in ("x86_64", "aarch64"):
+            cls.make_wheel("gg_compiler", f"manylinux2014_{machine}", f"MACHINE = '{machine}'\n")
         text = (ROOT / "common/cmake/prerequisites.cmake").read_text()
         function = text[text.index("# gg_pip_install("):]
         cls.script = cls.folder / "call.cmake"
@@ -69,6 +86,15 @@ class Pip(unittest.TestCase):
                     "PYTHONPATH": str(cls.folder), "PIP_NO_INDEX": "1"}
         configuration = f"[global]\nfind-links = {cls.folder}/wheels\ntarget = {cls.folder}/there\n[install]\nuser = true\n"
         cls.first = cls.install("gg-nothing", settings, configuration)
+
+    @classmethod
+    def make_wheel(cls, name, tag, code):
+        with zipfile.ZipFile(cls.folder / f"wheels/{name}-1.0-py3-none-{tag}.whl", "w") as wheel:
+            about = f"{name}-1.0.dist-info"
+            wheel.writestr(f"{name}.py", code)
+            wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+            wheel.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-{tag}\n")
+            wheel.writestr(f"{about}/RECORD", "")
 
     @classmethod
     def install(cls, what, settings, configuration):
@@ -83,6 +109,12 @@ class Pip(unittest.TestCase):
         self.assertEqual(self.first.returncode, 0, self.first.stderr)
         self.assertTrue(list(self.folder.glob("build/python/lib/python3*/site-packages/gg_nothing.py")))
         self.assertFalse((self.folder / "elsewhere").exists() or (self.folder / "there").exists())
+
+    def test_a_wheel_is_this_machines(self):
+        done = self.install("gg-compiler", {"PIP_NO_INDEX": "1"}, f"[global]\nfind-links = {self.folder}/wheels\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        code, = self.folder.glob("build/python/lib/python3*/site-packages/gg_compiler.py")
+        self.assertEqual(code.read_text(), f"MACHINE = '{platform.machine()}'\n")
 
     def test_says_why_pip_failed(self):
         done = self.install("gg-nothing==2", {"PIP_NO_INDEX": "1"}, f"[global]\nfind-links = {self.folder}/wheels\n")

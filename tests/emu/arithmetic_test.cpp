@@ -3,8 +3,6 @@
 // The emulator's tensor-core sums against what an H200 answered, bit for bit; and the fast form of the sums
 // against the plain one.
 
-#include "common/emu/units/fused_sum.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,13 +12,18 @@
 
 #include "common/base/npy.h"
 #include "common/emu/units/block_scaled.h"
+#include "common/emu/units/fused_sum.h"
 
 namespace {
 
+using gg::emu::Cpus;
 using gg::emu::Cut;
 using gg::emu::Factors;
 using gg::emu::Narrow;
 using gg::emu::Term;
+
+// Code for CPUs that this one is not like is never used here.
+bool runs_here(Cpus kind) { return kind <= gg::emu::last_that_runs_here(); }
 
 struct Form {
   const char* type;
@@ -190,16 +193,21 @@ void expect_one_by_one(const Product& p, const gg::emu::ManySums& many) {
   EXPECT_GE(finite, 200 * kRows * kColumns / 4);
 }
 
-TEST_P(ManySums, AreTheBitsOfOneByOne) { expect_one_by_one(GetParam(), gg::emu::kManySumsAvx2); }
+TEST_P(ManySums, AreTheBitsOfOneByOneOnAnyCpu) {
+  expect_one_by_one(GetParam(), *gg::emu::many_sums(Cpus::any));
+}
+TEST_P(ManySums, AreTheBitsOfOneByOne) {
+  if (runs_here(Cpus::avx2)) expect_one_by_one(GetParam(), *gg::emu::many_sums(Cpus::avx2));
+}
 TEST_P(ManySums, AreTheBitsOfOneByOneOnLaterCpus) {
-  if (!gg::emu::has_avx512()) return;  // nothing of it is ever used here
-  expect_one_by_one(GetParam(), gg::emu::kManySumsAvx512);
+  if (runs_here(Cpus::avx512)) expect_one_by_one(GetParam(), *gg::emu::many_sums(Cpus::avx512));
 }
 
 // A row of zeros, and factors that meet none: the accumulator stays as it is.
 TEST(FusedSums, KnowSumsWithoutProducts) {
-  for (const gg::emu::ManySums* many : {&gg::emu::kManySumsAvx2, &gg::emu::kManySumsAvx512}) {
-    if (many == &gg::emu::kManySumsAvx512 && !gg::emu::has_avx512()) continue;
+  for (const Cpus kind : {Cpus::any, Cpus::avx2, Cpus::avx512}) {
+    if (!runs_here(kind)) continue;
+    const gg::emu::ManySums* many = gg::emu::many_sums(kind);
     Factors a, b;
     a.resize(8, 16);
     b.resize(8, 16);
@@ -230,8 +238,9 @@ TEST(FusedSums, KnowSumsWithoutProducts) {
 
 // 2^-126 - 2^-150 lies half a step below the least normal number: it is cut, not rounded up to it.
 TEST(FusedSums, CutWhatLiesBelowTheLeastNormalNumber) {
-  for (const gg::emu::ManySums* many : {&gg::emu::kManySumsAvx2, &gg::emu::kManySumsAvx512}) {
-    if (many == &gg::emu::kManySumsAvx512 && !gg::emu::has_avx512()) continue;
+  for (const Cpus kind : {Cpus::any, Cpus::avx2, Cpus::avx512}) {
+    if (!runs_here(kind)) continue;
+    const gg::emu::ManySums* many = gg::emu::many_sums(kind);
     Factors a, b;
     a.resize(1, 16);
     b.resize(1, 16);
@@ -336,12 +345,14 @@ void expect_packed_one_by_one(bool ue4m3, gg::emu::BlockScaledSums many) {
   EXPECT_GE(finite, 150 * kRows * kColumns / 2);
 }
 
+TEST_P(PackedSums, AreTheBitsOfOneByOneOnAnyCpu) {
+  expect_packed_one_by_one(GetParam(), gg::emu::block_scaled_sums(Cpus::any));
+}
 TEST_P(PackedSums, AreTheBitsOfOneByOne) {
-  expect_packed_one_by_one(GetParam(), gg::emu::kBlockScaledSumsAvx2);
+  if (runs_here(Cpus::avx2)) expect_packed_one_by_one(GetParam(), gg::emu::block_scaled_sums(Cpus::avx2));
 }
 TEST_P(PackedSums, AreTheBitsOfOneByOneOnLaterCpus) {
-  if (!gg::emu::has_avx512()) return;  // nothing of it is ever used here
-  expect_packed_one_by_one(GetParam(), gg::emu::kBlockScaledSumsAvx512);
+  if (runs_here(Cpus::avx512)) expect_packed_one_by_one(GetParam(), gg::emu::block_scaled_sums(Cpus::avx512));
 }
 INSTANTIATE_TEST_SUITE_P(Emu, PackedSums, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "ue4m3" : "ue8m0"; });

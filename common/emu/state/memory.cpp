@@ -82,9 +82,9 @@ bool GlobalMemory::release(uint64_t address) {
   found->second.freed = true;
   used_ -= found->second.bytes;
   // Give whole pages back; the addresses are never handed out again, so a late access is told apart.
-  constexpr uint64_t kPage = 4096;
-  const uint64_t first = (address + kPage - 1) / kPage * kPage,
-                 last = (address + found->second.bytes) / kPage * kPage;
+  static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
+  const uint64_t first = (address + page - 1) / page * page,
+                 last = (address + found->second.bytes) / page * page;
   if (last > first) madvise(unchecked(first), last - first, MADV_DONTNEED);
   return true;
 }

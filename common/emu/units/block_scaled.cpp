@@ -175,8 +175,17 @@ void PackedFactors::decode_elements(int line) {
   }
 }
 
+#ifdef __x86_64__
+BlockScaledSums block_scaled_sums(Cpus kind) {
+  if (kind == Cpus::any) return kBlockScaledSumsAny;
+  return kind == Cpus::avx2 ? kBlockScaledSumsAvx2 : kBlockScaledSumsAvx512;
+}
+#else
+BlockScaledSums block_scaled_sums(Cpus kind) { return kind == Cpus::any ? kBlockScaledSumsAny : nullptr; }
+#endif
+
 void block_scaled_sums(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch) {
-  static const BlockScaledSums chosen = has_avx512() ? kBlockScaledSumsAvx512 : kBlockScaledSumsAvx2;
+  static const BlockScaledSums chosen = block_scaled_sums(last_that_runs_here());
   chosen(a, b, sums, pitch);
 }
 

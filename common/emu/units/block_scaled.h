@@ -76,8 +76,9 @@ class PackedFactors {
 // of sums as for fused_sums.
 void block_scaled_sums(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch);
 
-// The same code compiled for two kinds of CPUs; the function above chooses.
+// The same code compiled for kinds of CPUs, as many_sums; the function above chooses.
 using BlockScaledSums = void (*)(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch);
-extern const BlockScaledSums kBlockScaledSumsAvx2, kBlockScaledSumsAvx512;
+BlockScaledSums block_scaled_sums(Cpus kind);
+extern const BlockScaledSums kBlockScaledSumsAny, kBlockScaledSumsAvx2, kBlockScaledSumsAvx512;
 
 }  // namespace gg::emu

@@ -150,13 +150,24 @@ float mma_sync_sum(const Narrow& format, const Term* a, const Term* b, int k, fl
 
 // ---- many sums at once ----
 
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+#ifdef __x86_64__
+Cpus last_that_runs_here() {
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return avx512 ? Cpus::avx512 : Cpus::avx2;
 }
-static const ManySums& many_sums() {
-  static const ManySums& chosen = has_avx512() ? kManySumsAvx512 : kManySumsAvx2;
+const ManySums* many_sums(Cpus kind) {
+  if (kind == Cpus::any) return &kManySumsAny;
+  return kind == Cpus::avx2 ? &kManySumsAvx2 : &kManySumsAvx512;
+}
+#else
+Cpus last_that_runs_here() { return Cpus::any; }
+const ManySums* many_sums(Cpus kind) { return kind == Cpus::any ? &kManySumsAny : nullptr; }
+#endif
+
+static const ManySums& chosen_sums() {
+  static const ManySums& chosen = *many_sums(last_that_runs_here());
   return chosen;
 }
 
@@ -184,11 +195,11 @@ void Factors::scale(const uint8_t* codes) {
 
 void Factors::decode(const Narrow& f) {
   format = f;
-  many_sums().decode(*this);
+  chosen_sums().decode(*this);
 }
 
 void fused_sums(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut) {
-  many_sums().sums(a, b, sums, pitch, cut);
+  chosen_sums().sums(a, b, sums, pitch, cut);
 }
 
 void mma_sync_sums(const Factors (&a)[2], const Factors (&b)[2], float* sums, int pitch, bool to_half) {

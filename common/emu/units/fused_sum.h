@@ -90,13 +90,17 @@ class Factors {
 // meaning. Vectors run along columns: where B is short, A and B may change places.
 void fused_sums(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut);
 
-// The same code compiled for two kinds of CPUs; the one above chooses.
+// The same code compiled for kinds of CPUs, a later kind faster; the one above chooses the last that runs
+// here.
+enum class Cpus { any, avx2, avx512 };
+Cpus last_that_runs_here();
 struct ManySums {
   void (*decode)(Factors& factors);
   void (*sums)(const Factors& a, const Factors& b, float* sums, int pitch, const Cut& cut);
 };
-extern const ManySums kManySumsAvx2, kManySumsAvx512;
-bool has_avx512();
+// Null: CPUs of that kind are none of those that this build is for, and it has no code for them.
+const ManySums* many_sums(Cpus kind);
+extern const ManySums kManySumsAny, kManySumsAvx2, kManySumsAvx512;
 
 // Limits that the one sum and the many share. The largest exponent of a sum is never less than kZeroExponent:
 // that of a term that is zero, and without one the accumulator's is larger. WGMMA's value, which the mma.sync

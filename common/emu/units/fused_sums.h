@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Many fused sums at once, the code behind fused_sum.h's Factors and fused_sums. Two files include it, to be
-// compiled for CPUs with AVX2 and for those with AVX-512 as well: each says kLanes, how many numbers of 32
-// bits a vector has, and a few instructions. Everything is in an unnamed namespace, so that neither's code
+// Many fused sums at once, the code behind fused_sum.h's Factors and fused_sums. Three files include it, to be
+// compiled for CPUs of any kind, with AVX2 and with AVX-512: each says kLanes, how many numbers of 32 bits a
+// vector has, and a few instructions. Everything is in an unnamed namespace, so that neither's code
 // gets into the other.
 
 #include <algorithm>
