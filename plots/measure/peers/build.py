@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter.
 
-  python3 plots/measure/peers/build.py [--cutlass DIR] [--deepgemm DIR] [NAME ...]
+  python3 plots/measure/peers/build.py [--cutlass DIR] [--deepgemm DIR] [--cublas DIR] [NAME ...]
 
 Says for each what was found and built, or what is missing. PyTorch and Triton are those of the Python that runs this;
---cutlass and --deepgemm are clones of the two repositories, of which headers are taken. Nothing is fetched. Exit
-code 1: a compiler failed.
+--cutlass and --deepgemm are clones of the two repositories, of which headers are taken; --cublas is the folder of a
+recent libcublasLt.so.13, which the peer loads from there. Nothing is fetched. Exit code 1: a compiler failed.
 """
 
 import argparse
@@ -98,7 +98,16 @@ def deepgemm(args):
                                                     f"-isystem={cutlass}")
 
 
-PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm)}
+def cublaslt_grouped(args):
+    if not args.cublas:
+        raise Missing("a recent cublasLt is wanted: --cublas DIR, the folder of its libcublasLt.so.13")
+    library = args.cublas.resolve() / "libcublasLt.so.13"
+    if not library.exists():
+        raise Missing(f"--cublas {args.cublas}: libcublasLt.so.13 is not there")
+    return f"{library}", compiled("cublaslt_grouped.cpp", f'-DCUBLASLT_FILE="{library}"', "-ldl")
+
+
+PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped)}
 
 
 def build(name, args):
@@ -129,6 +138,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PEERS)}; default: all")
     parser.add_argument("--cutlass", type=Path, metavar="DIR", help="a clone of CUTLASS")
     parser.add_argument("--deepgemm", type=Path, metavar="DIR", help="a clone of DeepGEMM")
+    parser.add_argument("--cublas", type=Path, metavar="DIR", help="the folder of a recent libcublasLt.so.13")
     parser.add_argument("--out", type=Path, metavar="DIR", default=BUILD / "lib" / "peers",
                         help="default: build/lib/peers")
     args = parser.parse_args()
