@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "alu_cases.h"
+#include "tests/quad.h"
 
 namespace {
 
@@ -183,7 +184,7 @@ TEST(F32, QuotientsAndRoots) {
 
 // ---- f64: exact in 113 bits, for operands whose exponents are not too far apart ----
 
-using Quad = __float128;
+using gg::Quad;
 
 // An H200 hands on an operand that is a NaN, made quiet: b before c before a, of a quotient a before b. Its
 // own is 0xFFF8000000000000.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/quad.h"
 
 namespace gg::epilogue {
 namespace {
@@ -108,8 +109,7 @@ TEST(Value, WithABiasRoundsTheProductAndTheSumOnce) {
       of[j] = float_of((uint32_t(hash(2, j, i)) & 0x807FFFFF) | uint32_t(111 + hash(2, j + 4, i) % 32) << 23);
     }
     const auto [sum, alpha, prob, bias] = of;
-    const __float128 exact =
-        __float128(alpha) * __float128(sum) + __float128(rounded(double(prob) * double(bias)));
+    const Quad exact = Quad(alpha) * Quad(sum) + Quad(rounded(double(prob) * double(bias)));
     EXPECT_TRUE(same(value_of(sum, alpha, prob, bias), float(exact)));
   }
   // prob gates the bias alone; 1 + 2^-24 + 2^-48 is lost where the product is rounded by itself.
