@@ -38,7 +38,7 @@ if(NOT CMAKE_CUDA_COMPILER OR NOT usable)
   if(NOT EXISTS ${toolkit})
     get_property(rejected GLOBAL PROPERTY gg_rejected_nvcc)
     message(STATUS "No CUDA Toolkit ${least_cuda} or later here${rejected}: "
-                   "fetching NVIDIA's compiler from PyPI into the build tree, 108 MB")
+                   "fetching NVIDIA's compiler from PyPI into the build tree, about 100 MB")
     file(REMOVE_RECURSE ${toolkit}.partial)
     gg_pip_install("A CUDA Toolkit ${least_cuda} or later" --no-deps --target ${toolkit}.partial ${wheels})
     # CMake looks for these two names, which the wheels leave out.
