@@ -303,7 +303,11 @@ def main():
     where = tour.device or "the emulator, as no GPU was found"
     print(f"tour: {len(args.chapters)} chapters on {where}", flush=True)
     tour.roof()
-    lines = [tour.chapter(name) for name in sorted(args.chapters)]
+    lines = []
+    for i, name in enumerate(sorted(args.chapters), 1):
+        if sys.stdout.isatty():  # for who waits; what is piped has the chapters' lines alone
+            print(f"\ntour: chapter {i} of {len(args.chapters)}, {name}", flush=True)
+        lines.append(tour.chapter(name))
     trouble = tour.figures()
 
     print_tables(lines)

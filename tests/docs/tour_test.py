@@ -46,9 +46,10 @@ class TourTest(unittest.TestCase):
         program.write_text(f"#!/bin/sh\n# {result}\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
         program.chmod(0o755)
 
-    def run_tour(self, *names):
+    def run_tour(self, *names, terminal=False):
         """Exit code and output of the tour of these chapters on a machine without a GPU."""
         out = io.StringIO()
+        out.isatty = lambda: terminal
         with mock.patch.object(tour, "find_device", lambda: ""), contextlib.redirect_stdout(out), \
                 mock.patch.object(sys, "argv", ["tour.py", "--build", str(self.build), *names]), \
                 mock.patch.dict("os.environ"):
@@ -80,6 +81,16 @@ class TourTest(unittest.TestCase):
         self.assertRegex(out, r"(?m)^page: .*tour/index\.html$")
         self.assertTrue((self.build / "tour" / "index.html").is_file())
         self.assertIn("passed on the emulator, kept from", self.run_tour("01_one")[1])
+
+    def test_a_terminal_is_told_which_chapter_of_how_many(self):
+        self.chapter("01_one", 0)
+        self.chapter("02_two", 0)
+        out = self.run_tour("02_two", "01_one", terminal=True)[1]
+        first, second = out.index("\ntour: chapter 1 of 2, 01_one\n"), out.index("\ntour: chapter 2 of 2, 02_two\n")
+        self.assertLess(first, out.index("01_one --device emu --check"))
+        self.assertLess(out.index("01_one --device emu --check"), second)
+        self.assertLess(second, out.index("02_two --device emu --check"))
+        self.assertNotIn("tour: chapter", self.run_tour("01_one", "02_two")[1])  # piped
 
     def test_a_failed_run_leaves_the_earlier_table_whole(self):
         self.chapter("01_one", 0)
