@@ -4,12 +4,13 @@
     python triton_ptx.py DIRECTORY [NAME...]    writes DIRECTORY/NAME.ptx
 
 The second and third line of each file say where it comes from and what a launch needs: bytes of dynamic shared
-memory, and of scratch memory for each block.
+memory, and of scratch memory for each block. Without names ../examples/triton_twice.ptx is made anew too.
 """
 
 import importlib
 import pathlib
 import re
+import subprocess
 import sys
 
 import triton
@@ -17,6 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 
+EXAMPLE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "triton_twice.py"
 KERNELS = []  # (name of the file, kernel, arch, signature, constants, options)
 
 
@@ -58,6 +60,12 @@ def without_paths(ptx):
     return re.sub(r"\n\s*\n+", "\n", ptx).replace(", debug", "").strip() + "\n"
 
 
+def write_example():
+    printed = subprocess.run([sys.executable, "-B", EXAMPLE], check=True, stdout=subprocess.PIPE, text=True).stdout
+    head = f"// SPDX-License-Identifier: MIT\n// {EXAMPLE.name}, compiled by Triton {triton.__version__}\n"
+    EXAMPLE.with_suffix(".ptx").write_text(head + without_paths(printed))
+
+
 def main():
     sys.modules["triton_ptx"] = sys.modules["__main__"]  # kernels note themselves in this module
     importlib.import_module("triton_kernels")
@@ -74,6 +82,8 @@ def main():
         head += f"// shared {needs.shared} scratch {needs.global_scratch_size}\n"
         (folder / f"{name}.ptx").write_text(head + without_paths(made.asm["ptx"]))
         print(name, getattr(needs, "tensordesc_meta", None) or "")
+    if not sys.argv[2:]:
+        write_example()
 
 
 if __name__ == "__main__":
