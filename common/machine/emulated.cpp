@@ -37,6 +37,7 @@ class EmulatorMachine : public CudaMachine {
     emulator()->set_multiprocessors(small ? few : whole_);
     return few;
   }
+  void doing(const std::string& what) override { emulator()->doing(what.empty() ? nullptr : what.c_str()); }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
     host_->fill(behind(tensor, regions, format), format, regions, fill);
   }

@@ -7,7 +7,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "common/base/duration.h"
 #include "common/check.h"
 
 namespace gg {
@@ -43,21 +45,40 @@ Counters emulator_counters() {
   return counters;
 }
 
-std::string long_emulation(double multiply_adds, int cores, const std::string& short_set) {
-  // Measured on a core of an EPYC, comparison with the CPU included: 44 million a second in 01, 460 million
-  // in 05b, 840 million in 07a. Empty rows of tiles and other programs take their share of that.
-  constexpr double kLeast = 30e6, kMost = 800e6, kWorthALine = 60;
-  const double longest = multiply_adds / cores / kLeast, shortest = multiply_adds / cores / kMost;
+// Measured on a core of an EPYC, comparison with the CPU included: 44 million a second in 01, 460 million in
+// 05b, 840 million in 07a. Empty rows of tiles and other programs take their share of that.
+static constexpr double kLeastRate = 30e6, kMostRate = 800e6, kWorthALine = 60;
+
+bool may_take_long(double multiply_adds, int cores) {
+  return multiply_adds / cores / kLeastRate > kWorthALine;
+}
+
+std::string long_emulation(double multiply_adds, int cores, double rate, const std::string& short_set) {
+  const double longest = multiply_adds / cores / (rate > 0 ? rate : kLeastRate);
   if (longest <= kWorthALine) return "";
-  const auto duration = [](double seconds) {
-    return seconds < 100    ? format("%.0f seconds", seconds)
-           : seconds < 6000 ? format("%.0f minutes", seconds / 60)
-                            : format("%.1f hours", seconds / 3600);
+  const std::string start =
+                        format("emulating %.1f billion useful multiply-adds takes ", multiply_adds * 1e-9),
+                    end = format("a second on each of %d cores; --set %s takes seconds", cores,
+                                 short_set.c_str());
+  if (rate > 0) {
+    return start +
+           format("about %s, at the %.0f million just measured ", duration_text(longest).c_str(),
+                  rate * 1e-6) +
+           end;
+  }
+  const std::string shortest = duration_text(multiply_adds / cores / kMostRate);
+  return start +
+         format("%s to %s, at %.0f to %.0f million ", shortest.c_str(), duration_text(longest).c_str(),
+                kLeastRate * 1e-6, kMostRate * 1e-6) +
+         end;
+}
+
+bool launches_are_listed() {
+  const auto is_set = [](const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value && *value;
   };
-  return format(
-      "emulating %.1f billion useful multiply-adds takes %s to %s, at 30 to 800 million a second on each of "
-      "%d cores; --set %s takes seconds",
-      multiply_adds * 1e-9, duration(shortest).c_str(), duration(longest).c_str(), cores, short_set.c_str());
+  return is_set("GG_EMU_TRACE") || is_set("GG_EMU_LAUNCHES");
 }
 
 }  // namespace gg

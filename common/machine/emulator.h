@@ -25,8 +25,13 @@ int small_multiprocessors(int whole);
 using Counters = std::vector<std::pair<std::string, uint64_t>>;
 Counters emulator_counters();
 
-// How long this many useful multiply-adds take on so many cores, in one sentence that names a set for those
-// in a hurry; empty where it is about a minute at most.
-std::string long_emulation(double multiply_adds, int cores, const std::string& short_set);
+// Could so many useful multiply-adds take more than a minute on so many cores, in the slowest chapter?
+bool may_take_long(double multiply_adds, int cores);
+// How long they take, in one sentence that names a set for those in a hurry; empty where it is about a minute
+// at most. `rate`: multiply-adds a second of one core, as measured; 0: it was not, and the rates of all
+// chapters count.
+std::string long_emulation(double multiply_adds, int cores, double rate, const std::string& short_set);
+// Does somebody want a list of all launches, as --trace and --launches of gg-emu write it?
+bool launches_are_listed();
 
 }  // namespace gg

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/random.h"
@@ -75,6 +76,10 @@ class Machine {
   virtual void run(const Work& work) = 0;
   virtual std::function<void()> captured(const Work& work) = 0;
 
+  // For somebody who waits at a terminal, where the machine is slow: `what` begins, as a part of what has
+  // begun before and not ended. Empty: what began last has ended.
+  virtual void doing(const std::string&) {}
+
   // defer(true): fills and copies within the machine may return before they are done; defer(false): no more.
   // Later calls of this machine find them done; work in a stream of its own may not.
   virtual void defer(bool) {}
@@ -88,6 +93,18 @@ class Deferred {
   ~Deferred() { machine_.defer(false); }
   Deferred(const Deferred&) = delete;
   Deferred& operator=(const Deferred&) = delete;
+
+ private:
+  Machine& machine_;
+};
+
+// A part of the work of a machine, while this lives.
+class Doing {
+ public:
+  Doing(Machine& machine, const std::string& what) : machine_(machine) { machine_.doing(what); }
+  ~Doing() { machine_.doing(""); }
+  Doing(const Doing&) = delete;
+  Doing& operator=(const Doing&) = delete;
 
  private:
   Machine& machine_;

@@ -8,13 +8,19 @@
 
 namespace gg {
 
+// One launch on random data, which alone is counted; returns false if the output is wrong.
+static bool right_when_counted(Session& session, Buffers& buffers) {
+  const Doing now(*session.machine, "counting " + buffers.shape().set);
+  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
+  emulator()->reset_counts();
+  return correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+}
+
 // Adds the emulator's counts of one launch on random data to `total`; returns false if the output is wrong.
 static bool count(Session& session, const Shape& shape, Counters& total) {
   Buffers buffers(*session.machine, session.setup, shape);
-  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
-  emulator()->reset_counts();
   ++session.tally.checked;
-  if (!correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); })) {
+  if (!right_when_counted(session, buffers)) {
     ++session.tally.failed;
     print_failed("count", shape, "counted", why_wrong(session, buffers));
     return false;

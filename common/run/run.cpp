@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -88,8 +89,38 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
   say("--counts-csv", !emulated && !options.counts_csv.empty(), "counters come from the emulator");
 }
 
+// A corner of the largest group of a problem, as a problem of its own that takes about a second at most.
+Shape corner_of(const Shape& shape) {
+  constexpr int kRows = 256, kColumns = 256, kDepth = 512;
+  const auto products = [&](int g) { return double(shape.m[size_t(g)]) * shape.n_of(g) * shape.k_of(g); };
+  int largest = 0;
+  for (int g = 1; g < shape.groups(); ++g) largest = products(g) > products(largest) ? g : largest;
+  Shape corner;
+  corner.m = {std::min(shape.m[size_t(largest)], kRows)};
+  corner.n = {std::min(shape.n_of(largest), kColumns)};
+  corner.k = {std::min(shape.k_of(largest), kDepth)};
+  corner.shared_b = shape.shared_b;
+  corner.own_sizes = shape.own_sizes;
+  return corner;
+}
+
+// Useful multiply-adds of this chapter in a second of one core, with its data and the comparison. Nothing of
+// the launch is left in the counts.
+double measured_rate(Session& session, const Plan& plan) {
+  const std::vector<Shape>& shapes = plan.first();
+  const Shape corner = corner_of(*std::max_element(
+      shapes.begin(), shapes.end(), [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); }));
+  const std::clock_t start = std::clock();  // of all threads
+  Buffers buffers(*session.machine, session.setup, corner);
+  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
+  correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+  emulator()->reset_counts();
+  return seconds > 0 ? corner.flops() / 2 / seconds : 0;
+}
+
 // Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
-void say_if_long(const Session& session, const Plan& plan) {
+void say_if_long(Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
@@ -101,9 +132,11 @@ void say_if_long(const Session& session, const Plan& plan) {
   add(plan.to_check, launches_of_check(session.setup));
   add(plan.to_time, 1);
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  if (!may_take_long(multiply_adds, cores)) return;
+  const double rate = launches_are_listed() ? 0 : measured_rate(session, plan);
   const std::vector<std::string> short_sets = default_count_sets(session.chapter);
   const std::string sentence =
-      long_emulation(multiply_adds, cores, short_sets.empty() ? "smoke" : short_sets[0]);
+      long_emulation(multiply_adds, cores, rate, short_sets.empty() ? "smoke" : short_sets[0]);
   if (!sentence.empty()) std::fprintf(stderr, "%s: %s\n", session.chapter.id, sentence.c_str());
 }
 
@@ -121,7 +154,13 @@ std::optional<Shape> chained(const Session& session, const Shape& shape) {
   return square;
 }
 
-void check(Session& session, const Shape& shape, const GivenOperands* given) {
+// "prefill, problem 1 of 3": as somebody who waits sees it.
+std::string place_of(const std::vector<Shape>& shapes, size_t i) {
+  return shapes[i].set +
+         format("%sproblem %zu of %zu", shapes[i].set.empty() ? "" : ", ", i + 1, shapes.size());
+}
+
+CheckResult result_of_check(Session& session, const Shape& shape, const GivenOperands* given) {
   const CheckOptions options{session.options.seed, !session.chapter.reads_offsets_on_host,
                              is_edges(shape.set)};
   Machine& machine = *session.machine;
@@ -131,12 +170,21 @@ void check(Session& session, const Shape& shape, const GivenOperands* given) {
     result.failure =
         check_chain(machine, session.setup, session.launch, *square, options.seed, options.graph_replay);
   }
+  return result;
+}
+
+void check(Session& session, const std::vector<Shape>& shapes, size_t i, const GivenOperands* given) {
+  CheckResult result;
+  {
+    const Doing now(*session.machine, place_of(shapes, i));
+    result = result_of_check(session, shapes[i], given);
+  }
   Tally& tally = session.tally;
   ++tally.checked;
   tally.failed += result.failure.has_value();
   tally.worst_ratio = std::max(tally.worst_ratio, result.worst_ratio);
   tally.worst_factor = std::max(tally.worst_factor, result.worst_factor);
-  print_check(shape, result);
+  print_check(shapes[i], result);
 }
 
 // On the emulator a check tries B of far experts too, whose memory is there only where it is touched.
@@ -174,10 +222,11 @@ Exit run_problems(const Options& options, const Chapter& chapter, const std::vec
     say_if_long(session, plan);
   }
   if (!options.out_dir.empty()) {
+    const Doing now(*session.machine, "the problem of --out");
     write_problem(*session.machine, session.setup, launch, plan.first()[0], plan.given.get(), options.seed,
                   options.out_dir);
   }
-  for (const Shape& shape : plan.to_check) check(session, shape, plan.given.get());
+  for (size_t i = 0; i < plan.to_check.size(); ++i) check(session, plan.to_check, i, plan.given.get());
   if (emulated) {
     count_sets(session, plan.to_time);
   } else if (!plan.to_time.empty()) {

@@ -120,6 +120,9 @@ class Trials {
   // True, with the failure in the result.
   bool failed(const Trial& trial) {
     trial_ = &trial;
+    const std::vector<Trial>& trials = given_ ? judge_->trials_from_files() : judge_->trials();
+    const Doing now(machine_,
+                    format("trial %td of %zu, %s", &trial - trials.data() + 1, trials.size(), trial.name));
     question_.exact = trial.exact;
     question_.nan_allowed = given_ != nullptr;
     if (trial.variants) return variants();
@@ -149,6 +152,7 @@ class Trials {
 
   // The operands of the trial again, with this byte in all that no group owns.
   void fill(int unowned) {
+    const Doing now(machine_, "its data");
     const uint64_t seed = options_.seed * 4;
     const int range = integer_range(*std::max_element(shape_.k.begin(), shape_.k.end()));
     const Fill integers{Fill::Kind::integers, range, seed + 1, 0},
@@ -242,6 +246,7 @@ class Trials {
   }
 
   bool compared() {
+    const Doing now(machine_, "the reference");
     last_ = judge_->compare(question_);
     Tensor output = Tensor::d;
     const OutputTally* tally = last_.first_failure(output);

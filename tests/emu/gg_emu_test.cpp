@@ -29,12 +29,13 @@ bool says(const std::string& text, const std::string& what) { return text.find(w
 TEST(GgEmu, HelpListsOptionsAndFaults) {
   const Outcome outcome = gg_emu({"--help"});
   EXPECT_EQ(outcome.code, 0);
-  for (const char* word : {"--like", "--order", "--report", "--allow", "--trace", "--multiprocessors",
-                           "--line-counts", "--ptx", "--launches", "deadlock", "uninit-shared", "race"}) {
+  for (const char* word :
+       {"--like", "--order", "--report", "--allow", "--trace", "--multiprocessors", "--line-counts", "--ptx",
+        "--launches", "--progress-after", "deadlock", "uninit-shared", "race"}) {
     EXPECT_TRUE(says(outcome.out, word)) << word;
   }
-  for (const char* variable :
-       {"LIKE", "ORDER", "REPORT", "ALLOW", "TRACE", "LINE_COUNTS", "MULTIPROCESSORS", "PTX", "LAUNCHES"}) {
+  for (const char* variable : {"LIKE", "ORDER", "REPORT", "ALLOW", "TRACE", "LINE_COUNTS", "MULTIPROCESSORS",
+                               "PTX", "LAUNCHES", "PROGRESS_AFTER"}) {
     EXPECT_TRUE(says(outcome.out, std::string("\n  GG_EMU_") + variable + " ")) << variable;
   }
 }

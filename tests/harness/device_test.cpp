@@ -47,22 +47,37 @@ TEST(Device, EachArchitectureRunsOnItsGpusAndNamesTheOthers) {
 }
 
 TEST(LongEmulation, IsSaidWithItsSizeItsTimeAndAWayOut) {
-  EXPECT_EQ(long_emulation(481036337152.0, 2, "smoke"),
+  EXPECT_EQ(
+      long_emulation(481036337152.0, 2, 30e6, "smoke"),
+      "emulating 481.0 billion useful multiply-adds takes about 2.2 hours, at the 30 million just measured "
+      "a second on each of 2 cores; --set smoke takes seconds");
+  EXPECT_NE(long_emulation(481036337152.0, 2, 300e6, "smoke").find(" about 13 minutes, at the 300 million "),
+            std::string::npos);
+}
+
+TEST(LongEmulation, IsARangeWhereNothingWasMeasured) {
+  EXPECT_EQ(long_emulation(481036337152.0, 2, 0, "smoke"),
             "emulating 481.0 billion useful multiply-adds takes 5 minutes to 2.2 hours, at 30 to 800 million "
             "a second on each of 2 cores; --set smoke takes seconds");
   EXPECT_EQ(
-      long_emulation(4 * 481036337152.0, 64, "smoke_uniform"),
+      long_emulation(4 * 481036337152.0, 64, 0, "smoke_uniform"),
       "emulating 1924.1 billion useful multiply-adds takes 38 seconds to 17 minutes, at 30 to 800 million "
       "a second on each of 64 cores; --set smoke_uniform takes seconds");
-  EXPECT_NE(long_emulation(4 * 481036337152.0, 2, "smoke").find(" 20 minutes to 8.9 hours, "),
+  EXPECT_NE(long_emulation(4 * 481036337152.0, 2, 0, "smoke").find(" 20 minutes to 8.9 hours, "),
             std::string::npos);
 }
 
 TEST(LongEmulation, IsNotWorthALineBelowAMinute) {
-  EXPECT_EQ(long_emulation(0, 1, "smoke"), "");
-  EXPECT_EQ(long_emulation(60 * 30e6, 1, "smoke"), "");
-  EXPECT_NE(long_emulation(61 * 30e6, 1, "smoke"), "");
-  EXPECT_EQ(long_emulation(61 * 30e6, 2, "smoke"), "");
+  EXPECT_EQ(long_emulation(0, 1, 0, "smoke"), "");
+  for (const double rate : {0.0, 30e6}) {
+    EXPECT_EQ(long_emulation(60 * 30e6, 1, rate, "smoke"), "");
+    EXPECT_NE(long_emulation(61 * 30e6, 1, rate, "smoke"), "");
+    EXPECT_EQ(long_emulation(61 * 30e6, 2, rate, "smoke"), "");
+  }
+  EXPECT_EQ(long_emulation(61 * 30e6, 1, 40e6, "smoke"), "");
+  EXPECT_FALSE(may_take_long(60 * 30e6, 1));
+  EXPECT_TRUE(may_take_long(61 * 30e6, 1));
+  EXPECT_FALSE(may_take_long(61 * 30e6, 2));
 }
 
 TEST(Device, AProgramThatWasStartedNormallyIsNotOnTheEmulator) { EXPECT_EQ(emulator(), nullptr); }

@@ -8,6 +8,7 @@
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -150,7 +151,10 @@ Next print(Warp& w, const Instr& in, Mask m) {
     const uint64_t format = value_at<uint64_t>(w, in, *l, Space::local, in.list[1]);
     const uint64_t args = value_at<uint64_t>(w, in, *l, Space::local, in.list[2]);
     const std::string text = formatted(w, in, *l, text_at(w, in, *l, format), args);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    {
+      const ProgressLine::Aside aside(ProgressLine::get());
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
     if (in.list[0] != ~0u) {
       const int32_t written = int32_t(text.size());
       std::memcpy(locate(w, in, *l, Space::local, in.list[0], 4, 4).bytes, &written, 4);

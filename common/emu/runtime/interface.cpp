@@ -6,6 +6,7 @@
 
 #include "common/emu/report/counts.h"
 #include "common/emu/runtime/runtime.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -73,6 +74,15 @@ void* reserve(size_t bytes) {
   return reserved;
 }
 
+void doing(const char* what) {
+  Runtime::get();  // it has read the settings
+  if (what) {
+    ProgressLine::get().begin(what);
+  } else {
+    ProgressLine::get().end();
+  }
+}
+
 }  // namespace
 }  // namespace gg::emu
 
@@ -85,6 +95,7 @@ const GgEmuInterface* gg_emu_interface() {
                                            .counts = gg::emu::counts,
                                            .reset_counts = gg::emu::reset_counts,
                                            .set_multiprocessors = gg::emu::set_multiprocessors,
-                                           .reserve = gg::emu::reserve};
+                                           .reserve = gg::emu::reserve,
+                                           .doing = gg::emu::doing};
   return &functions;
 }

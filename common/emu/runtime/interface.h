@@ -18,8 +18,8 @@ struct GgEmuInterface {
   void (*set_order)(uint64_t seed, int skew);
   // The order of the launches that follow: what the user has set, or set_order since.
   void (*order)(uint64_t* seed, int* skew);
-  // The device to play, by a word of gg-emu --like, whatever the user has set. Before the program has asked for
-  // anything of the device.
+  // The device to play, by a word of gg-emu --like, whatever the user has set. Before the program has asked
+  // for anything of the device.
   void (*play)(const char* like);
   // Counts of all launches since the last reset: calls `each` per counter, in a fixed order.
   void (*counts)(void (*each)(void* context, const char* counter, uint64_t value), void* context);
@@ -30,8 +30,11 @@ struct GgEmuInterface {
   // As cudaMalloc, but of addresses: pages come where they are touched, so no memory needs to be free. Null:
   // there are not that many addresses. cudaFree takes it back.
   void* (*reserve)(size_t bytes);
+  // For somebody who waits at a terminal: `what` begins, as a part of what has begun before and not ended.
+  // Null: what began last has ended.
+  void (*doing)(const char* what);
 };
-constexpr int kGgEmuInterface = 4;
+constexpr int kGgEmuInterface = 5;
 
 const GgEmuInterface* gg_emu_interface();
 }

@@ -16,6 +16,7 @@
 #include "common/emu/report/counts.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/state/host_memory.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 thread_local std::unique_lock<std::mutex>* held = nullptr;
 
 [[noreturn]] void end_program(const std::string& text, int code = 3) {
+  ProgressLine::get().close();
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
@@ -82,6 +84,7 @@ static void end_held_launch() {
 // Arranges for what the program is to leave behind. A launch that still runs in another thread goes on
 // meanwhile, and ends with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
+  ProgressLine::get().set_patience(settings.progress_after);
   memory_total_ = std::min<size_t>(total_host_bytes(), memory.reserve_bytes());
   memory_at_start_ = std::min(free_host_bytes(), memory_total_);
   if (!settings.trace.empty()) {
@@ -100,6 +103,7 @@ Runtime::Runtime() : settings(read_settings()) {
     });
   }
   std::atexit(end_held_launch);  // runs before those
+  std::atexit([] { ProgressLine::get().close(); });
 }
 
 void Runtime::run(const Launch& launch, CUstream_st* stream, bool dependent) {
@@ -218,6 +222,7 @@ const HostVisible* Runtime::visible(uint64_t address) const {
 cudaError_t refuse(cudaError_t error, const std::string& why) {
   static auto& said = *new std::set<std::string>;  // never destroyed: see Runtime::get
   if (said.insert(why).second) {
+    const ProgressLine::Aside aside(ProgressLine::get());
     std::fflush(stdout);
     std::fprintf(stderr, "gg-emu: %s\n", why.c_str());
   }

@@ -40,6 +40,17 @@ int parse_multiprocessors(const std::string& option, const std::string& value) {
   return count;
 }
 
+double parse_seconds(const std::string& option, const std::string& value) {
+  constexpr size_t kMostDigits = 6;
+  const size_t point = std::min(value.find('.'), value.size());
+  const std::string whole = value.substr(0, point),
+                    fraction = value.substr(std::min(point + 1, value.size()));
+  const bool digits = (whole + fraction).find_first_not_of("0123456789") == value.npos;
+  if (!digits || whole.empty() || whole.size() > kMostDigits || fraction.size() > kMostDigits)
+    throw std::invalid_argument(option + " " + value + ": give seconds, 0 to 999999, as 5 or 0.5");
+  return std::strtod(value.c_str(), nullptr);
+}
+
 uint32_t parse_allowed(const std::string& option, const std::string& value) {
   uint32_t allowed = 0;
   for (size_t at = 0; at <= value.size();) {
@@ -93,6 +104,9 @@ constexpr Setting kSettings[] = {
      [](Settings& s, Text, Text value) { s.ptx = value; }},
     {"--launches", "GG_EMU_LAUNCHES", "FILE", "gets the names of the kernels launched, a line each",
      Takes::new_file, [](Settings& s, Text, Text value) { s.launches = value; }},
+    {"--progress-after", "GG_EMU_PROGRESS_AFTER", "SECONDS",
+     "work of more than so many seconds shows on a terminal how far it is, default 5", Takes::value,
+     [](Settings& s, Text name, Text value) { s.progress_after = parse_seconds(name, value); }},
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ struct Settings {
   int multiprocessors = 0;  // of the device; 0: its own number
   std::string ptx;          // a file: runs in place of the module that has its first kernel
   std::string launches;     // a file: gets the names of the kernels launched, a line each
+  // Seconds of work before a line on a terminal tells of it: state/progress.h.
+  double progress_after = 5;
 };
 
 struct Setting {
@@ -50,5 +52,7 @@ void check_like(const std::string& option, const std::string& value);
 Order parse_order(const std::string& option, const std::string& value);
 int parse_multiprocessors(const std::string& option, const std::string& value);  // 1 to 1024
 uint32_t parse_allowed(const std::string& option, const std::string& value);
+double parse_seconds(const std::string& option,
+                     const std::string& value);  // up to 999999, perhaps with a fraction
 
 }  // namespace gg::emu

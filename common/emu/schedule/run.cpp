@@ -16,6 +16,8 @@
 #include <thread>
 
 #include "common/emu/schedule/schedule.h"
+#include "common/emu/state/names.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -25,6 +27,15 @@ constexpr size_t kWaitingClusters = 160;
 // So many clusters of a launch that waits for the one before it begin early: about as many blocks as a device
 // holds.
 constexpr int64_t kEarlyClusters = 300;
+
+int64_t blocks_of_cluster(const Launch& l) { return int64_t(l.cluster[0]) * l.cluster[1] * l.cluster[2]; }
+
+// "grouped_gemm" of "void chapter::grouped_gemm<float>(int)".
+std::string kernel_name(const Launch& launch) {
+  std::string name = demangled(launch.code->function->name);
+  name.resize(std::min(name.size(), name.find_first_of("<(")));
+  return name.substr(name.find_last_of(": ") + 1);
+}
 
 }  // namespace
 
@@ -44,13 +55,17 @@ class HeldLaunch::Run {
       Waiting now;
       now.index = take_next();
       now.cluster = start_cluster(grid_, now.index);
-      if (run_cluster(*now.cluster, *grid_.launch.code) == Progress::done) continue;
+      if (run_cluster(*now.cluster, *grid_.launch.code) == Progress::done) {
+        count_done();
+        continue;
+      }
       ++alive_;
       early_.push_back(std::move(now));
     }
   }
 
   void run(Counts* counts) {
+    const Shown shown(grid_, clusters_, done_);
     const int cores =
         options_.workers ? options_.workers : int(std::max(1u, std::thread::hardware_concurrency()));
     const int workers = int(std::min<int64_t>(cores, clusters_));
@@ -86,6 +101,26 @@ class HeldLaunch::Run {
       sum[i].multiply_adds += each[i].multiply_adds;
     }
   }
+
+  // The launch on the line for whoever waits.
+  class Shown {
+   public:
+    Shown(Grid& grid, int64_t clusters, int64_t done) : grid_(grid) {
+      const Launch& l = grid.launch;
+      const int64_t blocks = blocks_of_cluster(l);
+      grid.progress = ProgressLine::get().begin_launch(kernel_name(l), l.code, clusters * blocks);
+      if (grid.progress) grid.progress->done = done * blocks;
+    }
+    ~Shown() {
+      grid_.progress = nullptr;
+      ProgressLine::get().end_launch();
+    }
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+
+   private:
+    Grid& grid_;
+  };
 
   struct Waiting {
     int64_t index = 0;
@@ -150,14 +185,19 @@ class HeldLaunch::Run {
   // small grids see both answers to a request; in the skewed order their number depends on the seed.
   int64_t first_wave() const {
     const Launch& l = grid_.launch;
-    const int64_t blocks = int64_t(l.cluster[0]) * l.cluster[1] * l.cluster[2];
-    const int64_t fit = std::max<int64_t>(1, grid_.multiprocessors / blocks);
+    const int64_t fit = std::max<int64_t>(1, grid_.multiprocessors / blocks_of_cluster(l));
     const int64_t most = std::min(fit, (clusters_ + 1) / 2);
     return grid_.order.skew ? 1 + int64_t(grid_.order.seed % uint64_t(most)) : most;
   }
   int64_t cancel_next() {
     std::lock_guard lock(mutex_);
-    return next_rest_ < std::min(clusters_, stop_before_) ? next_rest_++ : -1;
+    if (next_rest_ >= std::min(clusters_, stop_before_)) return -1;
+    count_done();
+    return next_rest_++;
+  }
+  void count_done() {  // a cluster
+    ++done_;
+    if (grid_.progress) grid_.progress->done = done_ * blocks_of_cluster(grid_.launch);
   }
 
   // One turn of a cluster. True if it is over.
@@ -195,6 +235,7 @@ class HeldLaunch::Run {
     now.quiet_turns = 0;
     if ((now.looks & (now.looks - 1)) == 0) {  // ever more seldom
       const double steps = double(now.cluster->round) * kTurn;
+      const ProgressLine::Aside aside(ProgressLine::get());
       std::fprintf(stderr, "kernel %s: block %lld computes, %.0f million steps so far\n",
                    grid_.launch.code->function->name.c_str(),
                    static_cast<long long>(now.cluster->blocks[0]->linear), steps / 1e6);
@@ -213,6 +254,7 @@ class HeldLaunch::Run {
   }
   void end_locked(const Fault* fault, Waiting& now) {
     --alive_;
+    count_done();
     begin_epoch();
     now.cluster.reset();
     if (!fault || now.index >= stop_before_) return;
@@ -230,6 +272,7 @@ class HeldLaunch::Run {
   // Clusters to start next: of the first wave, which ends before first_wave_, and of the others.
   int64_t next_ = 0, next_rest_ = 0, first_wave_ = 0;
   int64_t alive_ = 0;                // clusters started and not over
+  int64_t done_ = 0;                 // clusters that are over, or cancelled
   int64_t stop_before_ = INT64_MAX;  // the first cluster that failed
   int64_t epoch_ = 0;                // counts turns in which something changed
   int64_t stuck_ = 0;                // clusters that can do nothing in this epoch

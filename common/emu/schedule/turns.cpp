@@ -4,8 +4,10 @@
 // is recognised, so that another can go on.
 
 #include <algorithm>
+#include <atomic>
 
 #include "common/emu/schedule/schedule.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -140,8 +142,11 @@ Progress run_cluster(Cluster& c, const Code& code) {
   Turns turns(c, warps);
   uint64_t idle = 0, quiet = 0, changes = c.changes;
   Watch watch;
+  constexpr int64_t kRoundsAtOnce = 256;  // counted together
+  LaunchProgress* const progress = c.grid->progress;
   for (;;) {
-    ++c.round;
+    if ((++c.round & (kRoundsAtOnce - 1)) == 0 && progress)
+      progress->rounds.fetch_add(kRoundsAtOnce, std::memory_order_relaxed);
     bool any = complete_effects(c, false), live = false;
     for (Warp* w : turns.order(idle, quiet)) {
       if (w->flow.live == 0) continue;

@@ -11,6 +11,7 @@
 
 #include "common/emu/state/grid.h"
 #include "common/emu/state/names.h"
+#include "common/emu/state/progress.h"
 
 namespace gg::emu {
 namespace {
@@ -367,6 +368,7 @@ void raise(AllowableKind allowable, const Warp& warp, const Instr& instr, int la
   if (!(warp.block->grid->allowed >> int(kind) & 1)) stop(kind, warp, instr, lane, what, cause, others);
   const uint32_t bit = 1u << int(kind);
   if (__atomic_fetch_or(&instr.told, bit, __ATOMIC_RELAXED) & bit) return;
+  const ProgressLine::Aside aside(ProgressLine::get());
   std::fputs(report("allowed:", kind, warp, instr, lane, what, cause, others).c_str(), stderr);
 }
 

@@ -60,7 +60,8 @@ struct Block {
   int spare_registers = 0;  // that warps have given back by setmaxnreg: a thread's, for all 32 of a warp
 };
 
-struct ClusterTrace;  // report/trace.cpp
+struct ClusterTrace;    // report/trace.cpp
+struct LaunchProgress;  // progress.h
 
 // An effect that happens by itself some time after it was asked for: a bulk copy, say. The scheduler calls
 // `complete` once, as soon or as late as the order wants.
@@ -125,6 +126,7 @@ struct Grid {
   bool before_ended = true;   // the launches before it have: griddepcontrol.wait waits for that
   // Block, address: which change of a tensor map the block may use.
   std::map<std::pair<int64_t, uint64_t>, uint64_t> tensor_maps_acquired;
+  LaunchProgress* progress = nullptr;  // what its clusters count in; null: nobody looks
   // Takes a cluster that has not started out of the launch and returns its index, x fastest; -1: none is
   // left.
   std::function<int64_t()> cancel_next;

@@ -22,6 +22,7 @@
 #include "common/emu/runtime/played_device.h"
 #include "common/emu/state/host_memory.h"
 #include "common/emu/state/module.h"
+#include "common/emu/state/progress.h"
 #include "common/emu/tools/gg_ptx_buffers.h"
 #include "common/emu/tools/gg_ptx_command.h"
 #include "common/emu/tools/gg_ptx_values.h"
@@ -120,9 +121,10 @@ class Launches {
   void run(Counts* counts) {
     RunOptions options = command_.run;
     options.multiprocessors = device_.multiprocessors;
-    for (const Launch& launch : launches_) {
-      const Trace::Recording recording(trace_, launch);
-      run_launch(launch, memory_, options, counts);
+    for (size_t i = 0; i < launches_.size(); ++i) {
+      const Trace::Recording recording(trace_, launches_[i]);
+      const ProgressPart part(format("launch %zu of %zu", i + 1, launches_.size()));
+      run_launch(launches_[i], memory_, options, counts);
     }
   }
 
@@ -351,6 +353,7 @@ void run(const Command& command) {
   Trace trace;
   launches.prepare(symbols, command.trace.empty() ? nullptr : &trace);
   Counts counts;
+  ProgressLine::get().set_patience(command.progress_after);
   try {
     launches.run(&counts);
   } catch (const Fault&) {  // what led to it

@@ -76,6 +76,9 @@ class Reader {
     } else if (o == "--allow") {
       const std::string text = value(o);
       settings([&] { command_.run.allowed |= parse_allowed("--allow", text); });
+    } else if (o == "--progress-after") {
+      const std::string text = value(o);
+      settings([&] { command_.progress_after = parse_seconds(o, text); });
     } else if (o == "--buf") {
       add_buffer(buffer_spec(value(o)));
     } else if (o == "--launch") {
@@ -283,6 +286,7 @@ tensor maps
   --trace FILE                  what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,
                                 other. The axis is issue order, 1 us for each warp instruction, not time
   --line-counts FILE            how often warps executed each line of PTX, as CSV
+  --progress-after SECONDS      work of more than so many seconds shows on a terminal how far it is, default 5
   --help                        this text
 
 exit codes: 0 done, 2 bad usage or input, 3 a fault (its report is on stderr), 4 a result could not be

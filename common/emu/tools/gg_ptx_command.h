@@ -73,8 +73,9 @@ struct Command {
   std::string arch, like;  // empty: not given
   RunOptions run;
   bool report = false, help = false;
-  std::string trace;        // FILE; empty: none
-  std::string line_counts;  // FILE; empty: none
+  std::string trace;          // FILE; empty: none
+  std::string line_counts;    // FILE; empty: none
+  double progress_after = 5;  // seconds: Settings
   std::vector<BufferSpec> buffers;
   std::vector<LaunchSpec> launches;
 };
