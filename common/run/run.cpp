@@ -14,6 +14,7 @@
 #include "common/base/text.h"
 #include "common/harness.cuh"
 #include "common/machine/emulator.h"
+#include "common/problem/limits.h"
 #include "common/problem/shapes.h"
 #include "common/run/choices.h"
 #include "common/run/counts.h"
@@ -90,30 +91,41 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
 }
 
 // A corner of the largest group of a problem, as a problem of its own that takes about a second at most.
-Shape corner_of(const Shape& shape) {
+Shape corner_of(const Shape& shape, const Multiples& multiples) {
   constexpr int kRows = 256, kColumns = 256, kDepth = 512;
   const auto products = [&](int g) { return double(shape.m[size_t(g)]) * shape.n_of(g) * shape.k_of(g); };
+  const auto cut = [](int extent, int most, int step) {
+    return extent <= most ? extent : std::max(step, most / step * step);
+  };
   int largest = 0;
   for (int g = 1; g < shape.groups(); ++g) largest = products(g) > products(largest) ? g : largest;
   Shape corner;
-  corner.m = {std::min(shape.m[size_t(largest)], kRows)};
-  corner.n = {std::min(shape.n_of(largest), kColumns)};
-  corner.k = {std::min(shape.k_of(largest), kDepth)};
+  corner.m = {cut(shape.m[size_t(largest)], kRows, multiples.m)};
+  corner.n = {cut(shape.n_of(largest), kColumns, multiples.n)};
+  corner.k = {cut(shape.k_of(largest), kDepth, multiples.k)};
   corner.shared_b = shape.shared_b;
   corner.own_sizes = shape.own_sizes;
   return corner;
 }
 
-// Useful multiply-adds of this chapter in a second of one core, with its data and the comparison. Nothing of
-// the launch is left in the counts.
+// Useful multiply-adds of this chapter in a second of one core, with its data and the comparison; 0 where it
+// takes no such corner. Nothing of the launch is left in the counts.
 double measured_rate(Session& session, const Plan& plan) {
   const std::vector<Shape>& shapes = plan.first();
-  const Shape corner = corner_of(*std::max_element(
-      shapes.begin(), shapes.end(), [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); }));
+  const Setup& setup = session.setup;
+  const Steps steps = steps_of(session.chapter, setup.formats, setup.b_layout);
+  const auto less = [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); };
+  const Shape corner = corner_of(*std::max_element(shapes.begin(), shapes.end(), less),
+                                 multiples_of(session.chapter, steps, setup.tile_k));
   const std::clock_t start = std::clock();  // of all threads
-  Buffers buffers(*session.machine, session.setup, corner);
-  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
-  correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+  try {
+    refuse_unsupported(corner, session.chapter, setup.tile_k, steps);
+    Buffers buffers(*session.machine, setup, corner);
+    buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
+    correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+  } catch (const Error&) {
+    return 0;
+  }
   const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   emulator()->reset_counts();
   return seconds > 0 ? corner.flops() / 2 / seconds : 0;

@@ -13,6 +13,7 @@
 #include "common/base/duration.h"
 
 namespace gg::emu {
+
 double LaunchProgress::share() const {
   if (rounds < rounds_before) return double(rounds) / double(rounds_before);
   return blocks > 0 ? std::min(1.0, double(done) / double(blocks)) : 0;
@@ -33,8 +34,8 @@ std::string progress_text(const std::string& what, const LaunchProgress* launch,
 }
 
 ProgressLine& ProgressLine::get() {
-  static auto& line =
-      *new ProgressLine(stderr, isatty(STDERR_FILENO) == 1);  // never destroyed: see Runtime::get
+  // It is never destroyed: see Runtime::get.
+  static auto& line = *new ProgressLine(stderr, isatty(STDERR_FILENO) == 1);
   return line;
 }
 
