@@ -400,17 +400,15 @@ TEST_F(Emulator, KeepsTheHostOutOfDeviceMemory) {
 }
 
 TEST_F(Emulator, SaysWhatIsNotSupported) {
-  void* args[] = {&values_};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&bounded), 1, 32, args, 0, nullptr),
-            cudaErrorNotSupported);
+  cudaTextureObject_t texture = 0;
+  EXPECT_EQ(cudaCreateTextureObject(&texture, nullptr, nullptr, nullptr), cudaErrorNotSupported);
   cudaArray_t array = nullptr;
   cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
   EXPECT_EQ(cudaMallocArray(&array, &format, 16, 16, 0), cudaErrorNotSupported);
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("cudaLaunchCooperativeKernel is not supported by the emulator"), std::string::npos)
-      << said;
+  EXPECT_NE(said.find("cudaCreateTextureObject is not supported by the emulator"), std::string::npos) << said;
   EXPECT_NE(said.find("cudaMallocArray is not supported by the emulator"), std::string::npos) << said;
 }
 

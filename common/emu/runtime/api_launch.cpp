@@ -23,6 +23,17 @@ struct Configuration {
 thread_local std::vector<Configuration>
     configurations;  // of <<<>>>, until the kernel's host function takes them
 
+// As api(), but the driver is not initialised: nvcc's code calls this before main.
+template <class Body>
+void at_start(Body body) {
+  gg::emu::run_locked(
+      [](void* context) {
+        (*static_cast<Body*>(context))(Runtime::get());
+        return cudaSuccess;
+      },
+      &body, true);
+}
+
 Program* program_of(void** handle) { return reinterpret_cast<Program*>(handle); }
 
 }  // namespace
@@ -31,10 +42,7 @@ extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
   Program* program = nullptr;
-  api([&](Runtime& rt) {
-    program = rt.programs.add(wrapper);
-    return cudaSuccess;
-  });
+  at_start([&](Runtime& rt) { program = rt.programs.add(wrapper); });
   return reinterpret_cast<void**>(program);
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
@@ -43,24 +51,19 @@ void __cudaUnregisterFatBinary(void**) {}
 
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*,
                             dim3*, dim3*, int*) {
-  api([&](Runtime& rt) {
-    rt.programs.add_kernel(program_of(handle), host, name);
-    return cudaSuccess;
-  });
+  at_start([&](Runtime& rt) { rt.programs.add_kernel(program_of(handle), host, name); });
 }
 
 void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int, int) {
-  api([&](Runtime& rt) {
+  at_start([&](Runtime& rt) {
     rt.programs.add_variable(program_of(handle), host, {program_of(handle), name, bytes, nullptr});
-    return cudaSuccess;
   });
 }
 
 void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, size_t bytes, int,
                               int) {
-  api([&](Runtime& rt) {
+  at_start([&](Runtime& rt) {
     rt.programs.add_variable(program_of(handle), host, {program_of(handle), name, bytes, host});
-    return cudaSuccess;
   });
 }
 
@@ -99,7 +102,16 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                              cudaStream_t stream) {
   return api_beside_launches([&](Runtime& rt) {
-    return gg::emu::launch(rt, function, {grid, block, shared, stream, {0, 0, 0}, false, false}, arguments);
+    return gg::emu::launch(rt, function, {grid, block, shared, stream, {0, 0, 0}}, arguments);
+  });
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                        size_t shared, cudaStream_t stream) {
+  return api_beside_launches([&](Runtime& rt) {
+    const gg::emu::LaunchRequest request = {
+        .grid = grid, .block = block, .dynamic_shared = shared, .stream = stream, .cooperative = true};
+    return gg::emu::launch(rt, function, request, arguments);
   });
 }
 
@@ -139,11 +151,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     if (!attributes) return cudaErrorInvalidValue;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
     const gg::emu::Function& f = *kernel->function;
-    const int bound = f.required_threads[0] ? 0 : f.max_threads[0] * f.max_threads[1] * f.max_threads[2];
     *attributes = {};
     attributes->sharedSizeBytes = size_t(kernel->code->shared_bytes);
     attributes->localSizeBytes = size_t(kernel->code->local_bytes);
-    attributes->maxThreadsPerBlock = bound ? bound : gg::emu::kThreadsPerBlock;
+    attributes->maxThreadsPerBlock = gg::emu::largest_block(*kernel);
     attributes->ptxVersion = kernel->program->ptx_arch;
     attributes->binaryVersion = rt.device().capability();
     attributes->maxDynamicSharedSizeBytes = gg::emu::dynamic_shared_limit(*kernel);
@@ -208,6 +219,23 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
                                                           size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
+}
+
+// The most dynamic shared memory with which so many blocks of so many threads fit on a multiprocessor.
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
+                                                      int threads) {
+  return api_beside_launches([&](Runtime& rt) {
+    CUkern_st* kernel = nullptr;
+    if (!bytes || blocks < 1 || threads < 1) return cudaErrorInvalidValue;
+    if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
+    const int64_t each = rt.device().shared_per_multiprocessor / blocks / 128 * 128 -
+                         gg::emu::kReservedShared - kernel->code->shared_bytes;
+    const int64_t most =
+        std::max(kernel->max_dynamic_shared, gg::emu::kSharedPerBlock - int(kernel->code->shared_bytes));
+    if (gg::emu::resident_blocks(rt, *kernel, threads, 0) < blocks) return cudaErrorInvalidValue;
+    *bytes = size_t(std::clamp<int64_t>(each, 0, most));
+    return cudaSuccess;
+  });
 }
 
 // As if every multiprocessor could be in a cluster with every other, so never too few: on hardware, groups of

@@ -28,6 +28,10 @@ cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const voi
   copy.stream = own(copy.stream);
   return cudaLaunchKernelExC(&copy, function, arguments);
 }
+cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* function, dim3 grid, dim3 block, void** arguments,
+                                             size_t shared, cudaStream_t stream) {
+  return cudaLaunchCooperativeKernel(function, grid, block, arguments, shared, own(stream));
+}
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return cudaLaunchHostFunc(own(stream), function, data);
 }

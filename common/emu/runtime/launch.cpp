@@ -101,6 +101,13 @@ cudaError_t check(Runtime& runtime, const CUkern_st& kernel, const LaunchRequest
   if (count(*cluster) > 1 && !runtime.device().clusters) {
     return refuse(cudaErrorNotSupported, start + runtime.device().name + " has no clusters");
   }
+  const int64_t fit = int64_t(resident_blocks(runtime, kernel, int(count(r.block)), r.dynamic_shared)) *
+                      runtime.device().multiprocessors;
+  if (r.cooperative && count(r.grid) > uint64_t(fit)) {
+    return refuse(cudaErrorCooperativeLaunchTooLarge, start + std::to_string(count(r.grid)) +
+                                                          " blocks of a cooperative launch, " +
+                                                          std::to_string(fit) + " fit on the device at once");
+  }
   return cudaSuccess;
 }
 
@@ -128,7 +135,8 @@ cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribut
       request->prefers_cluster = true;
       return cudaSuccess;
     case cudaLaunchAttributeCooperative:
-      return value.cooperative ? unsupported("a cooperative launch") : cudaSuccess;
+      request->cooperative = value.cooperative != 0;
+      return cudaSuccess;
     case cudaLaunchAttributeProgrammaticEvent:
     case cudaLaunchAttributeLaunchCompletionEvent: {
       CUevent_st* event = runtime.streams.event(attribute.id == cudaLaunchAttributeProgrammaticEvent
@@ -180,6 +188,7 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
   }
   launch.dynamic_shared = int64_t(request.dynamic_shared);
   launch.registers = kernel->registers;
+  launch.cooperative = request.cooperative;
   launch.params.assign(size_t(kernel->function->param_bytes), 0);
   for (size_t i = 0; i < kernel->function->params.size(); ++i) {
     const Variable& param = kernel->function->params[i];
@@ -197,13 +206,18 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
 
 cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,
                    void** arguments) {
-  LaunchRequest request{
-      config.gridDim, config.blockDim, config.dynamicSmemBytes, config.stream, {0, 0, 0}, false, false};
+  LaunchRequest request{config.gridDim, config.blockDim, config.dynamicSmemBytes, config.stream, {0, 0, 0}};
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     if (const cudaError_t error = take_attribute(runtime, config.attrs[i], &request)) return error;
   }
   if (request.prefers_cluster && is_zero(request.cluster)) return cudaErrorInvalidClusterSize;
   return launch(runtime, function, request, arguments);
+}
+
+int largest_block(const CUkern_st& kernel) {
+  const Function& f = *kernel.function;
+  const int bound = f.required_threads[0] ? 0 : f.max_threads[0] * f.max_threads[1] * f.max_threads[2];
+  return bound ? bound : kThreadsPerBlock;
 }
 
 // By threads, blocks, shared memory, and registers where the program holds machine code for the device. CUDA

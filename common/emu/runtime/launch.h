@@ -18,6 +18,7 @@ struct LaunchRequest {
   dim3 cluster = {0, 0, 0};      // of the launch's attribute; zeros: none
   bool prefers_cluster = false;  // of another size
   bool dependent = false;        // may begin before the kernel before it has ended
+  bool cooperative = false;      // all its blocks must fit on the device at once
 };
 
 // The kernel of a host function or of a handle, ready to launch.
@@ -29,6 +30,8 @@ cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& 
 cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,
                    void** arguments);
 
+// Threads that a block of the kernel may have at most, by its launch bounds or the device.
+int largest_block(const CUkern_st& kernel);
 // Blocks of so many threads that fit on a multiprocessor at once.
 int resident_blocks(Runtime& runtime, const CUkern_st& kernel, int threads, size_t dynamic_shared);
 

@@ -345,10 +345,16 @@ HeldLaunch::HeldLaunch(const Launch& launch, GlobalMemory& memory, const RunOpti
     grid_->params_address = memory.allocate(launch.params.size());
     std::memcpy(memory.unchecked(grid_->params_address), launch.params.data(), launch.params.size());
   }
+  if (launch.cooperative) {
+    const uint32_t workspace[2] = {sizeof workspace, 0};  // its bytes, and the barrier of the grid
+    grid_->workspace = memory.allocate(sizeof workspace);
+    std::memcpy(memory.unchecked(grid_->workspace), workspace, sizeof workspace);
+  }
   run_ = std::make_unique<Run>(*grid_, options);
 }
 
 HeldLaunch::~HeldLaunch() {
+  if (grid_->workspace) grid_->memory->release(grid_->workspace);
   if (grid_->params_address) grid_->memory->release(grid_->params_address);
 }
 

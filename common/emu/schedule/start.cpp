@@ -2,10 +2,24 @@
 //
 // Starting a cluster: its blocks and warps, registers and special registers. PTX ISA: "Special Registers".
 
+#include <algorithm>
+
 #include "common/emu/schedule/schedule.h"
 
 namespace gg::emu {
 namespace {
+
+// Shared memory of a block behind its own, that cooperative groups keep the barriers of tiles of several
+// warps in. The system has zeros there when the block begins.
+constexpr size_t kReservedBytes = 288;
+size_t own_shared_bytes(const Launch& launch) {
+  return size_t(launch.code->shared_bytes + launch.dynamic_shared);
+}
+size_t reserved_offset(const Launch& launch) { return (own_shared_bytes(launch) + 15) / 16 * 16; }
+bool uses_reserved(const Code& code) {
+  return std::any_of(code.specials.begin(), code.specials.end(),
+                     [](const Code::Special& s) { return s.name == "%reserved_smem_offset_1"; });
+}
 
 uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
   const Block& b = *w.block;
@@ -36,7 +50,10 @@ uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
   if (n == "%cluster_ctarank") return uint64_t(b.rank);
   if (n == "%cluster_nctarank") return b.cluster->blocks.size();
   if (n == "%dynamic_smem_size") return uint64_t(launch.dynamic_shared);
-  if (n == "%total_smem_size") return b.shared.bytes.size();
+  if (n == "%total_smem_size") return own_shared_bytes(launch);
+  if (n == "%reserved_smem_offset_1") return uint64_t(kSharedStart) + reserved_offset(launch);
+  if (n == "%envreg1") return b.grid->workspace >> 32;
+  if (n == "%envreg2") return b.grid->workspace & 0xFFFFFFFF;
   if (n == "%is_explicit_cluster") return b.cluster->blocks.size() > 1;
   return 0;  // %gridid; clocks are read where the instruction stands, see isa/mov.cpp
 }
@@ -83,8 +100,14 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, int64_t index) {
     block->linear = (int64_t(block->id[2]) * launch.grid[1] + block->id[1]) * launch.grid[0] + block->id[0];
     block->threads = launch.block[0] * launch.block[1] * launch.block[2];
     const int warps = (block->threads + kLanes - 1) / kLanes;
-    const size_t bytes = size_t(launch.code->shared_bytes + launch.dynamic_shared);
+    const bool reserved = uses_reserved(*launch.code);
+    const size_t bytes = reserved ? reserved_offset(launch) + kReservedBytes : own_shared_bytes(launch);
     block->shared.resize(bytes);
+    if (reserved) {
+      std::fill_n(block->shared.bytes.end() - kReservedBytes, kReservedBytes, uint8_t(0));
+      std::fill_n(block->shared.shadow.end() - kReservedBytes, kReservedBytes,
+                  uint8_t(SharedMemory::kWritten));
+    }
     block->shared.checked = grid.checks;
     const size_t agents = size_t(warps) * size_t(blocks) * (grid.tensor_cores ? 2 : 1);
     block->shared.races.resize(bytes, grid.races ? agents : 0, *block);

@@ -101,7 +101,8 @@ struct Launch {
   const Code* code = nullptr;
   int grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   int64_t dynamic_shared = 0;
-  int registers = 0;  // of a thread, by the machine code for the device; 0: not known
+  int registers = 0;         // of a thread, by the machine code for the device; 0: not known
+  bool cooperative = false;  // its blocks may wait for each other: cooperative groups' grid barrier works
   std::vector<uint8_t> params;
 };
 
@@ -118,6 +119,7 @@ struct Grid {
   Launch launch;
   GlobalMemory* memory = nullptr;
   uint64_t params_address = 0;  // the parameter block as device memory, for generic addresses
+  uint64_t workspace = 0;       // of a cooperative launch, as its threads see it: %envreg1 and %envreg2
   Order order;
   int multiprocessors = 0;  // of the device: %nsmid
   bool races = true, checks = true;
