@@ -53,8 +53,14 @@ cudaError_t cudaDriverGetVersion(int* version) { return give(version, kVersion);
 cudaError_t cudaRuntimeGetVersion(int* version) { return give(version, kVersion); }
 cudaError_t cudaGetDeviceCount(int* count) { return give(count, 1); }
 cudaError_t cudaGetDevice(int* device) { return give(device, 0); }
-cudaError_t cudaSetDevice(int device) { return ask_device(device); }
-cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return ask_device(device); }
+cudaError_t cudaSetDevice(int device) {
+  return api_beside_launches([device](Runtime&) {
+    if (device != 0) return cudaErrorInvalidDevice;
+    gg::emu::want_context();
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return give(device, 0); }
 cudaError_t cudaSetValidDevices(int*, int) { return taken(); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return taken(); }  // how to wait: nothing waits

@@ -4,106 +4,20 @@
 // "Unified Addressing". Device memory cannot be touched by the host; pinned and managed memory lie at one
 // address for both.
 
-#include <cuda.h>
-
-#include <algorithm>
 #include <climits>
-#include <cstring>
 
-#include "common/emu/runtime/runtime.h"
+#include "common/emu/runtime/copies.h"
 
+using gg::emu::address_of;
 using gg::emu::api;
+using gg::emu::copy;
+using gg::emu::fill;
+using gg::emu::is_device;
 using gg::emu::Runtime;
-using gg::emu::Work;
 
 namespace {
 
 constexpr size_t kPitch = 512;
-
-uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-bool is_device(const Runtime& rt, const void* pointer) { return rt.memory.reserved(address_of(pointer)); }
-bool is_host(const Runtime& rt, const void* pointer) {
-  return !is_device(rt, pointer) || rt.visible(address_of(pointer));
-}
-
-std::string range_text(const void* pointer, size_t bytes) {
-  return std::to_string(bytes) + " bytes at " + gg::emu::hex(address_of(pointer));
-}
-
-// Where bytes really lie: a device range, all of it in one allocation, or host memory as it is. Null:
-// neither.
-uint8_t* resolve(Runtime& rt, const void* pointer, size_t bytes) {
-  if (!is_device(rt, pointer)) return static_cast<uint8_t*>(const_cast<void*>(pointer));
-  uint8_t* const real = rt.memory.host(address_of(pointer), bytes);
-  if (!real)
-    gg::emu::refuse(cudaErrorInvalidValue,
-                    range_text(pointer, bytes) + " are not inside one live allocation");
-  return real;
-}
-
-bool kind_fits(const Runtime& rt, const void* to, const void* from, cudaMemcpyKind kind) {
-  const bool to_device = is_device(rt, to), from_device = is_device(rt, from);
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return to_device && is_host(rt, from);
-    case cudaMemcpyDeviceToHost:
-      return is_host(rt, to) && from_device;
-    case cudaMemcpyDeviceToDevice:
-      return to_device && from_device;
-    default:
-      return true;  // the driver looks at the addresses alone
-  }
-}
-
-// Bytes from the first of `height` rows to the end of the last; false if there are more than can be.
-bool extent(size_t pitch, size_t width, size_t height, size_t* bytes) {
-  return !__builtin_mul_overflow(pitch, height - 1, bytes) && !__builtin_add_overflow(*bytes, width, bytes);
-}
-
-struct Copy2D {
-  void* to;
-  size_t to_pitch;
-  const void* from;
-  size_t from_pitch, width, height;
-  cudaMemcpyKind kind;
-};
-
-cudaError_t run_copy(Runtime& rt, const Copy2D& c, bool check_only) {
-  size_t to_bytes = 0, from_bytes = 0;
-  if (!extent(c.to_pitch, c.width, c.height, &to_bytes)) return cudaErrorInvalidValue;
-  if (!extent(c.from_pitch, c.width, c.height, &from_bytes)) return cudaErrorInvalidValue;
-  uint8_t* const to = resolve(rt, c.to, to_bytes);
-  const uint8_t* const from = resolve(rt, c.from, from_bytes);
-  if (!to || !from) return cudaErrorInvalidValue;
-  for (size_t row = 0; row < c.height && !check_only; ++row) {
-    std::memmove(to + row * c.to_pitch, from + row * c.from_pitch, c.width);
-  }
-  return cudaSuccess;
-}
-
-cudaError_t copy(Runtime& rt, const Copy2D& c, cudaStream_t stream) {
-  if (c.width == 0 || c.height == 0) return cudaSuccess;
-  if (unsigned(c.kind) > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (c.to_pitch < c.width || c.from_pitch < c.width) return cudaErrorInvalidPitchValue;
-  if (!c.to || !c.from || !kind_fits(rt, c.to, c.from, c.kind)) return cudaErrorInvalidValue;
-  if (const cudaError_t error = run_copy(rt, c, true)) return error;  // a capture refuses it too
-  return rt.streams.submit(stream, cudaGraphNodeTypeMemcpy, [&rt, c] { return run_copy(rt, c, false); });
-}
-
-cudaError_t fill(Runtime& rt, void* to, size_t pitch, int value, size_t width, size_t height,
-                 cudaStream_t stream) {
-  size_t whole = 0;
-  if (width == 0 || height == 0) return cudaSuccess;
-  if (!to || !is_device(rt, to) || pitch < width || !extent(pitch, width, height, &whole))
-    return cudaErrorInvalidValue;
-  const auto run = [&rt, to, pitch, value, width, height, whole] {
-    uint8_t* const bytes = resolve(rt, to, whole);
-    if (!bytes) return cudaErrorInvalidValue;
-    for (size_t row = 0; row < height; ++row) std::memset(bytes + row * pitch, value, width);
-    return cudaSuccess;
-  };
-  return rt.streams.submit(stream, cudaGraphNodeTypeMemset, run);
-}
 
 // Copies between one symbol and memory: the whole range must be inside the symbol.
 cudaError_t copy_symbol(Runtime& rt, const void* symbol, size_t offset, const void* memory, size_t bytes,
@@ -259,38 +173,17 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  return api([&](Runtime& rt) { return fill(rt, to, bytes, value, bytes, 1, nullptr); });
+  return api([&](Runtime& rt) { return fill(rt, {to, bytes, unsigned(value), bytes}, nullptr); });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return api([&](Runtime& rt) { return fill(rt, to, bytes, value, bytes, 1, stream); });
+  return api([&](Runtime& rt) { return fill(rt, {to, bytes, unsigned(value), bytes}, stream); });
 }
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-  return api([&](Runtime& rt) { return fill(rt, to, pitch, value, width, height, nullptr); });
+  return api([&](Runtime& rt) { return fill(rt, {to, pitch, unsigned(value), width, height}, nullptr); });
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return api([&](Runtime& rt) { return fill(rt, to, pitch, value, width, height, stream); });
-}
-
-// The driver's: `count` words. CUDA Driver API, "Memory Management".
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  CUresult result = CUDA_SUCCESS;
-  api([&](Runtime& rt) {
-    void* const begin = reinterpret_cast<void*>(to);
-    if (to % sizeof value || !is_device(rt, begin) || count > SIZE_MAX / sizeof value) {
-      result = CUDA_ERROR_INVALID_VALUE;
-      return cudaSuccess;  // the driver's errors are not the runtime's last one
-    }
-    const auto run = [&rt, begin, value, count] {
-      uint8_t* const bytes = resolve(rt, begin, count * sizeof value);
-      if (!bytes) return cudaErrorInvalidValue;
-      std::fill_n(reinterpret_cast<unsigned*>(bytes), count, value);
-      return cudaSuccess;
-    };
-    if (count) result = CUresult(rt.streams.submit(stream, cudaGraphNodeTypeMemset, run));
-    return cudaSuccess;
-  });
-  return result;
+  return api([&](Runtime& rt) { return fill(rt, {to, pitch, unsigned(value), width, height}, stream); });
 }
 
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {

@@ -2,7 +2,6 @@
 //
 // From a registered fatbin to a module with its variables in place.
 
-#include "common/emu/isa/forms.h"
 #include "common/emu/runtime/program.h"
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "common/emu/isa/forms.h"
 #include "common/emu/runtime/machine_code.h"
 #include "common/emu/runtime/runtime.h"
 #include "common/emu/state/module.h"
@@ -31,16 +31,22 @@ std::string targets(const std::vector<FatbinEntry>& entries) {
   return list.empty() ? "nothing" : list;
 }
 
+// Says why a program cannot be used, to the user and to who loads it; returns the error.
+cudaError_t fail(const Program& program, cudaError_t error, const std::string& why) {
+  if (program.log) *program.log = why;
+  return refuse(error, why);
+}
+
 cudaError_t no_ptx(const Device& device, const Program& program) {
   bool ptx = false;
   for (const FatbinEntry& entry : program.entries) ptx = ptx || entry.kind == FatbinEntry::Kind::ptx;
   const std::string holds = "the program holds " + targets(program.entries);
-  return refuse(cudaErrorNoKernelImageForDevice,
-                ptx ? holds + " and the emulator plays sm_" + std::to_string(device.capability()) +
-                          ": choose another device with --like, or build with PTX for this one"
-                    : holds +
-                          " and no PTX, which is what the emulator runs: build with -gencode "
-                          "arch=compute_XX,code=compute_XX");
+  return fail(program, cudaErrorNoKernelImageForDevice,
+              ptx ? holds + " and the emulator plays sm_" + std::to_string(device.capability()) +
+                        ": choose another device with --like, or build with PTX for this one"
+                  : holds +
+                        " and no PTX, which is what the emulator runs: build with -gencode "
+                        "arch=compute_XX,code=compute_XX");
 }
 
 void place_variables(Runtime& runtime, Program& program) {
@@ -80,9 +86,9 @@ std::string module_text(const Settings& settings, const FatbinEntry& entry) {
 }
 
 cudaError_t invalid_ptx(const Device& device, const Program& program, const SyntaxError& error) {
-  return refuse(cudaErrorInvalidPtx, "PTX line " + std::to_string(error.line) + " of the program's " +
-                                         choose_ptx(program.entries, device.capability())->target() + ": " +
-                                         error.what);
+  return fail(program, cudaErrorInvalidPtx,
+              "PTX line " + std::to_string(error.line) + " of the program's " +
+                  choose_ptx(program.entries, device.capability())->target() + ": " + error.what);
 }
 
 cudaError_t load_now(Runtime& runtime, Program& program) {
@@ -93,14 +99,15 @@ cudaError_t load_now(Runtime& runtime, Program& program) {
   const FatbinEntry* code = choose_machine_code(program.entries, device.capability());
   try {
     if (code) program.registers = register_counts(contents(*code));
-    program.module = parse_ptx(module_text(runtime.settings, *entry), Bodies::later);
+    program.module =
+        parse_ptx(module_text(runtime.settings, *entry), program.image.empty() ? Bodies::later : Bodies::now);
     place_variables(runtime, program);
   } catch (const FatbinError& error) {
-    return refuse(cudaErrorInvalidKernelImage, error.what());
+    return fail(program, cudaErrorInvalidKernelImage, error.what());
   } catch (const SyntaxError& error) {
     return invalid_ptx(device, program, error);
   } catch (const std::invalid_argument& error) {
-    return refuse(cudaErrorInvalidPtx, error.what());
+    return fail(program, cudaErrorInvalidPtx, error.what());
   }
   return cudaSuccess;
 }

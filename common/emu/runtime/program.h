@@ -2,7 +2,7 @@
 //
 // The things that a program registers before main: fatbins, and the kernels and variables in them by the
 // address of their host side. A fatbin is parsed when something in it is first used, a kernel's body parsed
-// and decoded when it is first launched.
+// and decoded when it is first launched. Images that a program loads later are parsed at once, all of them.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct Program {
   cudaError_t failure = cudaSuccess;
   std::string why;  // it failed when it was registered: said when something of it is first used
   int ptx_arch = 0;
+  std::string image;           // of a program that was loaded: what the entries point into
+  std::string* log = nullptr;  // while it is loaded: gets the reason why it cannot be
   std::unique_ptr<Module> module;
   std::map<std::string, int> registers;  // of kernels on hardware, where the fatbin holds code for the device
   std::map<std::string, uint64_t> symbols;  // .global and .const variables -> device addresses
@@ -46,6 +49,16 @@ class Programs {
   Program* add(const void* wrapper);
   void add_kernel(Program* program, const void* host, const std::string& name);
   void add_variable(Program* program, const void* host, const DeviceVariable& variable);
+
+  // Loads an image that the program hands over: PTX text that ends with a 0, a fatbin, or the wrapper of one.
+  // All its kernels get handles. cudaErrorInvalidKernelImage for bytes that are none of these,
+  // cudaErrorNoKernelImageForDevice where no PTX fits the device, cudaErrorInvalidPtx; the reason is in
+  // `log`.
+  cudaError_t load_image(Runtime& runtime, const void* image, Program** program, std::string* log);
+  // The program of a handle that load_image gave; null if it is none, or unloaded.
+  Program* loaded(const void* handle) const;
+  // Its handles and the memory of its variables go; counts and traces still name its kernels.
+  void unload(Runtime& runtime, Program& program);
 
   // By the address of the kernel's host function, or by its handle; null if it is neither.
   CUkern_st* kernel(const void* function) const;
@@ -58,6 +71,7 @@ class Programs {
 
  private:
   std::vector<std::unique_ptr<Program>> programs_;
+  std::set<const void*> loaded_;
   std::map<const void*, CUkern_st*> kernels_;  // by host address and by handle
   std::map<const void*, std::pair<Program*, size_t>> variables_;
 };

@@ -35,7 +35,7 @@ class Runtime {
  public:
   static Runtime& get();  // never destroyed: programs unregister themselves after static objects are gone
 
-  const Device& device();  // chosen when first asked for
+  const Device& device();              // chosen when first asked for
   void play(const std::string& like);  // another device than the settings name, before it is asked for
   void set_multiprocessors(int count);
   size_t memory_total() const { return memory_total_; }
@@ -100,16 +100,24 @@ class Unlocked {
 
 cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_held);
 
+// For the driver's functions, which want to be initialised and mostly a current context. The runtime
+// initialises the driver at every call, and makes the primary context current where it wants one and the
+// thread has none.
+void initialise();
+void want_context();
+
 // Runs a function of the runtime: alone, its error remembered, a fault reported and the program ended with
 // code 3.
 template <class Body>
 cudaError_t api(Body body) {
+  initialise();
   return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
                     true);
 }
 // The same for a launch, and for what asks about devices and kernels and cannot see what kernels do.
 template <class Body>
 cudaError_t api_beside_launches(Body body) {
+  initialise();
   return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
                     false);
 }

@@ -51,6 +51,7 @@ CUstream_st* Streams::stream(cudaStream_t handle) {
 }
 
 CUstream_st* Streams::create_stream(unsigned flags, int priority) {
+  want_context();
   auto* stream = new CUstream_st;
   stream->flags = flags;
   stream->priority = priority;
@@ -74,6 +75,7 @@ void Streams::destroy(CUstream_st* stream) {
 }
 
 CUevent_st* Streams::create_event(unsigned flags) {
+  want_context();
   auto* event = new CUevent_st;
   event->flags = flags;
   events_.insert(event);
@@ -122,6 +124,7 @@ void Streams::append(CUstream_st* stream, cudaGraphNodeType type, Work work) {
 cudaError_t Streams::submit(cudaStream_t handle, cudaGraphNodeType type, Work work) {
   CUstream_st* const target = stream(handle);
   if (!target) return cudaErrorInvalidResourceHandle;
+  want_context();
   if (target->capture) {
     if (target->capture->invalid) return cudaErrorStreamCaptureInvalidated;
     append(target, type, std::move(work));
@@ -157,6 +160,7 @@ cudaError_t Streams::may_wait_for_all() {
 }
 
 cudaError_t Streams::may_call() {
+  want_context();
   if (thread_mode() == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   for (const auto& capture : captures_) {
     const bool own = capture->thread == std::this_thread::get_id();

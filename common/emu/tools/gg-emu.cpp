@@ -31,7 +31,7 @@ using gg::emu::read_elf;
 using gg::emu::Setting;
 using Takes = Setting::Takes;
 
-constexpr char kRuntime[] = "libcudart.so.13";
+constexpr char kRuntime[] = "libcudart.so.13", kDriver[] = "libcuda.so.1";
 
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -138,9 +138,10 @@ bool starts_with_one_of(const std::string& name, std::initializer_list<const cha
 // Programs that load what uses CUDA later, or through a library of their own, are let through: only what
 // can't work is not.
 void check_runtime(const std::string& path, const Elf& elf) {
-  bool uses_libraries = false;
+  bool uses_libraries = false, uses_driver = false;
   for (const std::string& library : elf.libraries) {
     if (library == kRuntime) return;
+    uses_driver = uses_driver || library == kDriver;
     if (library.rfind("libcudart.so.", 0) == 0) {
       throw UsageError(path + " wants " + library + ", the emulator is " + kRuntime +
                        ": build it with CUDA 13");
@@ -151,6 +152,7 @@ void check_runtime(const std::string& path, const Elf& elf) {
         !starts_with_one_of(library, {"libc.so", "libstdc++", "libm.so", "libgcc_s", "libpthread", "libdl",
                                       "librt", "ld-linux", "libasan", "libubsan"});
   }
+  if (uses_driver) return;  // the emulator's has all that the emulator has
   if (!uses_libraries)
     throw UsageError(path + " does not link " + kRuntime + ": build it with nvcc -cudart shared");
   std::fprintf(stderr,
@@ -175,7 +177,6 @@ void warn_of_libraries(const std::string& path, const Elf& elf) {
 // Functions of the driver's interface that the program calls and the emulator does not have. Where the linker
 // looks for them at the first call, a program may never come to it.
 void check_driver(const std::string& path, const Elf& elf) {
-  constexpr char kDriver[] = "libcuda.so.1";
   if (std::find(elf.libraries.begin(), elf.libraries.end(), kDriver) == elf.libraries.end()) return;
   std::set<std::string> known;
   for (const char* const library : {kDriver, kRuntime}) {
