@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Streams, events and graphs. CUDA Runtime API, "Stream Management", "Event Management", "Graph Management".
-// Graphs come from capture; building and changing them by hand is not supported.
+// Streams and events. CUDA Runtime API, "Stream Management", "Event Management".
 
 #include <algorithm>
 
@@ -29,31 +28,6 @@ cudaError_t create_stream(cudaStream_t* stream, unsigned flags, int priority) {
     *stream = rt.streams.create_stream(flags, std::clamp(priority, kGreatestPriority, kLeastPriority));
     return cudaSuccess;
   });
-}
-
-cudaError_t instantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return api([&](Runtime& rt) {
-    CUgraph_st* const known = rt.streams.graph(graph);
-    if (!exec || !known) return cudaErrorInvalidValue;
-    constexpr unsigned long long kHarmless = cudaGraphInstantiateFlagAutoFreeOnLaunch |
-                                             cudaGraphInstantiateFlagUpload |
-                                             cudaGraphInstantiateFlagUseNodePriority;
-    if (flags & ~kHarmless) return gg::emu::unsupported("a graph that the device launches");
-    *exec = rt.streams.instantiate(*known);
-    return cudaSuccess;
-  });
-}
-
-// Copies up to *count of the nodes; without `into`, says how many there are.
-cudaError_t list_nodes(const std::vector<CUgraphNode_st*>& nodes, cudaGraphNode_t* into, size_t* count) {
-  if (!count) return cudaErrorInvalidValue;
-  if (into) {
-    for (size_t i = 0; i < *count; ++i) into[i] = i < nodes.size() ? nodes[i] : nullptr;
-    *count = std::min(*count, nodes.size());
-  } else {
-    *count = nodes.size();
-  }
-  return cudaSuccess;
 }
 
 }  // namespace
@@ -110,6 +84,75 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return api([&](Runtime&) {
     if (least) *least = kLeastPriority;
     if (greatest) *greatest = kGreatestPriority;
+    return cudaSuccess;
+  });
+}
+// The callback runs when the stream comes to it: at once. It gets the handle that the program gave.
+cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback, void* data,
+                                  unsigned flags) {
+  return with_stream(handle, [=](Runtime& rt, CUstream_st& stream) {
+    if (!callback || flags) return cudaErrorInvalidValue;
+    if (stream.capture) {
+      stream.capture->invalid = true;
+      return cudaErrorStreamCaptureUnsupported;
+    }
+    return rt.streams.submit(handle, cudaGraphNodeTypeHost, [=] {
+      const gg::emu::Unlocked unlocked;
+      callback(handle, cudaSuccess, data);
+      return cudaSuccess;
+    });
+  });
+}
+// What may be set about caches and waiting changes nothing; it can be asked for again.
+cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaStreamAttrID attribute,
+                                   const cudaStreamAttrValue* value) {
+  return with_stream(handle, [=](Runtime&, CUstream_st& stream) {
+    if (!value) return cudaErrorInvalidValue;
+    switch (attribute) {
+      case cudaLaunchAttributePriority:
+        stream.priority = std::clamp(value->priority, kGreatestPriority, kLeastPriority);
+        return cudaSuccess;
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeSynchronizationPolicy:
+      case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributeMemSyncDomainMap:
+        stream.attributes[int(attribute)] = *value;
+        return cudaSuccess;
+      default:
+        return cudaErrorInvalidValue;
+    }
+  });
+}
+cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaStreamAttrID attribute,
+                                   cudaStreamAttrValue* value) {
+  return with_stream(handle, [=](Runtime&, CUstream_st& stream) {
+    if (!value) return cudaErrorInvalidValue;
+    *value = {};
+    switch (attribute) {
+      case cudaLaunchAttributePriority:
+        value->priority = stream.priority;
+        return cudaSuccess;
+      case cudaLaunchAttributeSynchronizationPolicy:
+        value->syncPolicy = cudaSyncPolicyAuto;
+        break;
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributeMemSyncDomainMap:
+        break;
+      default:
+        return cudaErrorInvalidValue;
+    }
+    const auto set = stream.attributes.find(int(attribute));
+    if (set != stream.attributes.end()) *value = set->second;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return with_stream(to, [from](Runtime& rt, CUstream_st& stream) {
+    const CUstream_st* const other = rt.streams.stream(from);
+    if (!other) return cudaErrorInvalidResourceHandle;
+    stream.attributes = other->attributes;
+    stream.priority = other->priority;
     return cudaSuccess;
   });
 }
@@ -204,74 +247,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
       if (!event->recorded) return cudaErrorInvalidResourceHandle;
     }
     *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return instantiate(exec, graph, flags);
-}
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                          unsigned long long flags) {
-  return instantiate(exec, graph, flags);
-}
-cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t) {
-  return api([&](Runtime& rt) { return rt.streams.exec(handle) ? cudaSuccess : cudaErrorInvalidValue; });
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return with_stream(stream_handle, [handle, stream_handle](Runtime& rt, CUstream_st& stream) {
-    CUgraphExec_st* const exec = rt.streams.exec(handle);
-    if (!exec) return cudaErrorInvalidValue;
-    if (stream.capture) return rt.streams.may_wait(&stream);  // can't be captured
-    const std::vector<gg::emu::Work> work = exec->work;
-    return rt.streams.submit(stream_handle, cudaGraphNodeTypeGraph, [&work] {
-      for (const gg::emu::Work& each : work) {
-        if (const cudaError_t error = each()) return error;
-      }
-      return cudaSuccess;
-    });
-  });
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
-  return api([&](Runtime& rt) {
-    CUgraphExec_st* const exec = rt.streams.exec(handle);
-    if (!exec) return cudaErrorInvalidValue;
-    rt.streams.destroy(exec);
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
-  return api([&](Runtime& rt) {
-    CUgraph_st* const graph = rt.streams.graph(handle);
-    if (!graph) return cudaErrorInvalidValue;
-    rt.streams.destroy(graph);
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
-  return api([&](Runtime& rt) {
-    CUgraph_st* const graph = rt.streams.graph(handle);
-    if (!graph) return cudaErrorInvalidValue;
-    std::vector<CUgraphNode_st*> all;
-    for (const auto& node : graph->nodes) all.push_back(node.get());
-    return list_nodes(all, nodes, count);
-  });
-}
-cudaError_t cudaGraphGetRootNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
-  return api([&](Runtime& rt) {
-    CUgraph_st* const graph = rt.streams.graph(handle);
-    if (!graph) return cudaErrorInvalidValue;
-    std::vector<CUgraphNode_st*> roots;
-    for (const auto& node : graph->nodes) {
-      if (node->needs.empty()) roots.push_back(node.get());
-    }
-    return list_nodes(roots, nodes, count);
-  });
-}
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
-  return api([&](Runtime&) {
-    if (!node || !type) return cudaErrorInvalidValue;
-    *type = node->type;
     return cudaSuccess;
   });
 }

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "common/emu/report/counts.h"
+#include "common/emu/runtime/graph.h"
 
 namespace gg::emu {
 namespace {
@@ -111,7 +112,8 @@ cudaError_t check(Runtime& runtime, const CUkern_st& kernel, const LaunchRequest
   return cudaSuccess;
 }
 
-// One attribute of a launch. Hints about speed are taken; what changes what happens is done or refused.
+}  // namespace
+
 cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribute, LaunchRequest* request) {
   const cudaLaunchAttributeValue& value = attribute.val;
   switch (attribute.id) {
@@ -152,8 +154,6 @@ cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribut
   }
 }
 
-}  // namespace
-
 cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kernel) {
   if (!function) return cudaErrorInvalidDeviceFunction;
   *kernel = runtime.programs.kernel(function);
@@ -166,42 +166,54 @@ int dynamic_shared_limit(const CUkern_st& kernel) {
                                         : kSharedPerBlock - int(kernel.code->shared_bytes);
 }
 
-cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments) {
+cudaError_t prepare(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments,
+                    Launch* launch) {
   CUkern_st* kernel = nullptr;
   dim3 cluster;
-  cudaError_t error = find_kernel(runtime, function, &kernel);
-  if (error == cudaSuccess) error = check(runtime, *kernel, request, &cluster);
-  if (error == cudaSuccess && !arguments && !kernel->function->params.empty()) error = cudaErrorInvalidValue;
-  CUstream_st* const stream = runtime.streams.stream(request.stream);
-  if (error != cudaSuccess) {
-    if (stream && stream->capture) stream->capture->invalid = true;
-    return error;
-  }
-  Launch launch;
-  launch.code = kernel->code.get();
+  if (const cudaError_t error = find_kernel(runtime, function, &kernel)) return error;
+  if (const cudaError_t error = check(runtime, *kernel, request, &cluster)) return error;
+  if (!arguments && !kernel->function->params.empty()) return cudaErrorInvalidValue;
+  launch->code = kernel->code.get();
   const dim3 shapes[3] = {request.grid, request.block, cluster};
-  int(*const into[3])[3] = {&launch.grid, &launch.block, &launch.cluster};
+  int(*const into[3])[3] = {&launch->grid, &launch->block, &launch->cluster};
   for (int i = 0; i < 3; ++i) {
     (*into[i])[0] = int(shapes[i].x);
     (*into[i])[1] = int(shapes[i].y);
     (*into[i])[2] = int(shapes[i].z);
   }
-  launch.dynamic_shared = int64_t(request.dynamic_shared);
-  launch.registers = kernel->registers;
-  launch.cooperative = request.cooperative;
-  launch.params.assign(size_t(kernel->function->param_bytes), 0);
+  launch->dynamic_shared = int64_t(request.dynamic_shared);
+  launch->registers = kernel->registers;
+  launch->cooperative = request.cooperative;
+  launch->params.assign(size_t(kernel->function->param_bytes), 0);
   for (size_t i = 0; i < kernel->function->params.size(); ++i) {
     const Variable& param = kernel->function->params[i];
-    std::memcpy(launch.params.data() + param.offset, arguments[i], size_t(param.bytes));
+    std::memcpy(launch->params.data() + param.offset, arguments[i], size_t(param.bytes));
   }
-  const bool dependent = request.dependent;
-  return runtime.streams.submit(
-      request.stream, cudaGraphNodeTypeKernel, [&runtime, launch, stream, dependent] {
-        if (!runtime.settings.launches.empty())
-          std::ofstream(runtime.settings.launches, std::ios::app) << launch.code->function->name << '\n';
-        runtime.run(launch, stream, dependent);
-        return cudaSuccess;
-      });
+  return cudaSuccess;
+}
+
+Work work_of(Runtime& runtime, const Launch& launch, const LaunchRequest& request) {
+  CUstream_st* const stream = runtime.streams.stream(request.stream);
+  return [&runtime, launch, stream, dependent = request.dependent] {
+    if (!runtime.settings.launches.empty())
+      std::ofstream(runtime.settings.launches, std::ios::app) << launch.code->function->name << '\n';
+    runtime.run(launch, stream, dependent);
+    return cudaSuccess;
+  };
+}
+
+cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments) {
+  Launch launch;
+  CUstream_st* const stream = runtime.streams.stream(request.stream);
+  const cudaError_t error = prepare(runtime, function, request, arguments, &launch);
+  if (error != cudaSuccess) {
+    if (stream && stream->capture) stream->capture->invalid = true;
+    return error;
+  }
+  std::shared_ptr<const NodeParams> params;
+  if (stream && stream->capture) params = params_of(function, request, launch);
+  return runtime.streams.submit(request.stream, cudaGraphNodeTypeKernel, work_of(runtime, launch, request),
+                                std::move(params));
 }
 
 cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,

@@ -26,6 +26,15 @@ cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kern
 // Dynamic shared memory that a kernel may be launched with.
 int dynamic_shared_limit(const CUkern_st& kernel);
 
+// One attribute of a launch, into the request. Hints about speed are taken; what changes what happens is done
+// or refused.
+cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribute, LaunchRequest* request);
+// Makes a launch of a request and of the kernel's arguments, or says why it is refused.
+cudaError_t prepare(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments,
+                    Launch* launch);
+// Runs a launch that was prepared, in the request's stream.
+Work work_of(Runtime& runtime, const Launch& launch, const LaunchRequest& request);
+
 cudaError_t launch(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments);
 cudaError_t launch(Runtime& runtime, const void* function, const cudaLaunchConfig_t& config,
                    void** arguments);

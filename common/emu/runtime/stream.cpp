@@ -87,16 +87,22 @@ void Streams::destroy(CUevent_st* event) {
   delete event;
 }
 
-CUgraphExec_st* Streams::instantiate(const CUgraph_st& graph) {
+CUgraph_st* Streams::create_graph() {
+  auto* graph = new CUgraph_st;
+  graphs_.insert(graph);
+  return graph;
+}
+
+CUgraphExec_st* Streams::create_exec() {
   auto* exec = new CUgraphExec_st;
-  for (const auto& node : graph.nodes) {
-    if (node->run) exec->work.push_back(node->run);
-  }
   execs_.insert(exec);
   return exec;
 }
 
 void Streams::destroy(CUgraph_st* graph) {
+  for (const auto& node : graph->nodes) {
+    if (node->child) destroy(node->child);
+  }
   graphs_.erase(graph);
   delete graph;
 }
@@ -106,28 +112,26 @@ void Streams::destroy(CUgraphExec_st* exec) {
   delete exec;
 }
 
-void Streams::append(CUstream_st* stream, cudaGraphNodeType type, Work work) {
+void Streams::append(CUstream_st* stream, cudaGraphNodeType type, Work work,
+                     std::shared_ptr<const NodeParams> params) {
   auto node = std::make_unique<CUgraphNode_st>();
   node->type = type;
   node->run = std::move(work);
-  if (node->run && type != cudaGraphNodeTypeKernel) {  // what a graph does between kernels sees their results
-    node->run = [run = node->run] {
-      Runtime::get().finish_held();
-      return run();
-    };
-  }
+  node->params = std::move(params);
+  node->graph = stream->capture->graph.get();
   node->needs = stream->tail;
   stream->tail.assign(1, node.get());  // GCC 14 sees an assigned {node} out of bounds
   stream->capture->graph->nodes.push_back(std::move(node));
 }
 
-cudaError_t Streams::submit(cudaStream_t handle, cudaGraphNodeType type, Work work) {
+cudaError_t Streams::submit(cudaStream_t handle, cudaGraphNodeType type, Work work,
+                            std::shared_ptr<const NodeParams> params) {
   CUstream_st* const target = stream(handle);
   if (!target) return cudaErrorInvalidResourceHandle;
   want_context();
   if (target->capture) {
     if (target->capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    append(target, type, std::move(work));
+    append(target, type, std::move(work), std::move(params));
     return cudaSuccess;
   }
   if (target == &legacy_) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,28 +21,41 @@ namespace gg::emu {
 
 using Work = std::function<cudaError_t()>;
 struct Capture;
+struct NodeParams;  // graph.h
 
 }  // namespace gg::emu
 
 // The names are CUDA's, whose handles point here.
 struct CUgraphNode_st {
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-  gg::emu::Work run;
+  gg::emu::Work run;  // empty: there is nothing to do
   std::vector<CUgraphNode_st*> needs;
+  std::shared_ptr<const gg::emu::NodeParams> params;  // null: they cannot be asked for
+  CUgraph_st* child = nullptr;                        // of a child node, which owns it
+  CUgraph_st* graph = nullptr;
+  const CUgraphNode_st* cloned_from = nullptr;
 };
 
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // none before those it needs
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // of a capture: none before those it needs
 };
 
 struct CUgraphExec_st {
-  std::vector<gg::emu::Work> work;
+  struct Step {
+    const CUgraphNode_st* node = nullptr;  // never looked into: it may be gone
+    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+    gg::emu::Work run;
+    bool enabled = true;
+  };
+  std::vector<Step> steps;    // in an order that the graph allows
+  std::vector<size_t> shape;  // what must not change in an update: graph.cpp
 };
 
 struct CUstream_st {
   unsigned flags = 0;
   int priority = 0;
   unsigned long long id = 0;
+  std::map<int, cudaStreamAttrValue> attributes;  // that were set, by cudaStreamAttrID
   std::shared_ptr<gg::emu::Capture> capture;
   std::vector<CUgraphNode_st*> tail;  // the next node needs these
 };
@@ -82,12 +96,14 @@ class Streams {
   void destroy(CUstream_st* stream);
   CUevent_st* create_event(unsigned flags);
   void destroy(CUevent_st* event);
-  CUgraphExec_st* instantiate(const CUgraph_st& graph);
+  CUgraph_st* create_graph();
+  CUgraphExec_st* create_exec();
   void destroy(CUgraph_st* graph);
   void destroy(CUgraphExec_st* exec);
 
   // Runs the work, or keeps it if the stream captures.
-  cudaError_t submit(cudaStream_t handle, cudaGraphNodeType type, Work work);
+  cudaError_t submit(cudaStream_t handle, cudaGraphNodeType type, Work work,
+                     std::shared_ptr<const NodeParams> params = nullptr);
   // A call that waits for a stream, an event or everything, or asks whether they are done, must ask these
   // first.
   cudaError_t may_wait(CUstream_st* stream);
@@ -106,7 +122,8 @@ class Streams {
   static cudaStreamCaptureMode& thread_mode();
 
  private:
-  void append(CUstream_st* stream, cudaGraphNodeType type, Work work);
+  void append(CUstream_st* stream, cudaGraphNodeType type, Work work,
+              std::shared_ptr<const NodeParams> params = nullptr);
 
   CUstream_st legacy_, per_thread_;
   std::set<CUstream_st*> streams_;

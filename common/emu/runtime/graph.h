@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// What nodes of graphs are made of, and graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
+
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "common/emu/runtime/copies.h"
+#include "common/emu/runtime/launch.h"
+
+namespace gg::emu {
+
+struct KernelParams {
+  const void* function = nullptr;
+  LaunchRequest request;
+  std::vector<uint8_t> bytes;    // the arguments as they lie,
+  std::vector<void*> arguments;  // and where each of them is in there
+};
+struct EventParams {
+  cudaEvent_t event = nullptr;
+};
+struct NodeParams {
+  std::variant<KernelParams, cudaMemcpy3DParms, cudaMemsetParams, cudaHostNodeParams, EventParams> of;
+};
+
+// A node before it is in a graph.
+struct NodeContents {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  Work run;
+  std::shared_ptr<const NodeParams> params;
+};
+
+// The contents of a node, checked as the call would be that does the same in a stream.
+cudaError_t make_node(Runtime& rt, const cudaKernelNodeParams& params, NodeContents* node);
+cudaError_t make_node(Runtime& rt, const cudaMemcpy3DParms& params, NodeContents* node);
+cudaError_t make_node(Runtime& rt, const cudaMemsetParams& params, NodeContents* node);
+cudaError_t make_node(Runtime& rt, const cudaHostNodeParams& params, NodeContents* node);
+// The same kernel node with another request.
+cudaError_t make_node(Runtime& rt, const KernelParams& params, NodeContents* node);
+// What a kernel node of this launch would tell.
+std::shared_ptr<const NodeParams> params_of(const void* function, const LaunchRequest& request,
+                                            const Launch& launch);
+
+// A copy of a box as rows: cudaErrorNotSupported for arrays.
+cudaError_t copy_of(const cudaMemcpy3DParms& params, Copy* copy);
+
+// A copy of the graph, known to the runtime; of its child graphs too.
+CUgraph_st* clone(Runtime& rt, const CUgraph_st& graph);
+// The graph's steps in an order that its edges allow, and its shape. cudaErrorInvalidValue if they go round.
+cudaError_t instantiate(const CUgraph_st& graph, CUgraphExec_st* exec);
+// Runs the steps that are enabled; ends at the first error.
+cudaError_t run(Runtime& rt, const std::vector<CUgraphExec_st::Step>& steps);
+
+}  // namespace gg::emu
