@@ -227,6 +227,45 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
   }
 }
 
+struct Called {
+  cudaStream_t stream = nullptr;
+  cudaError_t status = cudaErrorUnknown;
+  int times = 0;
+};
+void take_call(cudaStream_t stream, cudaError_t status, void* data) {
+  auto& called = *static_cast<Called*>(data);
+  called.stream = stream;
+  called.status = status;
+  ++called.times;
+}
+
+TEST_F(Runtime, CallsTheHostFromAStream) {
+  Called called;
+  add<<<1, 64, 0, stream_>>>(values_, 1);
+  ASSERT_EQ(cudaStreamAddCallback(stream_, take_call, &called, 0), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(called.times, 1);
+  EXPECT_EQ(called.stream, stream_);
+  EXPECT_EQ(called.status, cudaSuccess);
+  EXPECT_EQ(cudaStreamAddCallback(stream_, nullptr, nullptr, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream_, take_call, &called, 1), cudaErrorInvalidValue);
+}
+
+TEST_F(Runtime, KeepsAttributesOfStreams) {
+  cudaStreamAttrValue value = {}, found = {};
+  int least = 9, greatest = 9, priority = 9;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  EXPECT_LT(greatest, least);
+  value.syncPolicy = cudaSyncPolicyYield;
+  ASSERT_EQ(cudaStreamSetAttribute(stream_, cudaStreamAttributeSynchronizationPolicy, &value), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetAttribute(stream_, cudaStreamAttributeSynchronizationPolicy, &found), cudaSuccess);
+  EXPECT_EQ(found.syncPolicy, cudaSyncPolicyYield);
+  value.priority = greatest;
+  ASSERT_EQ(cudaStreamSetAttribute(stream_, cudaStreamAttributePriority, &value), cudaSuccess);
+  EXPECT_EQ(cudaStreamGetPriority(stream_, &priority), cudaSuccess);
+  EXPECT_EQ(priority, greatest);
+}
+
 TEST_F(Runtime, RefusesOtherMisuseOfStreams) {
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);

@@ -219,38 +219,6 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, siz
   return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
 }
 
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  return api([&](Runtime& rt) {
-    if (!attributes) return cudaErrorInvalidValue;
-    *attributes = {};
-    attributes->type = cudaMemoryTypeUnregistered;
-    attributes->device = cudaInvalidDeviceId;
-    attributes->hostPointer = const_cast<void*>(pointer);
-    if (!is_device(rt, pointer) || !rt.memory.host(address_of(pointer), 1)) return cudaSuccess;
-    const gg::emu::HostVisible* visible = rt.visible(address_of(pointer));
-    attributes->type = visible ? visible->type : cudaMemoryTypeDevice;
-    attributes->device = 0;
-    attributes->devicePointer = const_cast<void*>(pointer);
-    if (!visible) attributes->hostPointer = nullptr;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-  return api([&](Runtime& rt) {
-    if (!device || !rt.visible(address_of(host))) return cudaErrorInvalidValue;
-    *device = host;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
-  return api([&](Runtime& rt) {
-    const gg::emu::HostVisible* visible = rt.visible(address_of(host));
-    if (!flags || !visible || visible->type != cudaMemoryTypeHost) return cudaErrorInvalidValue;
-    *flags = visible->flags;
-    return cudaSuccess;
-  });
-}
-
 // Advice about where managed memory should be: it is in one place.
 cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation, unsigned, cudaStream_t) {
   return api([&](Runtime& rt) {

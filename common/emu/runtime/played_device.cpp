@@ -81,7 +81,7 @@ constexpr Fixed kFixed[] = {
     {cudaDevAttrComputePreemptionSupported, 0},
     {cudaDevAttrCanUseHostPointerForRegisteredMem, 0},
     {cudaDevAttrCooperativeLaunch, 1},
-    {cudaDevAttrHostRegisterSupported, 0},
+    {cudaDevAttrHostRegisterSupported, 1},
     {cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0},
     {cudaDevAttrDirectManagedMemAccessFromHost, 0},
     {cudaDevAttrMaxBlocksPerMultiprocessor, kBlocksPerMultiprocessor},
@@ -123,7 +123,7 @@ cudaDeviceProp device_properties(const Device& device, size_t memory_bytes) {
   p.texturePitchAlignment = 32;
   p.multiProcessorCount = device.multiprocessors;
   p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = p.streamPrioritiesSupported = 1;
-  p.cooperativeLaunch = 1;
+  p.cooperativeLaunch = p.hostRegisterSupported = 1;
   p.globalL1CacheSupported = p.localL1CacheSupported = p.managedMemory = p.memoryPoolsSupported = 1;
   p.memoryBusWidth = device.bus_bits;
   p.l2CacheSize = device.l2_bytes;

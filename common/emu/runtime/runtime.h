@@ -17,6 +17,7 @@
 #include "common/emu/report/trace.h"
 #include "common/emu/runtime/played_device.h"
 #include "common/emu/runtime/program.h"
+#include "common/emu/runtime/registered.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/runtime/stream.h"
 #include "common/emu/schedule/run.h"
@@ -50,6 +51,7 @@ class Runtime {
 
   Settings settings;
   GlobalMemory memory;
+  RegisteredMemory registered;
   Programs programs;
   Streams streams;
   std::unique_ptr<Trace> trace;  // null: not asked for
