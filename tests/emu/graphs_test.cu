@@ -167,6 +167,33 @@ TEST_F(Graphs, HoldCopiesOfOthers) {
   EXPECT_EQ(read(1)[0], ((0 + 4) * 2 + 4) * 2);
 }
 
+TEST_F(Graphs, AllocateMemoryOfTheirOwn) {
+  int amount = 6;
+  cudaGraphNode_t allocated = nullptr, zeroed = nullptr, copied = nullptr, freed = nullptr;
+  cudaMemAllocNodeParams memory = {};
+  memory.poolProps.allocType = cudaMemAllocationTypePinned;
+  memory.poolProps.location.type = cudaMemLocationTypeDevice;
+  memory.bytesize = 256;
+  ASSERT_EQ(cudaGraphAddMemAllocNode(&allocated, graph_, nullptr, 0, &memory), cudaSuccess);
+  ASSERT_NE(memory.dptr, nullptr);
+  cudaMemsetParams zeros = {};
+  zeros.dst = memory.dptr;
+  zeros.elementSize = 4;
+  zeros.value = 1;
+  zeros.width = 64;
+  zeros.height = 1;
+  ASSERT_EQ(cudaGraphAddMemsetNode(&zeroed, graph_, &allocated, 1, &zeros), cudaSuccess);
+  cudaKernelNodeParams params = add_params(&amount);
+  arguments_[0] = &memory.dptr;
+  cudaGraphNode_t added = kernel(params, {zeroed});
+  ASSERT_EQ(cudaGraphAddMemcpyNode1D(&copied, graph_, &added, 1, values_, memory.dptr, 256,
+                                     cudaMemcpyDeviceToDevice),
+            cudaSuccess);
+  ASSERT_EQ(cudaGraphAddMemFreeNode(&freed, graph_, &copied, 1, memory.dptr), cudaSuccess);
+  run(2);
+  EXPECT_EQ(read(1)[0], 7);
+}
+
 TEST_F(Graphs, TellOfKernelsThatWereCaptured) {
   cudaGraph_t captured = nullptr;
   cudaGraphNode_t node = nullptr;

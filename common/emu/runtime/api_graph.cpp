@@ -31,26 +31,6 @@ cudaError_t with_node(cudaGraphNode_t node, Body body) {
   });
 }
 
-// Adds a node that needs others of the same graph, none of them twice.
-cudaError_t add(CUgraph_st& graph, NodeContents contents, const cudaGraphNode_t* needs, size_t count,
-                cudaGraphNode_t* into) {
-  if (!into || (count && !needs)) return cudaErrorInvalidValue;
-  auto node = std::make_unique<CUgraphNode_st>();
-  for (size_t i = 0; i < count; ++i) {
-    if (!needs[i] || needs[i]->graph != &graph) return cudaErrorInvalidValue;
-    if (std::find(node->needs.begin(), node->needs.end(), needs[i]) != node->needs.end())
-      return cudaErrorInvalidValue;
-    node->needs.push_back(needs[i]);
-  }
-  node->type = contents.type;
-  node->run = std::move(contents.run);
-  node->params = std::move(contents.params);
-  node->graph = &graph;
-  *into = node.get();
-  graph.nodes.push_back(std::move(node));
-  return cudaSuccess;
-}
-
 template <class Params>
 cudaError_t add_node(cudaGraphNode_t* into, cudaGraph_t handle, const cudaGraphNode_t* needs, size_t count,
                      const Params* params) {
@@ -58,7 +38,7 @@ cudaError_t add_node(cudaGraphNode_t* into, cudaGraph_t handle, const cudaGraphN
     NodeContents contents;
     if (!params) return cudaErrorInvalidValue;
     if (const cudaError_t error = make_node(rt, *params, &contents)) return error;
-    return add(graph, std::move(contents), needs, count, into);
+    return gg::emu::add_node(graph, std::move(contents), needs, count, into);
   });
 }
 
@@ -193,15 +173,17 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const
 }
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t handle, const cudaGraphNode_t* needs,
                                   size_t count) {
-  return with_graph(
-      handle, [&](Runtime&, CUgraph_st& graph) { return add(graph, NodeContents(), needs, count, node); });
+  return with_graph(handle, [&](Runtime&, CUgraph_st& graph) {
+    return gg::emu::add_node(graph, NodeContents(), needs, count, node);
+  });
 }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t handle,
                                        const cudaGraphNode_t* needs, size_t count, cudaGraph_t child) {
   return with_graph(handle, [&](Runtime& rt, CUgraph_st& graph) {
     const CUgraph_st* const known = rt.streams.graph(child);
     if (!known || known == &graph) return cudaErrorInvalidValue;
-    const cudaError_t error = add(graph, {cudaGraphNodeTypeGraph, nullptr, nullptr}, needs, count, node);
+    const cudaError_t error =
+        gg::emu::add_node(graph, {cudaGraphNodeTypeGraph, nullptr, nullptr}, needs, count, node);
     if (error == cudaSuccess) (*node)->child = gg::emu::clone(rt, *known);
     return error;
   });
@@ -221,7 +203,7 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t handl
       CUevent_st* const known = rt.streams.event(event);
       return known ? rt.streams.record(known, rt.streams.stream(nullptr), false) : cudaErrorInvalidValue;
     };
-    return add(graph, {cudaGraphNodeTypeEventRecord, record, nullptr}, needs, count, node);
+    return gg::emu::add_node(graph, {cudaGraphNodeTypeEventRecord, record, nullptr}, needs, count, node);
   });
 }
 // Work runs when it is submitted, so what the event stands for has happened.
@@ -229,7 +211,7 @@ cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t handle,
                                       size_t count, cudaEvent_t event) {
   return with_graph(handle, [&](Runtime& rt, CUgraph_st& graph) {
     if (!rt.streams.event(event)) return cudaErrorInvalidValue;
-    return add(graph, {cudaGraphNodeTypeWaitEvent, nullptr, nullptr}, needs, count, node);
+    return gg::emu::add_node(graph, {cudaGraphNodeTypeWaitEvent, nullptr, nullptr}, needs, count, node);
   });
 }
 

@@ -48,7 +48,7 @@ cudaError_t allocate_visible(Runtime& rt, void** pointer, size_t bytes, cudaMemo
 }
 
 cudaError_t release(Runtime& rt, void* pointer, bool pinned) {
-  if (!pointer) return cudaSuccess;
+  if (!pointer || rt.is_of_graph(address_of(pointer))) return cudaSuccess;
   const gg::emu::HostVisible* visible = rt.visible(address_of(pointer));
   if (pinned != (visible && visible->type == cudaMemoryTypeHost)) return cudaErrorInvalidValue;
   return rt.release(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
@@ -56,10 +56,9 @@ cudaError_t release(Runtime& rt, void* pointer, bool pinned) {
 
 // Memory of a graph: allocated when the allocation is captured, freed with the last graph that knows it.
 cudaError_t allocate_captured(Runtime& rt, void** pointer, size_t bytes, cudaStream_t stream) {
-  const uint64_t address = rt.allocate(bytes);
-  if (!address) return cudaErrorMemoryAllocation;
-  *pointer = reinterpret_cast<void*>(address);
-  const std::shared_ptr<void> owner(*pointer, [&rt](void* p) { rt.release(address_of(p)); });
+  const std::shared_ptr<void> owner = rt.allocate_for_graph(bytes);
+  if (!owner) return cudaErrorMemoryAllocation;
+  *pointer = owner.get();
   rt.streams.stream(stream)->capture->allocations.insert(*pointer);
   return rt.streams.submit(stream, cudaGraphNodeTypeMemAlloc, [owner] { return cudaSuccess; });
 }

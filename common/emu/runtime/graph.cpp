@@ -91,6 +91,25 @@ cudaError_t make_node(Runtime&, const cudaHostNodeParams& params, NodeContents* 
   return cudaSuccess;
 }
 
+cudaError_t add_node(CUgraph_st& graph, NodeContents contents, const cudaGraphNode_t* needs, size_t count,
+                     cudaGraphNode_t* into) {
+  if (!into || (count && !needs)) return cudaErrorInvalidValue;
+  auto node = std::make_unique<CUgraphNode_st>();
+  for (size_t i = 0; i < count; ++i) {
+    if (!needs[i] || needs[i]->graph != &graph) return cudaErrorInvalidValue;
+    if (std::find(node->needs.begin(), node->needs.end(), needs[i]) != node->needs.end())
+      return cudaErrorInvalidValue;
+    node->needs.push_back(needs[i]);
+  }
+  node->type = contents.type;
+  node->run = std::move(contents.run);
+  node->params = std::move(contents.params);
+  node->graph = &graph;
+  *into = node.get();
+  graph.nodes.push_back(std::move(node));
+  return cudaSuccess;
+}
+
 CUgraph_st* clone(Runtime& rt, const CUgraph_st& graph) {
   CUgraph_st* const copy = rt.streams.create_graph();
   std::map<const CUgraphNode_st*, CUgraphNode_st*> copies;

@@ -19,11 +19,13 @@ struct KernelParams {
   std::vector<uint8_t> bytes;    // the arguments as they lie,
   std::vector<void*> arguments;  // and where each of them is in there
 };
-struct EventParams {
-  cudaEvent_t event = nullptr;
+struct FreeParams {
+  void* memory = nullptr;
 };
 struct NodeParams {
-  std::variant<KernelParams, cudaMemcpy3DParms, cudaMemsetParams, cudaHostNodeParams, EventParams> of;
+  std::variant<KernelParams, cudaMemcpy3DParms, cudaMemsetParams, cudaHostNodeParams, cudaMemAllocNodeParams,
+               FreeParams>
+      of;
 };
 
 // A node before it is in a graph.
@@ -43,6 +45,11 @@ cudaError_t make_node(Runtime& rt, const KernelParams& params, NodeContents* nod
 // What a kernel node of this launch would tell.
 std::shared_ptr<const NodeParams> params_of(const void* function, const LaunchRequest& request,
                                             const Launch& launch);
+
+// Adds a node that needs others. cudaErrorInvalidValue unless these are of the same graph, none of them
+// twice.
+cudaError_t add_node(CUgraph_st& graph, NodeContents contents, const cudaGraphNode_t* needs, size_t count,
+                     cudaGraphNode_t* into);
 
 // A copy of a box as rows: cudaErrorNotSupported for arrays.
 cudaError_t copy_of(const cudaMemcpy3DParms& params, Copy* copy);

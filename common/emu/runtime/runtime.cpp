@@ -168,6 +168,16 @@ size_t Runtime::memory_free() const {
 
 uint64_t Runtime::allocate(size_t bytes) { return bytes > memory_free() ? 0 : memory.allocate(bytes); }
 
+std::shared_ptr<void> Runtime::allocate_for_graph(size_t bytes) {
+  const uint64_t address = allocate(bytes);
+  if (!address) return nullptr;
+  of_graphs_.insert(address);
+  return {reinterpret_cast<void*>(address), [this, address](void*) {
+            of_graphs_.erase(address);
+            release(address);
+          }};
+}
+
 uint64_t Runtime::reserve(size_t bytes) {
   const uint64_t address = memory.allocate(bytes);
   if (!address) return 0;

@@ -44,6 +44,9 @@ class Runtime {
 
   uint64_t allocate(size_t bytes);  // 0: not that much is free
   uint64_t reserve(size_t bytes);   // addresses, whose memory is not counted; 0: there are not that many
+  // Memory of a graph, that goes with the last owner. Freed meanwhile, it is there again at the next launch.
+  std::shared_ptr<void> allocate_for_graph(size_t bytes);  // null: not that much is free
+  bool is_of_graph(uint64_t address) const { return of_graphs_.count(address) != 0; }
   uint64_t allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags);
   bool release(uint64_t address);
   // The host-visible allocation that holds an address; null if none does.
@@ -75,6 +78,7 @@ class Runtime {
   std::unique_ptr<Device> device_;
   std::map<uint64_t, HostVisible> visible_;
   std::map<uint64_t, size_t> reserved_;  // bytes by address
+  std::set<uint64_t> of_graphs_;
   size_t memory_total_ = 0, memory_at_start_ = 0, reserved_bytes_ = 0;
   void finish(HeldLaunch& launch);
 

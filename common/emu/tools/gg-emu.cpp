@@ -198,10 +198,23 @@ void check_driver(const std::string& path, const Elf& elf) {
   std::fprintf(stderr, "gg-emu: %s\n", sentence.c_str());
 }
 
+// A program that compiles with NVRTC finds the emulator's libcuda.so.1 before it, where it asks for machine
+// code: see common/emu/runtime/nvrtc.cpp.
+void put_driver_before_nvrtc(const Elf& elf) {
+  const bool compiles =
+      std::any_of(elf.libraries.begin(), elf.libraries.end(),
+                  [](const std::string& library) { return library.rfind("libnvrtc.so.", 0) == 0; });
+  if (!compiles) return;
+  const char* const others = std::getenv("LD_PRELOAD");
+  const std::string first = (emulator_folder() / kDriver).string();
+  setenv("LD_PRELOAD", (others && *others ? first + ":" + others : first).c_str(), 1);
+}
+
 void check_program(const std::string& path) {
   const auto elf = read_elf(path);
   if (!elf) return;  // a script: what it starts may well link the runtime
   check_runtime(path, *elf);
+  put_driver_before_nvrtc(*elf);
   warn_of_libraries(path, *elf);
   check_driver(path, *elf);
 }
