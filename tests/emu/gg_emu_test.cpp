@@ -116,6 +116,17 @@ TEST(GgEmu, RunsAProgram) {
   EXPECT_TRUE(says(outcome.out, "[  PASSED  ] 1 test.")) << outcome.out;
 }
 
+// One that links the driver's library alone, and one that asks NVRTC for machine code, where that is here.
+TEST(GgEmu, RunsProgramsOfTheDriver) {
+  for (const char* name : {"links_driver", "links_nvrtc"}) {
+    if (!std::filesystem::exists(kTests + name)) continue;
+    const Outcome outcome = gg_emu({kTests + name});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "105\n");
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
 TEST(GgEmu, PlaysAnotherDevice) {
   const Outcome outcome = gg_emu({"--like", "a100", kRuntimeTest, filter("Runtime.NamesErrors")});
   EXPECT_TRUE(says(outcome.out, "no device like an H200")) << outcome.out;

@@ -103,7 +103,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t call
     });
   });
 }
-// What may be set about caches and waiting changes nothing; it can be asked for again.
+// Settings about caches and waiting change nothing; they can be asked for again.
 cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaStreamAttrID attribute,
                                    const cudaStreamAttrValue* value) {
   return with_stream(handle, [=](Runtime&, CUstream_st& stream) {

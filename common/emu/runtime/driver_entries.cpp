@@ -184,6 +184,7 @@ const Entry kEntries[] = {
     entry("cuOccupancyMaxPotentialClusterSize", &cuOccupancyMaxPotentialClusterSize, 11070),
     entry("cuPointerGetAttribute", &cuPointerGetAttribute, 4000),
     entry("cuPointerGetAttributes", &cuPointerGetAttributes, 7000),
+    entry("cuStreamAddCallback", &cuStreamAddCallback, 5000),
     entry("cuStreamBeginCapture", &cuStreamBeginCapture, 10010),
     entry("cuStreamCreate", &cuStreamCreate, 2000),
     entry("cuStreamCreateWithPriority", &cuStreamCreateWithPriority, 5050),

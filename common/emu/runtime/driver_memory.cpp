@@ -178,7 +178,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     return data ? attribute_of(rt, data, attribute, address) : CUDA_ERROR_INVALID_VALUE;
   });
 }
-// What there is nothing of is 0.
+// An attribute that the address has not is 0.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address) {
   return in_context([&](Runtime& rt) {

@@ -48,6 +48,11 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return as_runtime([&] { return cudaStreamWaitEvent(stream, event, flags); });
 }
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned flags) {
+  return as_runtime([&] {
+    return cudaStreamAddCallback(stream, reinterpret_cast<cudaStreamCallback_t>(callback), data, flags);
+  });
+}
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   return as_runtime([&] { return cudaStreamBeginCapture(stream, cudaStreamCaptureMode(mode)); });
 }

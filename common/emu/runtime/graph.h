@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What nodes of graphs are made of, and graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
+// The contents of graphs' nodes, and graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
 
 #pragma once
 
@@ -42,7 +42,7 @@ cudaError_t make_node(Runtime& rt, const cudaMemsetParams& params, NodeContents*
 cudaError_t make_node(Runtime& rt, const cudaHostNodeParams& params, NodeContents* node);
 // The same kernel node with another request.
 cudaError_t make_node(Runtime& rt, const KernelParams& params, NodeContents* node);
-// What a kernel node of this launch would tell.
+// The parameters that a kernel node of this launch tells of.
 std::shared_ptr<const NodeParams> params_of(const void* function, const LaunchRequest& request,
                                             const Launch& launch);
 

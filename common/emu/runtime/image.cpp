@@ -47,7 +47,7 @@ const uint8_t* unwrapped(const void* image) {
   return wrapper.data;
 }
 
-// What the image holds, copied into the program. Throws FatbinError for bytes that are no image.
+// Copies the image and lists what it holds. Throws FatbinError for bytes that are no image.
 void read_image(const uint8_t* data, Program* program) {
   if (const size_t bytes = fatbin_bytes(data)) {
     program->image.assign(reinterpret_cast<const char*>(data), bytes);
