@@ -108,8 +108,8 @@ Next replace(Warp& w, const Instr& in, Mask m) {
     const uint64_t value = in.bytes == 8 ? w.at<uint64_t>(in.s[0])[*l] : w.at<uint32_t>(in.s[0])[*l];
     check_value(w, in, *l, field, value);
     set_field(&map, field, in.variant2, value);
+    if (!place.block) tensor_map_changed(w, in, *l, address[*l], false);
     encode_tensor_map(map, place.bytes);
-    if (!place.block) tensor_map_changed(w, in, address[*l], false);
   }
   return Next::go_on;
 }
@@ -131,9 +131,9 @@ Next copy_and_release(Warp& w, const Instr& in, Mask m) {
   }
   const Place from = locate_operand(w, in, lane, f.from, kBytes, kSourceAlignment);
   check_shared_read(w, in, lane, from, kBytes);
-  std::memcpy(locate(w, in, lane, Space::global, to_address, kBytes, kTensorMapAlignment).bytes, from.bytes,
-              kTensorMapBytes);
-  tensor_map_changed(w, in, to_address, true);
+  const Place to = locate(w, in, lane, Space::global, to_address, kBytes, kTensorMapAlignment);
+  tensor_map_changed(w, in, lane, to_address, true);
+  std::memcpy(to.bytes, from.bytes, kTensorMapBytes);
   return Next::go_on;
 }
 

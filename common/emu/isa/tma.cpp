@@ -279,8 +279,10 @@ Next load(Warp& w, const Instr& in, Mask m) {
       for (const Range& r : ranges) check_async_write(w, in, *l, *to.block, r.begin, r.end - r.begin);
     }
     const Issuer who = issue(w, in, *l);
+    TensorMapUse use = tensor_map_in_use(w, in, *l, f.map.of(w, *l));
     for (const Landing& to : all) {
-      later(w, [who, to, box, &memory, windows = Windows(*to.block, who, ranges, true)]() mutable {
+      later(w, [who, to, box, use, &memory, windows = Windows(*to.block, who, ranges, true)]() mutable {
+        use.reset();
         windows.close();
         land(*box, memory, *to.block, to.offset);
         mbarrier_complete(who, to.barrier, box->transaction_bytes());
@@ -327,7 +329,9 @@ Next store(Warp& w, const Instr& in, Mask m) {
     for (const Range& r : ranges) check_async_read(w, in, *l, *from.block, r.begin, r.end - r.begin);
     Reduction reduction;
     if (f.reduces) reduction = reduction_for(w, in, *l, box->map);
-    const auto read = [box, from] { return gather(*box, *from.block, from.offset); };
+    const auto read = [box, from, use = tensor_map_in_use(w, in, *l, f.map.of(w, *l))] {
+      return gather(*box, *from.block, from.offset);
+    };
     const auto write = [box, &memory, reduction, reduces = f.reduces](const std::vector<uint8_t>& data) {
       scatter(*box, memory, data, reduces ? &reduction : nullptr);
     };

@@ -5,7 +5,10 @@
 
 #include "common/emu/units/tensor_map.h"
 
+#include <algorithm>
+#include <map>
 #include <mutex>
+#include <vector>
 
 #include "common/emu/state/place.h"
 
@@ -18,7 +21,8 @@ struct TensorMapChanges {
              released = 0;  // number of its last change, and of the last one handed to the tensormap proxy
     std::string by;
   };
-  std::map<uint64_t, Change> changes;  // by address
+  std::map<uint64_t, Change> changes;                                // by address
+  std::map<uint64_t, std::vector<std::weak_ptr<const Party>>> uses;  // by copies under way
 };
 
 namespace {
@@ -63,9 +67,27 @@ uint8_t* tensor_map_bytes(Warp& w, const Instr& in, int lane, uint64_t address) 
   return locate(w, in, lane, Space::global, address, int(kTensorMapBytes), kTensorMapAlignment).bytes;
 }
 
-void tensor_map_changed(Warp& w, const Instr& in, uint64_t address, bool released) {
+TensorMapUse tensor_map_in_use(Warp& w, const Instr& in, int lane, uint64_t address) {
+  const std::lock_guard lock(changes_mutex);
+  auto& uses = changes_of(w).uses[address];
+  uses.erase(std::remove_if(uses.begin(), uses.end(), [](const auto& use) { return use.expired(); }),
+             uses.end());
+  const auto use = std::make_shared<const Party>(Party{&w, &in, lane, "issued the copy"});
+  uses.push_back(use);
+  return use;
+}
+
+void tensor_map_changed(Warp& w, const Instr& in, int lane, uint64_t address, bool released) {
   const std::lock_guard lock(changes_mutex);
   TensorMapChanges& all = changes_of(w);
+  for (const auto& each : all.uses[address]) {
+    const TensorMapUse use = each.lock();
+    if (!use) continue;
+    raise(FaultKind::async_window, w, in, lane,
+          "the tensor map at " + hex(address) + " is changed here, and a copy with it is under way",
+          "wait for the copies that use the map, at their mbarrier or for their group, before it is changed",
+          {*use});
+  }
   TensorMapChanges::Change& change = all.changes[address];
   ++change.version;
   if (released) change.released = change.version;

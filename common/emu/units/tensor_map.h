@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <memory>
+
 #include "common/emu/units/async_operation.h"
 #include "common/emu/units/tensor_map_format.h"
 
@@ -19,8 +21,13 @@ constexpr int kTensorMapAlignment = 64;  // of its address, in bytes
 // The 128 bytes at a global or generic address, which must be in global memory. Faults if they are not.
 uint8_t* tensor_map_bytes(Warp& warp, const Instr& instr, int lane, uint64_t address);
 
-// A kernel has changed the map at an address; `released`: and handed the change to the tensormap proxy.
-void tensor_map_changed(Warp& warp, const Instr& instr, uint64_t address, bool released);
+// While it lives, a copy with the map at an address is under way.
+using TensorMapUse = std::shared_ptr<const Party>;
+TensorMapUse tensor_map_in_use(Warp& warp, const Instr& instr, int lane, uint64_t address);
+
+// A kernel changes the map at an address; `released`: and hands the change to the tensormap proxy. Faults if
+// a copy with the map is under way.
+void tensor_map_changed(Warp& warp, const Instr& instr, int lane, uint64_t address, bool released);
 // fence.proxy.tensormap::generic.release: all changes so far are handed to the tensormap proxy.
 void release_tensor_maps(Warp& warp);
 // fence.proxy.tensormap::generic.acquire: the warp's block may use the map at the address as it was released.
