@@ -299,6 +299,26 @@ TEST_F(Async, AChangedMapWantsItsFences) {
       {}, [] {});
 }
 
+// A load uses its map until it is done, a store until it has read its source.
+TEST_F(Async, AMapInUseIsNotChanged) {
+  const std::string replace = "@%p0 tensormap.replace.tile.global_address.b1024.b64 [%rd2], %rd1;\n";
+  const std::string load = init(0, 1) + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 512;\n" +
+                           "@%p0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes "
+                           "[buffer], [%rd2, {16, 2}], [bars];\n";
+  EXPECT_TRUE(says(fault(FaultKind::async_window, load + replace), "a copy with it is under way"));
+  run(load + wait(0, "0") + replace, {}, [] {});
+  const std::string store =
+      "shl.b32 %r6, %r0, 4;\nadd.u32 %r7, %r2, %r6;\n"
+      "st.shared.v4.u32 [%r7], {%r0, %r0, %r0, %r0};\n" +
+      kFence +
+      "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+      "[%rd2, {16, 2}], [buffer];\n@%p0 cp.async.bulk.commit_group;\n";
+  const std::string read = "@%p0 cp.async.bulk.wait_group.read 0;\n",
+                    done = "@%p0 cp.async.bulk.wait_group 0;\n";
+  EXPECT_TRUE(says(fault(FaultKind::async_window, store + replace), "a copy with it is under way"));
+  run(store + read + replace + done, {}, [] {});
+}
+
 // ---- what is not known ----
 
 TEST_F(Async, UnknownFormsAreNotGuessed) {
