@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The target `tour`, which runs every chapter that was built and draws the figures, and the targets of plots/.
+# The target `tour`, which runs every chapter that was built and draws the figures, the target `grade`, which says which
+# Extend exercises of theirs the tree meets, and the targets of plots/.
 
 include(matplotlib)
 get_property(built GLOBAL PROPERTY gg_chapters)
@@ -8,4 +9,8 @@ add_custom_target(tour
           --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
 add_dependencies(tour ${built} gg-roof gg-emu gg-ptx)  # the README goes on to use both
+add_custom_target(grade
+  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/tests/exercises/grade.py ${CMAKE_BINARY_DIR} ${built}
+  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
+add_dependencies(grade ${built} gg-emu)  # which brings the emulator's runtime
 add_subdirectory(${CMAKE_SOURCE_DIR}/plots)

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Which Extend exercises does this tree meet?
+
+  tests/exercises/grade.py BUILD_DIR CHAPTER...
+
+extend.txt in a chapter's folder here says what must hold of the built program when the exercise is done. Each chapter
+gets one line, with the first thing that does not hold. What wants a GPU, or an answer in words, is named and not judged.
+The exit code is 0 whatever was found: it is information.
+"""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(HERE)]
+import statements  # noqa: E402
+
+MET, NOT_MET, NOT_GRADED = "met", "not met", "not graded"
+
+
+def graded(path, programs):
+    """(verdict, sentence) for one extend.txt. A program that was not built is not judged."""
+    wanted = statements.parse(path)
+    rest = "; ".join(["left to you: needs " + wanted.gpu] * bool(wanted.gpu) + ["left to you: " + wanted.open] * bool(wanted.open))
+    if not wanted.commands:
+        return NOT_GRADED, rest
+    for command in wanted.commands:
+        lines = [command.line, *(line for kind, line in command.wanted if kind == "same")]
+        missing = [name for _, name, _ in map(statements.words_of, lines) if not (programs / name).exists()]
+        if missing:
+            return NOT_GRADED, f"there is no build/bin/{missing[0]}, which it is compared with"
+        found = statements.unmet(command, programs.joinpath)
+        if found:
+            return NOT_MET, f"{command.line}: {found[0]}"
+    return MET, rest
+
+
+def main():
+    build, chapters = Path(sys.argv[1]), sys.argv[2:]
+    verdicts = []
+    for chapter in chapters:
+        path = HERE / chapter / "extend.txt"
+        verdict, why = graded(path, build / "bin") if path.exists() else (NOT_GRADED, "nobody has said how")
+        verdicts.append(verdict)
+        print(f"{chapter:22} {verdict:10}  {why}".rstrip(), flush=True)
+    print(f"grade: {verdicts.count(MET)} of {len(verdicts)} Extend exercises met, {verdicts.count(NOT_GRADED)} not graded")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
