@@ -145,7 +145,8 @@ TEST(MuseumPage, HasNoOtherStories) {
   const std::string page = testing_gg::text_of((kRoom / "README.md").string());
   std::set<std::string> told, shown;
   const std::regex title("\n## ([a-z0-9_]+)\n");
-  for (std::sregex_iterator i(page.begin(), page.end(), title), end; i != end; ++i) told.insert((*i)[1].str());
+  for (std::sregex_iterator i(page.begin(), page.end(), title), end; i != end; ++i)
+    told.insert((*i)[1].str());
   for (const Exhibit& each : kExhibits) shown.insert(each.name);
   EXPECT_EQ(told, shown);
 }
