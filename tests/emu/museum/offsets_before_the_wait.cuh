@@ -38,8 +38,8 @@ Verdict run() {
                        .shared_bytes = 0,
                        .stream = stream,
                        .dependent = true},
-                      grouped_gemm<RIGHT>, p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.n(),
-                      p.k());
+                      grouped_gemm<RIGHT>, p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(),
+                      p.n(), p.k());
   };
   const gg::Shape shape = {{5, 0, 33}, {32}, {32}};
   return verdict_of(gg::check_chain(*gg::emulator_machine(), gg::Setup{}, launch, shape, 1, false));

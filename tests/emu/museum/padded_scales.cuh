@@ -43,8 +43,8 @@ Verdict run() {
   setup.host_offsets = false;
   const gg::Launch launch = [](const gg::Problem& p, cudaStream_t stream) {
     grouped_gemm<RIGHT><<<unsigned(p.groups()), unsigned(p.n()), 0, stream>>>(
-        p.a<uint8_t>(), p.b<uint8_t>(), p.scaled().sfa, p.scaled().sfb, p.d<bf16>(), p.offsets<int32_t>(),
-        p.groups(), p.n(), p.k());
+        p.a<uint8_t>(), p.b<uint8_t>(), p.scaled().sfa, p.scaled().sfb, p.d<bf16>(),
+        p.offsets().as<int32_t>(), p.groups(), p.n(), p.k());
     GG_CHECK(cudaGetLastError());
   };
   return judged(setup, launch, {{40, 8, 130}, {32}, {64}});

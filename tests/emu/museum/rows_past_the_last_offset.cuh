@@ -34,7 +34,7 @@ Verdict run() {
   setup.host_offsets = false;
   const gg::Launch launch = [](const gg::Problem& p, cudaStream_t stream) {
     grouped_gemm<RIGHT><<<unsigned(p.groups()), unsigned(p.n()), 0, stream>>>(
-        p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets<int32_t>(), p.n(), p.k());
+        p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(), p.n(), p.k());
     GG_CHECK(cudaGetLastError());
   };
   return judged(setup, launch, {{5, 0, 8, 13}, {32}, {64}});
