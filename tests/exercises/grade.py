@@ -30,7 +30,7 @@ def graded(path, programs):
         lines = [command.line, *(line for kind, line in command.wanted if kind == "same")]
         missing = [name for _, name, _ in map(statements.words_of, lines) if not (programs / name).exists()]
         if missing:
-            return NOT_GRADED, f"there is no build/bin/{missing[0]}, which it is compared with"
+            return NOT_GRADED, f"there is no build/bin/{missing[0]}, which it runs"
         found = statements.unmet(command, programs.joinpath)
         if found:
             return NOT_MET, f"{command.line}: {found[0]}"

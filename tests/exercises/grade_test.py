@@ -74,7 +74,7 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(self.graded("$ build/bin/one\nexit 0\ngpu a Hopper\nopen why\n"),
                          (grade.MET, "left to you: needs a Hopper; left to you: why"))
         for text in ("$ build/bin/none\nexit 0\n", "$ build/bin/one\nexit 0\nsame build/bin/none\n"):
-            self.assertEqual(self.graded(text), (grade.NOT_GRADED, "there is no build/bin/none, which it is compared with"))
+            self.assertEqual(self.graded(text), (grade.NOT_GRADED, "there is no build/bin/none, which it runs"))
 
     def test_what_is_no_statement_is_refused(self):
         for text in ("", "# nothing\n", "$ build/bin/one\n", "exit 0\n", "$ ls\nexit 0\n", "$ build/bin/one\nexit 0\nexit 1\n",
