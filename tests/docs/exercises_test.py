@@ -93,7 +93,8 @@ class Exercises(unittest.TestCase):
             wanted = statements.parse(path)
         good = "A=2 build/bin/x --check --m 64,5 fails 13 of its 15 problems"
         self.assertEqual(list(unsaid(wanted, plain(f"`{good}`."))), [])
-        for old, new in (("A=2", "A=1"), ("/x", "/y"), ("64,5", "64"), ("13", "14"), ("--check", "--bench"), ("its", "all but of its")):
+        for old, new in (("A=2", "A=1"), ("/x", "/y"), ("64,5", "64"), ("13", "14"), ("--check", "--bench"),
+                         ("its", "all but of its")):
             self.assertNotEqual(list(unsaid(wanted, good.replace(old, new))), [], new)
 
 

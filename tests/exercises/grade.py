@@ -23,7 +23,7 @@ MET, NOT_MET, NOT_GRADED = "met", "not met", "not graded"
 def graded(path, programs):
     """(verdict, sentence) for one extend.txt. A program that was not built is not judged."""
     wanted = statements.parse(path)
-    rest = "; ".join(["left to you: needs " + wanted.gpu] * bool(wanted.gpu) + ["left to you: " + wanted.open] * bool(wanted.open))
+    rest = "; ".join(f"left to you: {each}" for each in (wanted.gpu and f"needs {wanted.gpu}", wanted.open) if each)
     if not wanted.commands:
         return NOT_GRADED, rest
     for command in wanted.commands:

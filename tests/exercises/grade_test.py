@@ -54,7 +54,8 @@ class MadeUp(unittest.TestCase):
     def test_what_does_not_hold_is_named(self):
         for line, why in (("says run", "does not say: run"), ("count bytes = 8", "bytes is 7; wanted = 8"),
                           ("count bytes < 7", "bytes is 7; wanted < 7"), ("count bytes > 7", "bytes is 7; wanted > 7"),
-                          ("count sectors = 7", "sectors is not counted; wanted = 7"), ("total bytes = 30", "bytes is 42; wanted = 30"),
+                          ("count sectors = 7", "sectors is not counted; wanted = 7"),
+                          ("total bytes = 30", "bytes is 42; wanted = 30"),
                           ("same build/bin/other with a", "does not print what build/bin/other with a prints"),
                           ("ptx elect.async", "has no elect.async in its PTX")):
             verdict = self.graded(f"$ build/bin/one\nexit 0\n{line}\n")
@@ -65,7 +66,8 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(verdict, (grade.NOT_MET, "build/bin/one --bad: exit code 1: ran --bad; wanted exit code 0"))
 
     def test_every_command_is_asked(self):
-        verdict, why = self.graded("$ build/bin/one\nexit 0\n$ SAID=that build/bin/one\nexit 0\nsays that\n$ build/bin/one\nexit 1\n")
+        verdict, why = self.graded("$ build/bin/one\nexit 0\n$ SAID=that build/bin/one\nexit 0\nsays that\n"
+                                   "$ build/bin/one\nexit 1\n")
         self.assertEqual((verdict, why[:27]), (grade.NOT_MET, "build/bin/one: exit code 0:"))
 
     def test_what_nobody_can_judge_is_said(self):
