@@ -315,6 +315,27 @@ TEST_F(Runtime, SharesRegisteredMemoryWithKernels) {
   EXPECT_EQ(cudaHostRegister(other.data(), 0, 0), cudaErrorInvalidValue);
 }
 
+TEST_F(Runtime, AllocatesFromPools) {
+  cudaMemPool_t pool = nullptr;
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  unsigned long long keep = 1 << 20, kept = 0;
+  EXPECT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), cudaSuccess);
+  EXPECT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept), cudaSuccess);
+  EXPECT_EQ(kept, keep);
+  int* memory = nullptr;
+  ASSERT_EQ(cudaMallocFromPoolAsync(&memory, 256, pool, stream_), cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync(memory, 0, 256, stream_), cudaSuccess);
+  add<<<1, 64, 0, stream_>>>(memory, 3);
+  EXPECT_EQ(cudaMemcpyAsync(values_, memory, 256, cudaMemcpyDeviceToDevice, stream_), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(read()[63], 3);
+  EXPECT_EQ(cudaMemPoolDestroy(pool), cudaSuccess);
+}
+
 TEST_F(Runtime, CopiesAndFillsBoxes) {
   cudaPitchedPtr box{};
   int host[24], back[24] = {};

@@ -125,31 +125,6 @@ cudaError_t cudaCtxResetPersistingL2Cache() { return taken(); }
 cudaError_t cudaProfilerStart() { return taken(); }
 cudaError_t cudaProfilerStop() { return taken(); }
 
-// The pool that cudaMallocAsync takes from. It keeps nothing that was freed, so what programs usually set,
-// how much it should keep, makes no difference.
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  static char the_pool;
-  return device == 0 ? give(pool, reinterpret_cast<cudaMemPool_t>(&the_pool)) : ask_device(device);
-}
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return cudaDeviceGetDefaultMemPool(pool, device);
-}
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void* value) {
-  return api([&](Runtime&) {
-    if (!value) return cudaErrorInvalidValue;
-    switch (attribute) {
-      case cudaMemPoolReuseFollowEventDependencies:
-      case cudaMemPoolReuseAllowOpportunistic:
-      case cudaMemPoolReuseAllowInternalDependencies:
-      case cudaMemPoolAttrReleaseThreshold:
-        return cudaSuccess;
-      default:
-        return gg::emu::unsupported("this attribute of a memory pool");
-    }
-  });
-}
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return taken(); }
-
 cudaError_t cudaGetLastError() {
   const cudaError_t error = gg::emu::last_error();
   gg::emu::last_error() = cudaSuccess;

@@ -36,6 +36,23 @@ cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, 
   return cudaLaunchHostFunc(own(stream), function, data);
 }
 
+cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                       unsigned flags) {
+  return cudaStreamAddCallback(own(stream), callback, data, flags);
+}
+
+cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* params) {
+  return cudaMemcpy3DAsync(params, cudaStreamPerThread);
+}
+cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* params, cudaStream_t stream) {
+  return cudaMemcpy3DAsync(params, own(stream));
+}
+cudaError_t cudaMemset3D_ptds(cudaPitchedPtr to, int value, cudaExtent extent) {
+  return cudaMemset3DAsync(to, value, extent, cudaStreamPerThread);
+}
+cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
+  return cudaMemset3DAsync(to, value, extent, own(stream));
+}
 cudaError_t cudaMemcpy_ptds(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread);
 }
@@ -86,6 +103,10 @@ cudaError_t cudaMallocAsync_ptsz(void** pointer, size_t bytes, cudaStream_t stre
 cudaError_t cudaFreeAsync_ptsz(void* pointer, cudaStream_t stream) {
   return cudaFreeAsync(pointer, own(stream));
 }
+cudaError_t cudaMallocFromPoolAsync_ptsz(void** pointer, size_t bytes, cudaMemPool_t pool,
+                                         cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(pointer, bytes, pool, own(stream));
+}
 cudaError_t cudaMemPrefetchAsync_ptsz(const void* pointer, size_t bytes, cudaMemLocation location,
                                       unsigned flags, cudaStream_t stream) {
   return cudaMemPrefetchAsync(pointer, bytes, location, flags, own(stream));
@@ -104,6 +125,17 @@ cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* id) {
 }
 cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int* device) {
   return cudaStreamGetDevice(own(stream), device);
+}
+cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID attribute,
+                                        const cudaStreamAttrValue* value) {
+  return cudaStreamSetAttribute(own(stream), attribute, value);
+}
+cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID attribute,
+                                        cudaStreamAttrValue* value) {
+  return cudaStreamGetAttribute(own(stream), attribute, value);
+}
+cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t to, cudaStream_t from) {
+  return cudaStreamCopyAttributes(own(to), own(from));
 }
 cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return cudaStreamWaitEvent(own(stream), event, flags);
@@ -134,6 +166,10 @@ cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream) {
 }
 cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t exec, cudaStream_t stream) {
   return cudaGraphUpload(exec, own(stream));
+}
+cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                                cudaGraphInstantiateParams* params) {
+  return cudaGraphInstantiateWithParams(exec, graph, params);
 }
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version,
                                                   unsigned long long flags,
