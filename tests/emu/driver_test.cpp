@@ -242,11 +242,13 @@ TEST_F(Driver, FindsFunctionsByName) {
   EXPECT_EQ(reinterpret_cast<decltype(&cuMemAlloc)>(function)(&memory, 64), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuMemFree)(memory), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuGetProcAddress)("cuLaunchKernelEx", &function, 11000, CU_GET_PROC_ADDRESS_DEFAULT, &found),
-            CUDA_ERROR_NOT_FOUND);
+            CUDA_SUCCESS);
   EXPECT_EQ(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  EXPECT_EQ(function, nullptr);
   EXPECT_EQ(CU(cuGetProcAddress)("cuNoSuchThing", &function, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found),
-            CUDA_ERROR_NOT_FOUND);
+            CUDA_SUCCESS);
   EXPECT_EQ(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(function, nullptr);
 }
 
 TEST_F(Driver, NamesErrors) {
