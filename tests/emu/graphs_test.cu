@@ -147,6 +147,33 @@ TEST_F(Graphs, TakeNewParameters) {
   EXPECT_EQ(result.result, cudaGraphExecUpdateErrorTopologyChanged);
 }
 
+TEST_F(Graphs, TakeParametersByTheirType) {
+  int amount = 5;
+  cudaGraphNode_t first = nullptr, second = nullptr;
+  cudaGraphNodeParams fill = {};
+  fill.type = cudaGraphNodeTypeMemset;
+  fill.memset.dst = values_;
+  fill.memset.elementSize = 4;
+  fill.memset.value = 10;
+  fill.memset.width = 64;
+  fill.memset.height = 1;
+  ASSERT_EQ(cudaGraphAddNode(&first, graph_, nullptr, nullptr, 0, &fill), cudaSuccess);
+  const cudaKernelNodeParams wanted = add_params(&amount);
+  cudaGraphNodeParams kernel = {};
+  kernel.type = cudaGraphNodeTypeKernel;
+  kernel.kernel.func = wanted.func;
+  kernel.kernel.gridDim = wanted.gridDim;
+  kernel.kernel.blockDim = wanted.blockDim;
+  kernel.kernel.kernelParams = wanted.kernelParams;
+  ASSERT_EQ(cudaGraphAddNode(&second, graph_, &first, nullptr, 1, &kernel), cudaSuccess);
+  run();
+  EXPECT_EQ(read(1)[0], 15);
+  fill.memset.value = 20;
+  ASSERT_EQ(cudaGraphExecNodeSetParams(exec_, first, &fill), cudaSuccess);
+  run();
+  EXPECT_EQ(read(1)[0], 25);
+}
+
 TEST_F(Graphs, HoldCopiesOfOthers) {
   int amount = 4;
   cudaGraph_t copy = nullptr, outer = nullptr, inside = nullptr;

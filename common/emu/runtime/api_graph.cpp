@@ -171,6 +171,16 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const
                                  size_t count, const cudaHostNodeParams* params) {
   return add_node(node, graph, needs, count, params);
 }
+cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs,
+                             const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* params) {
+  if (!is_plain(edges, count)) {
+    return api([](Runtime&) { return gg::emu::unsupported("an edge of a graph with a type"); });
+  }
+  return add_node(node, graph, needs, count, params);
+}
+cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* params) {
+  return set_params(node, params);
+}
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t handle, const cudaGraphNode_t* needs,
                                   size_t count) {
   return with_graph(handle, [&](Runtime&, CUgraph_st& graph) {

@@ -125,6 +125,10 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
                                            const cudaHostNodeParams* params) {
   return set_params(exec, node, params);
 }
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                       cudaGraphNodeParams* params) {
+  return set_params(exec, node, params);
+}
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t handle, cudaGraphNode_t node, unsigned enabled) {
   return with_exec(handle, [=](Runtime&, CUgraphExec_st& exec) {
     CUgraphExec_st::Step* const step = step_of(exec, node);

@@ -91,6 +91,33 @@ cudaError_t make_node(Runtime&, const cudaHostNodeParams& params, NodeContents* 
   return cudaSuccess;
 }
 
+cudaError_t make_node(Runtime& rt, const cudaGraphNodeParams& any, NodeContents* node) {
+  switch (any.type) {
+    case cudaGraphNodeTypeKernel: {
+      const cudaKernelNodeParamsV2& p = any.kernel;
+      const cudaKernelNodeParams params{p.func,           p.gridDim,      p.blockDim,
+                                        p.sharedMemBytes, p.kernelParams, p.extra};
+      return make_node(rt, params, node);
+    }
+    case cudaGraphNodeTypeMemcpy:
+      return make_node(rt, any.memcpy.copyParams, node);
+    case cudaGraphNodeTypeMemset: {
+      const cudaMemsetParamsV2& p = any.memset;
+      const cudaMemsetParams params{p.dst, p.pitch, p.value, p.elementSize, p.width, p.height};
+      return make_node(rt, params, node);
+    }
+    case cudaGraphNodeTypeHost: {
+      const cudaHostNodeParams params{any.host.fn, any.host.userData};
+      return make_node(rt, params, node);
+    }
+    case cudaGraphNodeTypeEmpty:
+      *node = NodeContents();
+      return cudaSuccess;
+    default:
+      return unsupported("a node of type " + std::to_string(int(any.type)) + " by cudaGraphNodeParams");
+  }
+}
+
 cudaError_t add_node(CUgraph_st& graph, NodeContents contents, const cudaGraphNode_t* needs, size_t count,
                      cudaGraphNode_t* into) {
   if (!into || (count && !needs)) return cudaErrorInvalidValue;

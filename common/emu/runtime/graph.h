@@ -40,6 +40,8 @@ cudaError_t make_node(Runtime& rt, const cudaKernelNodeParams& params, NodeConte
 cudaError_t make_node(Runtime& rt, const cudaMemcpy3DParms& params, NodeContents* node);
 cudaError_t make_node(Runtime& rt, const cudaMemsetParams& params, NodeContents* node);
 cudaError_t make_node(Runtime& rt, const cudaHostNodeParams& params, NodeContents* node);
+// By its type: kernel, memcpy, memset, host, empty. cudaErrorNotSupported for others.
+cudaError_t make_node(Runtime& rt, const cudaGraphNodeParams& params, NodeContents* node);
 // The same kernel node with another request.
 cudaError_t make_node(Runtime& rt, const KernelParams& params, NodeContents* node);
 // The parameters that a kernel node of this launch tells of.
