@@ -106,6 +106,10 @@ void Programs::unload(Runtime& runtime, Program& program) {
   for (const auto& [name, address] : program.symbols) runtime.release(address);
   program.symbols.clear();
   program.entries.clear();
+  program.image = {};
+  const bool ran = std::any_of(program.kernels.begin(), program.kernels.end(),
+                               [](const auto& kernel) { return kernel->code != nullptr; });
+  if (!ran) program.module.reset();
   loaded_.erase(&program);
 }
 
