@@ -2,8 +2,10 @@
 //
 // Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence",
 // "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy", "applypriority", "discard". Memory here
-// is never weaker than the order of execution, so a fence moves no bytes: it tells the race and proxy checks
-// what is ordered.
+// is never weaker than the order of execution, but between clusters, which run on threads of the host: a
+// fence is one of the host too. It moves no bytes, and tells the race and proxy checks what is ordered.
+
+#include <atomic>
 
 #include "common/emu/isa/forms.h"
 
@@ -18,6 +20,7 @@ enum : uint8_t { kAcquire = 1, kRelease = 2 };
 // publishes what it knows, through relaxed arrivals that follow too. PTX ISA, "Release and Acquire Patterns".
 Next fence(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (in.variant & kAcquire) {
     acquire(w, c.fences);
     acquire(w, w.race.observed);

@@ -5,6 +5,7 @@
 #include "common/emu/state/race.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "common/emu/state/place.h"
@@ -59,13 +60,17 @@ void Clock::clear() {
 
 size_t agent_of(const Warp& warp) { return warp.race.agent; }
 
+// Clusters run on threads of the host, whose memory may be weaker than that of x86-64: what a release
+// publishes is there for who acquires.
 void release(Warp& warp, Clock& to) {
+  std::atomic_thread_fence(std::memory_order_release);
   to.join(warp.race.clock);
   const size_t self = agent_of(warp);
   warp.race.clock.set(self, warp.race.clock[self] + 1);
 }
 void release(Warp& warp, uint32_t lanes, Clock& to) {
   if ((warp.flow.live & ~lanes) == 0) return release(warp, to);
+  std::atomic_thread_fence(std::memory_order_release);
   const size_t self = agent_of(warp);
   const uint32_t now = warp.race.clock[self];
   warp.race.clock.set(self, warp.race.met);
@@ -78,7 +83,10 @@ void meet(Warp& warp) {
   warp.race.met = warp.race.clock[self];
   warp.race.clock.set(self, warp.race.met + 1);
 }
-void acquire(Warp& warp, const Clock& from) { warp.race.clock.join(from); }
+void acquire(Warp& warp, const Clock& from) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  warp.race.clock.join(from);
+}
 void fence_proxy(Warp& warp) {
   warp.race.clock.fence();
   const size_t self = agent_of(warp);

@@ -47,12 +47,14 @@ uint32_t add_f32(uint32_t old, uint32_t b, bool flush) {
   return flush ? flushed(bits) : bits;
 }
 
-// A NaN comes through as it is, that of memory only if the other is none.
+// A NaN comes through as it is, that of memory only if the other is none. That of infinities with other signs
+// is the same on every host.
 uint64_t add_f64(uint64_t old, uint64_t b) {
   const double x = __builtin_bit_cast(double, old), y = __builtin_bit_cast(double, b);
   if (y != y) return b;
   if (x != x) return old;
-  return __builtin_bit_cast(uint64_t, x + y);
+  const double sum = x + y;
+  return sum != sum ? 0xFFF8000000000000u : __builtin_bit_cast(uint64_t, sum);
 }
 
 // f16 and bf16. min and max: a NaN gives way to a number, and -0 is less than +0.
