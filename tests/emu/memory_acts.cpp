@@ -2,13 +2,13 @@
 //
 // The table's instructions of the generic proxy, and the kernel around every instruction of the table.
 
-#include "common/emu/schedule/run.h"
 #include "tests/emu/memory_acts.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 #include "common/emu/units/tensor_map_format.h"
 
@@ -158,6 +158,39 @@ void add_matrices(std::vector<Act>& all) {
   add_matrix(all, true, ".m16n16.x2.trans.b8x16.b6x16_p32", 32, 4, true);
 }
 
+// wmma: matrices without padding from the tile's start on, of every width of element and direction.
+void add_wmma(std::vector<Act>& all) {
+  struct Form {
+    const char *load, *shape, *type;
+    int registers, bytes;
+  };
+  const Form loads[] = {
+      {"a.sync.aligned.row", "m16n16k16", "f16", 8, 512}, {"b.sync.aligned.row", "m32n8k16", "bf16", 2, 256},
+      {"a.sync.aligned.col", "m8n32k16", "s8", 1, 128},   {"b.sync.aligned.col", "m16n16k8", "tf32", 4, 512},
+      {"b.sync.aligned.col", "m8n8k32", "s4", 1, 128},    {"a.sync.aligned.row", "m8n8k128", "b1", 1, 128},
+      {"c.sync.aligned.row", "m16n16k16", "f16", 4, 512}, {"c.sync.aligned.col", "m8n32k16", "f16", 4, 512}};
+  for (const char* space : {".shared", ".shared::cta", ""}) {
+    const string at = string(space).empty() ? "[%rd20]" : "[%r20]";
+    const auto add = [&](const string& text, int reads, int writes, int alignment) {
+      all.push_back(plain(text, reads, writes, alignment));
+      all.back().who = Who::warp;
+    };
+    for (const Form& f : loads) {
+      string list = "{%r50";
+      for (int i = 1; i < f.registers; ++i) list += ", %r" + to_string(50 + i);
+      add("wmma.load." + string(f.load) + "." + f.shape + space + "." + f.type + " " + list + "}, " + at +
+              ";",
+          f.bytes, 0, std::min(4 * f.registers, 16));
+    }
+    for (const char* layout : {"row", "col"}) {
+      add("wmma.store.d.sync.aligned." + string(layout) + ".m16n16k16" + space + ".f16 " + at +
+              ", {%r40, %r41, %r42, %r43};",
+          0, 512, 16);
+    }
+    add("wmma.load.b.sync.aligned.row.m8n8k4" + string(space) + ".f64 {%rd50}, " + at + ";", 256, 0, 8);
+  }
+}
+
 void add_others(std::vector<Act>& all) {
   all.push_back(plain("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r20], 0, 8;", 128, 128, 64));
   all.push_back(
@@ -180,6 +213,7 @@ std::vector<Act> generic_acts() {
   add_accesses(all);
   add_atomics(all);
   add_matrices(all);
+  add_wmma(all);
   add_others(all);
   return all;
 }

@@ -114,7 +114,8 @@ const std::map<string, Words> kNoMatter = {
     {"tensormap",
      {"cluster", "cta", "element_stride", "elemtype", "fill_mode", "global_address", "global_dim",
       "global_stride", "interleave_layout", "rank", "swizzle_atomicity", "swizzle_mode", "sys"}},
-    {"wgmma", {"commit_group", "fence", "wait_group"}}};
+    {"wgmma", {"commit_group", "fence", "wait_group"}},
+    {"wmma", {"global", "mma"}}};
 
 struct Seen {
   std::set<std::pair<string, string>> asked;

@@ -24,9 +24,9 @@ bool loads(const Instr& in) {
 
 // Done for more than values in registers, and only when what it reads has come, its guard too.
 bool acts(const Instr& in) {
-  static const std::set<std::string_view> opcodes = {"ld",      "ldu", "ldmatrix", "st",       "stmatrix",
-                                                     "atom",    "red", "mbarrier", "cp",       "wgmma",
-                                                     "tcgen05", "bra", "brx",      "nanosleep"};
+  static const std::set<std::string_view> opcodes = {"ld",      "ldu", "ldmatrix", "st",        "stmatrix",
+                                                     "atom",    "red", "mbarrier", "cp",        "wgmma",
+                                                     "tcgen05", "bra", "brx",      "nanosleep", "wmma"};
   return opcodes.count(in.statement->opcode) != 0;
 }
 // Whether all that came before the instruction in its lane has been done. A barrier orders that for its own

@@ -25,6 +25,7 @@ const FormTable& all_forms() {
       atomic_forms(),
       warp_forms(),
       mma_forms(),
+      wmma_forms(),
       ldmatrix_forms(),
       stmatrix_forms(),
       ldmatrix_bytes_forms(),

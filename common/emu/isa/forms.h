@@ -34,6 +34,7 @@ std::vector<Form> ldst_forms();            // ld ldu st prefetch
 std::vector<Form> atomic_forms();          // atom red
 std::vector<Form> warp_forms();            // shfl vote match redux elect activemask
 std::vector<Form> mma_forms();             // mma.sync movmatrix
+std::vector<Form> wmma_forms();            // wmma
 std::vector<Form> ldmatrix_forms();        // ldmatrix of 16-bit elements
 std::vector<Form> stmatrix_forms();        // stmatrix of 16-bit elements
 std::vector<Form> ldmatrix_bytes_forms();  // ldmatrix of 8-, 6- and 4-bit elements
@@ -54,6 +55,9 @@ std::vector<Form> warpgroup_forms();       // setmaxnreg griddepcontrol
 
 // From bulk.cpp to tma.cpp: cp{.reduce}.async.bulk.tensor.
 void decode_tensor_copy(Decoder& decoder, bool reduces);
+
+// From wmma.cpp to wmma_mma.cpp.
+void decode_wmma_mma(Decoder& decoder);
 
 // From mbarrier.cpp to mbarrier_wait.cpp: test_wait and try_wait, told apart in instr.variant.
 enum : uint8_t { kParity = 1, kTry = 2 };

@@ -69,6 +69,7 @@ constexpr int kLoad = 0, kStore = 1, kAtom = 2;
 int way_of(const Statement& s) {
   if (s.opcode == "atom" || s.opcode == "red" || s.has("reduce")) return kAtom;
   if (s.opcode == "st" || s.opcode == "stmatrix") return kStore;
+  if (s.opcode == "wmma" && s.has("store")) return kStore;
   if (s.opcode == "cp") {
     for (const std::string& m : s.modifiers) {  // the destination comes first
       if (m == "global") return kStore;

@@ -42,6 +42,10 @@ Kind kind_of(const Instr& in) {
   const Statement& s = *in.statement;
   const bool global = in.space == Space::global || in.space == Space::generic;
   if (s.opcode == "mma") return Kind::mma;
+  if (s.opcode == "wmma") {
+    if (s.has("mma")) return Kind::mma;
+    return !global ? Kind::other : s.has("load") ? Kind::load : Kind::epilogue;
+  }
   if (s.opcode == "wgmma") return s.has("wait_group") ? Kind::wait : Kind::mma;
   if (s.opcode == "tcgen05") {
     if (s.has("wait::ld") || s.has("wait::st")) return Kind::wait;
