@@ -36,7 +36,11 @@ const Words kElsewhere = {
     "rem",        "ret",        "rsqrt",     "sad",          "selp",       "set",
     "setmaxnreg", "setp",       "shf",       "shfl",         "shl",        "shr",
     "sin",        "slct",       "sqrt",      "sub",          "subc",       "szext",
-    "tanh",       "testp",      "trap",      "vote",         "xor"};
+    "tanh",       "testp",      "trap",      "vote",         "xor",        "vabsdiff",
+    "vabsdiff2",  "vabsdiff4",  "vadd",      "vadd2",        "vadd4",      "vavrg2",
+    "vavrg4",     "vmax",       "vmax2",     "vmax4",        "vmin",       "vmin2",
+    "vmin4",      "vset",       "vset2",     "vset4",        "vshl",       "vshr",
+    "vsub",       "vsub2",      "vsub4"};
 
 // Modifiers that leave the bytes and their order in shared memory as they are; those of other memory; waits,
 // which the table has behind its instructions; what no form takes together with shared memory.

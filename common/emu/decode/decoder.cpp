@@ -174,6 +174,7 @@ uint32_t Decoder::launch_value(const std::string& name, int component, int bits)
 uint32_t Decoder::source(const Operand& o, const TypeInfo& type, bool wider) {
   switch (o.kind) {
     case Operand::Kind::reg: {
+      if (!o.selector.empty()) throw Unsupported{"a register with ." + o.selector};
       const uint32_t slot = slot_of(o.reg, type, wider);
       reads_.push_back(frame_.first_register + o.reg);
       return slot;
@@ -233,6 +234,7 @@ uint32_t Decoder::source(const Operand& o, const TypeInfo& type, bool wider) {
 uint32_t Decoder::destination(const Operand& o, const TypeInfo& type, bool wider) {
   if (o.kind == Operand::Kind::sink) return launch_value("_", 0, std::max(8, slot_bits(type)));
   if (o.kind != Operand::Kind::reg) throw Unsupported{"a destination that is no register"};
+  if (!o.selector.empty()) throw Unsupported{"a register with ." + o.selector};
   const uint32_t slot = slot_of(o.reg, type, wider);
   writes_.push_back(frame_.first_register + o.reg);
   return slot;

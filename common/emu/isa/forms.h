@@ -29,6 +29,7 @@ std::vector<Form> cvt_forms();             // cvt, cvt.pack
 std::vector<Form> cvta_forms();            // cvta isspacep
 std::vector<Form> cvt_narrow_forms();      // cvt to and from fp4, fp6 and ue8m0
 std::vector<Form> control_forms();         // bra brx call ret exit trap brkpt
+std::vector<Form> video_forms();           // vadd vadd2 vadd4 and their kin
 std::vector<Form> barrier_forms();         // bar barrier, barrier.cluster
 std::vector<Form> ldst_forms();            // ld ldu st prefetch
 std::vector<Form> atomic_forms();          // atom red

@@ -118,6 +118,13 @@ Operand Parser::named(const Token& token) {
     return o;
   }
   if (const auto vector = vector_named(token.text)) return *vector;
+  const size_t part = token.text.rfind('.');
+  if (part != std::string::npos && find_register(token.text.substr(0, part)) >= 0) {
+    o.kind = Operand::Kind::reg;
+    o.reg = find_register(token.text.substr(0, part));
+    o.selector = token.text.substr(part + 1);
+    return o;
+  }
   if (token.text[0] == '%' && !variable_named(token.text)) {
     o.kind = Operand::Kind::special;
     const size_t dot = token.text.find('.');
@@ -183,6 +190,7 @@ Operand Parser::address(size_t depth) {
     if (base.kind == Operand::Kind::symbol) o.name = base.name;
     if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
     if (base.kind == Operand::Kind::vector) fail("an address may not be a vector");
+    if (!base.selector.empty()) fail("an address may not be a part of a register");
     o.offset = base.offset + (base.kind == Operand::Kind::reg ? offset() : 0);
   }
   o.kind = Operand::Kind::address;

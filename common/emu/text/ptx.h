@@ -58,6 +58,7 @@ struct Operand {
   uint64_t bits = 0;                // immediate: the integer, or the bits of the double
   int64_t offset = 0;               // address: bytes added; label: index of the statement
   std::string name;                 // symbol, label, special register
+  std::string selector;             // of a register: the part of it, as in %r1.b0
   std::vector<Operand> elements;    // vector
   std::shared_ptr<Operand> second;  // d|p
 };
