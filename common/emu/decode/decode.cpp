@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/emu/decode/called.h"
 #include "common/emu/decode/liveness.h"
 #include "common/emu/decode/overtaken.h"
 #include "common/emu/decode/slots.h"
@@ -39,6 +40,47 @@ class Expansion {
  public:
   Expansion(Code& code, const FormTable& forms) : code_(code), forms_(forms) {}
 
+  // All code: that of the functions which are called comes first. Lanes go on at the lowest place, so that
+  // those which have called come back before the others leave.
+  void kernel() {
+    for (size_t i = 0; i < code_.called.size(); ++i) called_function(int(i));
+    Frame frame{code_.function, int(code_.registers.size()), 0, {}};
+    local_bytes_ = &code_.local_bytes;
+    enter(frame);
+    code_.entry = int32_t(code_.instrs.size());
+    function(frame, 0);
+  }
+
+  // Registers with the same number will get the same place.
+  void share(const std::vector<int>& places) { places_ = places; }
+
+ private:
+  void called_function(int index) {
+    CalledFunction& f = code_.called[size_t(index)];
+    local_bytes_ = &f.frame_bytes;
+    f.entry = int32_t(code_.instrs.size());
+    f.first_register = int32_t(code_.registers.size());
+    Frame frame{f.function, f.first_register, 0, {}, index};
+    const auto place = [&](const std::vector<Variable>& theirs, std::vector<int64_t>& at) {
+      for (const Variable& v : theirs) {
+        frame.params[v.name] = (f.frame_bytes + 15) / 16 * 16;
+        at.push_back(frame.params[v.name]);
+        f.frame_bytes = at.back() + v.bytes;
+      }
+    };
+    place(f.function->params, f.params);
+    place(f.function->returns, f.returns);
+    expanded_ += 1 + f.function->body.size() + f.function->registers.size() + f.function->locals.size();
+    enter(frame);
+    if (expanded_ > kMostExpanded) {
+      push(refused(frame, end_of_call(), "calls that make the kernel this long"), *f.function);
+    } else {
+      function(frame, 1);
+    }
+    push(one(frame, end_of_call()), *f.function);
+    f.end_register = int32_t(code_.registers.size());
+  }
+
   void function(const Frame& frame, int depth) {
     const Function& f = *frame.function;
     std::vector<int32_t> start(f.body.size() + 1);
@@ -47,7 +89,7 @@ class Expansion {
       start[i] = int32_t(code_.instrs.size());
       const Statement& s = f.body[i];
       const Function* callee = s.opcode == "call" ? called(s) : nullptr;
-      if (callee && !callee->declared_only) {
+      if (callee && !callee->declared_only && !has_own_code(*callee)) {
         if (s.guard >= 0) skip_if_not(frame, s);
         call(frame, s, *callee, depth);
         if (s.guard >= 0) code_.instrs[size_t(start[i])].target = int32_t(code_.instrs.size());
@@ -70,7 +112,10 @@ class Expansion {
     if (depth == 0) end(f);
   }
 
- private:
+  bool has_own_code(const Function& f) const {
+    return std::any_of(code_.called.begin(), code_.called.end(),
+                       [&](const CalledFunction& c) { return c.function == &f; });
+  }
   const Function* called(const Statement& s) const {
     for (const Operand& o : s.operands) {
       if (o.kind == Operand::Kind::symbol) return code_.module->find(o.name);
@@ -111,7 +156,7 @@ class Expansion {
 
   // Arguments and results are bytes of local memory that caller and callee name differently.
   void call(const Frame& frame, const Statement& s, const Function& callee, int depth) {
-    Frame inner{&callee, int(code_.registers.size()), code_.local_bytes, {}};
+    Frame inner{&callee, int(code_.registers.size()), *local_bytes_, {}, frame.called};
     const auto bind = [&](const std::vector<Variable>& theirs, const Operand& ours) {
       for (size_t i = 0; i < theirs.size() && i < ours.elements.size(); ++i) {
         const auto at = frame.params.find(ours.elements[i].name);
@@ -129,20 +174,12 @@ class Expansion {
     if (!bound) why = "these call parameters";
     if (callee.entry) why = "calls of a kernel";  // whose body may be unread
     if (depth >= kCallDepth) why = "calls nested this deep";
-    if (std::find(active_.begin(), active_.end(), &callee) != active_.end())
-      why = "a function that calls itself";
     if (expanded_ > kMostExpanded) why = "calls that make the kernel this long";
-    if (code_.local_bytes > kMostLocalBytes) why = "calls with this much local memory";
+    if (*local_bytes_ > kMostLocalBytes) why = "calls with this much local memory";
     if (why) return push(refused(frame, s, why), *frame.function);
     enter(inner);
-    active_.push_back(&callee);
     function(inner, depth + 1);
-    active_.pop_back();
   }
-
- public:
-  // Registers with the same number will get the same place.
-  void share(const std::vector<int>& places) { places_ = places; }
 
   // Room for a function's registers, .local variables and the .param variables of its calls.
   void enter(Frame& frame) {
@@ -158,18 +195,21 @@ class Expansion {
         code_.register_slots.push_back(slot->second);
       }
     }
-    frame.local_base = (code_.local_bytes + 15) / 16 * 16;
+    frame.local_base = (*local_bytes_ + 15) / 16 * 16;
     int64_t end = frame.local_base + f.local_bytes;
+    // Names come again in other scopes, whose calls are over by then: the place is the largest one's.
+    std::map<std::string, int64_t> bytes;
     for (const Variable& v : f.locals) {
-      if (v.space != Space::param) continue;
-      end = (end + 15) / 16 * 16;
-      frame.params[v.name] = end;  // names come again in other scopes, whose calls are over by then
-      end += v.bytes;
+      if (v.space == Space::param) bytes[v.name] = std::max(bytes[v.name], v.bytes);
     }
-    code_.local_bytes = end;
+    for (const auto& [name, most] : bytes) {
+      end = (end + 15) / 16 * 16;
+      frame.params[name] = end;
+      end += most;
+    }
+    *local_bytes_ = end;
   }
 
- private:
   Instr refused(const Frame& frame, const Statement& s, const std::string& why) {
     auto reason = std::make_shared<std::string>("not supported: " + why);
     Decoder plain(code_, frame, s);
@@ -206,7 +246,7 @@ class Expansion {
   std::vector<int> places_;
   std::map<int, uint32_t> slots_;  // of a number
   size_t expanded_ = 0;
-  std::vector<const Function*> active_;  // that are being expanded
+  int64_t* local_bytes_ = nullptr;  // of the kernel, or of a frame of the function that is being expanded
 };
 
 void names_in(const Operand& o, std::set<std::string>* names) {
@@ -219,7 +259,10 @@ void names_in(const Operand& o, std::set<std::string>* names) {
 // variables of the module and of functions, and for no others.
 class Named {
  public:
-  explicit Named(const Code& code) : module_(*code.module) { walk(*code.function); }
+  explicit Named(const Code& code) : module_(*code.module) {
+    walk(*code.function);
+    for (const CalledFunction& f : code.called) walk(*f.function);
+  }
   bool has(const Variable& v) const { return names_.count(v.name) != 0; }
   bool calls(const Function& f) const { return walked_.count(&f) != 0; }
 
@@ -276,12 +319,12 @@ std::unique_ptr<Code> expand(const Module& module, const Function& function, con
   code->global_symbols = global_symbols;
   code->file_bytes = kLineBytes;  // slot 0 is nobody's: a guard of 0 means none
   code->initial.resize(kLineBytes);
+  for (const Function* called : functions_to_call(module, function))
+    code->called.emplace_back().function = called;
   place_shared(*code);
   Expansion expansion(*code, forms);
-  Frame frame{&function, 0, 0, {}};
   expansion.share(places);
-  expansion.enter(frame);
-  expansion.function(frame, 0);
+  expansion.kernel();
   return code;
 }
 

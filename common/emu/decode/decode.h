@@ -31,6 +31,8 @@ struct Frame {
   int64_t local_base = 0;  // where its .local variables begin in the thread's local memory
   std::map<std::string, int64_t>
       params;  // .param variables of calls, which live in local memory too: name -> address
+  int called =
+      -1;  // in code.called, the function whose frame the addresses count from; -1: they are the kernel's
 };
 
 class Decoder {
@@ -97,6 +99,8 @@ class Decoder {
   }
   uint32_t scratch(int bits);  // a slot of its own, zero at the start
   uint32_t constant(uint64_t bits, int width_bits);
+  // An address of the thread's local memory, `offset` bytes behind where the function's frame begins.
+  uint32_t local_address(int64_t offset, int bits);
   int64_t immediate(size_t index) const;  // Unsupported if the operand is none
   Code& code() { return code_; }
   const Frame& frame() const { return frame_; }

@@ -122,6 +122,16 @@ uint32_t Decoder::constant(uint64_t bits, int width) {
   return slot;
 }
 
+uint32_t Decoder::local_address(int64_t offset, int bits) {
+  if (frame_.called < 0) return constant(uint64_t(offset), bits);
+  auto& addresses = code_.called[size_t(frame_.called)].addresses;
+  for (const CalledFunction::Address& a : addresses) {
+    if (a.offset == offset && a.bits == bits) return a.slot;
+  }
+  addresses.push_back({append_slot(code_, bits), bits, offset});
+  return addresses.back().slot;
+}
+
 uint32_t Decoder::special(const Operand& operand, int bits) {
   static const char* const known[] = {"%tid",
                                       "%ntid",
@@ -207,12 +217,11 @@ uint32_t Decoder::source(const Operand& o, const TypeInfo& type, bool wider) {
         return launch_value("%shared", int(shared->second + o.offset), type.bits);
       for (const Variable& v : frame_.function->locals) {
         if (v.name == o.name && v.space == Space::local) {
-          return constant(uint64_t(frame_.local_base + v.offset + o.offset), type.bits);
+          return local_address(frame_.local_base + v.offset + o.offset, type.bits);
         }
       }
       const auto parameter = frame_.params.find(o.name);  // of a function that is called: in local memory
-      if (parameter != frame_.params.end())
-        return constant(uint64_t(parameter->second + o.offset), type.bits);
+      if (parameter != frame_.params.end()) return local_address(parameter->second + o.offset, type.bits);
       const auto global = code_.global_symbols.find(o.name);
       if (global != code_.global_symbols.end())
         return constant(global->second + uint64_t(o.offset), type.bits);

@@ -9,13 +9,17 @@
 #include <map>
 #include <numeric>
 
+#include "common/emu/decode/called.h"
+
 namespace gg::emu {
 
 std::vector<int32_t> next_of(const Code& code, int32_t at) {
   const Instr& in = code.instrs[size_t(at)];
   const std::string& opcode = in.statement->opcode;
-  const bool ends = opcode == "exit" || opcode == "trap" || (opcode == "ret" && in.function->entry);
-  const bool branches = opcode == "bra" || (opcode == "ret" && !in.function->entry);
+  const bool returns = in.statement == &end_of_call();  // somewhere
+  const bool ends =
+      opcode == "exit" || opcode == "trap" || returns || (opcode == "ret" && in.function->entry);
+  const bool branches = opcode == "bra" || (opcode == "ret" && !ends);
   std::vector<int32_t> next;
   if (branches) next.push_back(in.target);
   if (opcode == "brx" && in.list) {
@@ -106,6 +110,11 @@ bool flow(const Code& code, std::vector<BasicBlock>& blocks, size_t words) {
   return true;
 }
 
+bool is_entry(const Code& code, int32_t at) {
+  const auto begins = [at](const CalledFunction& f) { return f.entry == at; };
+  return at == code.entry || std::any_of(code.called.begin(), code.called.end(), begins);
+}
+
 struct Stretch {
   int32_t begin = INT32_MAX, end = -1;
   void cover(int32_t at) {
@@ -159,8 +168,13 @@ void find_straight(Code& code) {
   const size_t count = code.registers.size(), words = (count + 63) / 64;
   std::vector<BasicBlock> blocks = blocks_of(code);
   if (blocks.size() * count > kMostBits || !flow(code, blocks, words)) return;
-  // A register that is live at the start may be read before it is written.
-  Set doubtful = blocks[0].in;
+  // A register that is live at the start, of the kernel or of a called function, may be read before it is
+  // written.
+  Set doubtful(words);
+  for (const BasicBlock& b : blocks) {
+    if (!is_entry(code, b.begin)) continue;
+    for (size_t w = 0; w < words; ++w) doubtful[w] |= b.in[w];
+  }
   const uint8_t memory = hand_on(code, doubtful);
   Set asked = doubtful;
   for (Instr& in : code.instrs) {
@@ -205,9 +219,21 @@ std::vector<int> share_registers(const Code& code) {
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return stretches[a].begin < stretches[b].begin; });
   std::map<int, std::multimap<int32_t, int>> in_use, unused;  // by size: end of the stretch -> place
-  int next = 0;
+  int next = 0, function = -1;
+  std::vector<int> functions(count, -1);
+  for (size_t f = 0; f < code.called.size(); ++f) {
+    for (int32_t r = code.called[f].first_register; r < code.called[f].end_register; ++r)
+      functions[size_t(r)] = int(f);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return functions[a] < functions[b]; });
   for (const size_t r : order) {
     const int bits = code.registers[r].type.bits;
+    if (functions[r] != function) {  // whose registers keep their values while others are called
+      function = functions[r];
+      in_use.clear();
+      unused.clear();
+    }
     auto& used = in_use[bits];
     auto& spare = unused[bits];
     while (!used.empty() && used.begin()->first < stretches[r].begin) {

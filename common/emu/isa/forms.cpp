@@ -20,6 +20,7 @@ const FormTable& all_forms() {
       cvta_forms(),
       cvt_narrow_forms(),
       control_forms(),
+      call_forms(),
       video_forms(),
       barrier_forms(),
       ldst_forms(),

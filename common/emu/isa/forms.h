@@ -28,7 +28,8 @@ std::vector<Form> half_forms();            // f16, bf16 and their pairs
 std::vector<Form> cvt_forms();             // cvt, cvt.pack
 std::vector<Form> cvta_forms();            // cvta isspacep
 std::vector<Form> cvt_narrow_forms();      // cvt to and from fp4, fp6 and ue8m0
-std::vector<Form> control_forms();         // bra brx call ret exit trap brkpt
+std::vector<Form> control_forms();         // bra brx ret exit trap brkpt
+std::vector<Form> call_forms();            // call
 std::vector<Form> video_forms();           // vadd vadd2 vadd4 and their kin
 std::vector<Form> barrier_forms();         // bar barrier, barrier.cluster
 std::vector<Form> ldst_forms();            // ld ldu st prefetch
@@ -56,6 +57,9 @@ std::vector<Form> warpgroup_forms();       // setmaxnreg griddepcontrol
 
 // From bulk.cpp to tma.cpp: cp{.reduce}.async.bulk.tensor.
 void decode_tensor_copy(Decoder& decoder, bool reduces);
+
+// From control.cpp to call.cpp: the end of a function that was called.
+void decode_end_of_call(Decoder& decoder);
 
 // From wmma.cpp to wmma_mma.cpp.
 void decode_wmma_mma(Decoder& decoder);

@@ -200,7 +200,7 @@ bool take_param(Decoder& d, const Operand& at) {
   const auto local = d.frame().params.find(at.name);
   if (local != d.frame().params.end()) {
     d.instr.space = Space::local;
-    d.instr.s[3] = d.constant(0, 64);
+    d.instr.s[3] = d.local_address(0, 64);
     d.instr.offset = local->second + at.offset;
     return true;
   }

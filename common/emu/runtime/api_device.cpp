@@ -19,7 +19,8 @@ namespace {
 constexpr int kVersion = 13000;
 constexpr char kBus[] = "0000:00:00.0";
 
-// Limits that programs set before they print much or recurse: nothing here runs out of them.
+// Limits that programs set before they print much, recurse or allocate. The heap's is kept to, and nothing
+// here runs out of the others.
 std::map<int, size_t>& limits() {
   static auto* values = new std::map<int, size_t>{{cudaLimitStackSize, 1024},
                                                   {cudaLimitPrintfFifoSize, 7 << 20},
@@ -112,9 +113,13 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   });
 }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
-  return api([&](Runtime&) {
+  return api([&](Runtime& rt) {
     const auto found = limits().find(limit);
     if (found == limits().end()) return cudaErrorInvalidValue;  // as NVIDIA's runtime 13.0 does
+    if (limit == cudaLimitMallocHeapSize) {
+      if (rt.memory.heap.is_open()) return cudaErrorInvalidValue;  // kernels use it
+      rt.memory.heap.set_limit(value);
+    }
     found->second = value;
     return cudaSuccess;
   });

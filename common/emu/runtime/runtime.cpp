@@ -100,6 +100,12 @@ Runtime::Runtime() : settings(read_settings()) {
     std::atexit([] {
       std::fflush(stdout);
       print_report(stderr, Runtime::get().counts());
+      const DeviceHeap::Live left = Runtime::get().memory.heap.live();
+      if (left.blocks) {
+        std::fprintf(stderr, "kernels' heap: %llu blocks of %llu bytes in all were never freed\n",
+                     static_cast<unsigned long long>(left.blocks),
+                     static_cast<unsigned long long>(left.bytes));
+      }
     });
   }
   std::atexit(end_held_launch);  // runs before those

@@ -341,6 +341,7 @@ HeldLaunch::HeldLaunch(const Launch& launch, GlobalMemory& memory, const RunOpti
   grid_->allowed = options.allowed;
   grid_->tensor_cores = std::any_of(launch.code->instrs.begin(), launch.code->instrs.end(),
                                     [](const Instr& in) { return in.statement->opcode == "tcgen05"; });
+  if (launch.code->uses_heap) memory.open_heap();
   if (!launch.params.empty()) {
     grid_->params_address = memory.allocate(launch.params.size());
     std::memcpy(memory.unchecked(grid_->params_address), launch.params.data(), launch.params.size());

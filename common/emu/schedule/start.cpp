@@ -64,7 +64,7 @@ void start_warp(Warp& w, const Code& code) {
   w.local.assign(size_t(code.local_bytes) * kLanes, 0);
   w.flow.live = 0;
   for (int l = 0; l < kLanes; ++l) w.flow.live |= Mask(w.thread_of(l) < w.block->threads) << l;
-  w.flow.fragments = {Fragment{w.flow.live, 0, false, {}, 0, {}}};
+  w.flow.fragments = {Fragment{w.flow.live, code.entry, false, {}, 0, {}}};
   for (const Code::Special& s : code.specials) {
     const bool differs = s.name == "%tid" || s.name.starts_with("%lane");  // from lane to lane
     uint64_t value = special_value(w, 0, s);

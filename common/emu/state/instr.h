@@ -117,12 +117,31 @@ struct Instr {  // what every execution asks for comes first, in a line or two o
   mutable uint32_t told = 0;  // kinds of allowed faults that were reported here: bits of FaultKind, atomic
 };
 
+// A function that is called where others are expanded: one that calls itself, or that is called through a
+// pointer. Its registers are its own, and each call of it has a frame in local memory.
+struct CalledFunction {
+  const Function* function = nullptr;
+  int32_t entry = 0;                             // its first instruction
+  int32_t first_register = 0, end_register = 0;  // indices
+  int64_t frame_bytes = 0;                       // of local memory
+  std::vector<int64_t> params, returns;          // where they lie in the frame
+  struct Address {  // a slot that holds an address in the frame of the newest call
+    uint32_t slot = 0;
+    int bits = 64;
+    int64_t offset = 0;
+  };
+  std::vector<Address> addresses;
+};
+
 // A kernel ready to run: instructions, and the layout of a warp's register file.
 struct Code {
   const uint64_t number = next_number();  // no other has it, also none that is made when this one is gone
   const Module* module = nullptr;
   const Function* function = nullptr;
   std::vector<Instr> instrs;
+  int32_t entry = 0;                     // the kernel's first instruction, behind those of the functions
+  std::vector<CalledFunction> called;    // functions that have code of their own
+  bool uses_heap = false;                // it calls malloc or free
   std::vector<Register> registers;       // all, by index: the kernel's, then those of the functions it calls
   std::vector<uint32_t> register_slots;  // register index -> offset
   size_t file_bytes = 0;                 // of a warp's register file
@@ -137,7 +156,7 @@ struct Code {
   std::vector<Special> specials;                                        // filled in when a warp starts
   std::map<std::tuple<std::string, int, int>, uint32_t> special_slots;  // by name, component and bits
   int64_t shared_bytes = 0;                        // static: the module's and the functions'
-  int64_t local_bytes = 0;                         // of a thread
+  int64_t local_bytes = 0;                         // of a thread, frames of calls not counted
   std::map<std::string, int64_t> shared_symbols;   // shared addresses in the block of rank 0
   std::map<std::string, uint64_t> global_symbols;  // device addresses of .global and .const variables
   std::vector<std::unique_ptr<uint32_t[]>> lists;

@@ -90,12 +90,82 @@ bool GlobalMemory::release(uint64_t address) {
 }
 
 const Allocation* GlobalMemory::above(uint64_t address) const {
-  const auto after = allocations_.upper_bound(address);
+  if (heap.holds(address)) {
+    if (const Allocation* block = heap.above(address)) return block;
+  }
+  auto after = allocations_.upper_bound(address);
+  if (after != allocations_.end() && heap.holds(after->first)) {
+    if (const Allocation* block = heap.above(address)) return block;
+    ++after;
+  }
   return after == allocations_.end() ? nullptr : &after->second;
 }
 const Allocation* GlobalMemory::below(uint64_t address) const {
+  if (heap.holds(address)) {
+    if (const Allocation* block = heap.below(address)) return block;
+  }
   auto after = allocations_.upper_bound(address);
+  if (after != allocations_.begin() && heap.holds(std::prev(after)->first)) {
+    const Allocation* block = heap.holds(address) ? nullptr : heap.below(address);
+    if (block) return block;
+    --after;
+  }
   return after == allocations_.begin() ? nullptr : &std::prev(after)->second;
+}
+
+void GlobalMemory::open_heap() {
+  if (heap.is_open()) return;
+  const uint64_t bytes = reserve_ / 16, used = used_;
+  const uint64_t begin = allocate(bytes);
+  if (!begin) throw std::bad_alloc();
+  used_ = used;
+  heap.open(begin, bytes);
+}
+
+void DeviceHeap::open(uint64_t begin, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  begin_ = next_ = begin;
+  end_ = begin + bytes;
+}
+
+uint64_t DeviceHeap::allocate(uint64_t bytes) {
+  constexpr uint64_t kAlignment = 16, kGapBytes = 256;  // a gap belongs to nobody
+  std::lock_guard lock(mutex_);
+  if (bytes == 0 || bytes > limit_ || live_.bytes > limit_ - bytes) return 0;
+  const uint64_t taken = (bytes + kAlignment - 1) / kAlignment * kAlignment + kGapBytes;
+  if (taken > end_ - next_) return 0;
+  const uint64_t address = next_;
+  next_ += taken;
+  blocks_[address] = {address, bytes, false, true};
+  ++live_.blocks;
+  live_.bytes += bytes;
+  return address;
+}
+
+DeviceHeap::Release DeviceHeap::release(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return Release::unknown;
+  if (found->second.freed) return Release::freed_before;
+  found->second.freed = true;
+  --live_.blocks;
+  live_.bytes -= found->second.bytes;
+  return Release::done;
+}
+
+const Allocation* DeviceHeap::below(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto after = blocks_.upper_bound(address);
+  return after == blocks_.begin() ? nullptr : &std::prev(after)->second;
+}
+const Allocation* DeviceHeap::above(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto after = blocks_.upper_bound(address);
+  return after == blocks_.end() ? nullptr : &after->second;
+}
+DeviceHeap::Live DeviceHeap::live() const {
+  std::lock_guard lock(mutex_);
+  return live_;
 }
 
 void SharedMemory::resize(size_t size) {

@@ -10,6 +10,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -43,10 +44,43 @@ struct TensorMapChanges;
 struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
+  bool heap = false;  // a kernel's malloc gave it
   // All of [address, address + count), whatever that wraps around to.
   bool holds(uint64_t address, uint64_t count) const {
     return address >= begin && address - begin <= bytes && count <= bytes - (address - begin);
   }
+};
+
+// The heap gives malloc and free of kernels blocks in a stretch of addresses of its own, which are never
+// handed out twice. Kernels on several threads may use it at once.
+class DeviceHeap {
+ public:
+  static constexpr uint64_t kUsualLimit = 8 << 20;  // cudaLimitMallocHeapSize
+
+  // All blocks lie in these bytes.
+  void open(uint64_t begin, uint64_t bytes);
+  bool is_open() const { return end_ != 0; }
+  bool holds(uint64_t address) const { return address >= begin_ && address < end_; }
+  void set_limit(uint64_t bytes) { limit_ = bytes; }
+
+  // Aligned to 16 bytes; 0 for no bytes, and where the blocks would exceed the limit.
+  uint64_t allocate(uint64_t bytes);
+  enum class Release { done, unknown, freed_before };
+  Release release(uint64_t address);
+  // As in GlobalMemory, among the blocks.
+  const Allocation* below(uint64_t address) const;
+  const Allocation* above(uint64_t address) const;
+  // Blocks that nobody has freed, and their bytes.
+  struct Live {
+    uint64_t blocks = 0, bytes = 0;
+  };
+  Live live() const;
+
+ private:
+  mutable std::mutex mutex_;  // of all below
+  uint64_t begin_ = 0, end_ = 0, next_ = 0, limit_ = kUsualLimit;
+  Live live_;
+  std::map<uint64_t, Allocation> blocks_;
 };
 
 // Allocated and freed between launches only; kernels on several threads may look things up.
@@ -64,6 +98,9 @@ class GlobalMemory {
   uint64_t allocate(size_t bytes, uint64_t alignment = 256);
   bool release(uint64_t address);  // false if no live allocation starts there
   uint64_t used_bytes() const { return used_; }
+  // The kernels' heap. Before a kernel uses it, open_heap() takes its addresses out of the reserve.
+  DeviceHeap heap;
+  void open_heap();
 
   // The allocation that starts at an address or nearest below it; null if there is none.
   const Allocation* below(uint64_t address) const;
@@ -71,8 +108,9 @@ class GlobalMemory {
   // Where we keep [address, address + bytes) if one live allocation holds all of it, else null.
   uint8_t* host(uint64_t address, uint64_t bytes) const {
     const Allocation* a = below(address);
-    return a && !a->freed && bytes <= a->bytes && address - a->begin <= a->bytes - bytes ? unchecked(address)
-                                                                                         : nullptr;
+    return a && !a->freed && !a->heap && bytes <= a->bytes && address - a->begin <= a->bytes - bytes
+               ? unchecked(address)
+               : nullptr;
   }
   uint8_t* unchecked(uint64_t address) const { return backing_ + (address - base_); }
   // Whether the address was in an allocation that is released.

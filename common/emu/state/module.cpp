@@ -49,6 +49,12 @@ uint64_t address_of(const Module& module, const std::string& function) {
   return 0;
 }
 
+const Function* function_at(const Module& module, uint64_t address) {
+  const uint64_t index = (address - kFunctionWindow) / 16 - 1;
+  if (address < kFunctionWindow || address % 16 != 0 || index >= module.functions.size()) return nullptr;
+  return module.functions[index].get();
+}
+
 std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemory& memory,
                                                 const AllocateVariable& allocate) {
   std::map<std::string, uint64_t> symbols;

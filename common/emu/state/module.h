@@ -26,7 +26,9 @@ std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemo
                                                 const AllocateVariable& allocate = {});
 
 // The address that stands for a function in tables of functions, which every class with virtual functions
-// has. Nothing can be read or called there. 0: the module has no such function.
+// has. Nothing can be read there. 0: the module has no such function.
 uint64_t address_of(const Module& module, const std::string& function);
+// The function that an address stands for, or its declaration; null if it stands for none.
+const Function* function_at(const Module& module, uint64_t address);
 
 }  // namespace gg::emu

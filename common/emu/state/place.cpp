@@ -38,6 +38,7 @@ std::string buffer_text(const Warp& w, const Allocation& a) {
   for (const auto& [name, address] : grid.launch.code->global_symbols) {
     if (address == a.begin) return "the variable " + plain_name(name) + " (" + bytes_text(a.bytes) + ")";
   }
+  if (a.heap) return "a block of " + bytes_text(a.bytes) + " of the kernels' heap";
   const size_t argument = argument_of(grid.launch, a);
   return "a buffer of " + bytes_text(a.bytes) +
          (argument ? " (the kernel's " + ordinal(argument) + " argument)" : "");
@@ -61,8 +62,10 @@ constexpr const char* kTooFar =
   if (memory.freed(address)) {
     raise_final(FaultKind::use_after_free, w, in, lane,
                 bytes + " at byte " + std::to_string(into) + " of " + buffer_text(w, *below) +
-                    ", which was freed before this launch",
-                "cudaFree came before the kernel that still uses the buffer, or the pointer is an old one");
+                    (below->heap ? ", which a kernel has freed" : ", which was freed before this launch"),
+                below->heap ? "free or delete came before this access, perhaps in another thread"
+                            : "cudaFree came before the kernel that still uses the buffer, or the pointer is "
+                              "an old one");
   }
   if (!below || (above && above->begin - address < into - std::min(into, below->bytes))) {
     raise_final(
@@ -132,7 +135,7 @@ Place locate_shared(Warp& w, const Instr& in, int lane, uint64_t address, int wi
 }
 
 Place locate_local(Warp& w, const Instr& in, int lane, uint64_t address, int width) {
-  const uint64_t bytes = uint64_t(w.block->grid->launch.code->local_bytes);
+  const uint64_t bytes = w.local.size() / kLanes;
   if (!Allocation{0, bytes, false}.holds(address, uint64_t(width))) {
     raise_final(FaultKind::bounds, w, in, lane,
                 bytes_text(uint64_t(width)) + " at byte " + std::to_string(int64_t(address)) +

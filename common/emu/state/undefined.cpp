@@ -171,6 +171,29 @@ void local_defined(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[k
   }
 }
 
+void copy_undefined(Warp& w, int lane, uint64_t from, uint64_t to, uint64_t bytes) {
+  std::vector<uint8_t>& shadow = w.undefined.local;
+  if (shadow.empty()) return;
+  const size_t begin = size_t(lane) * (w.local.size() / kLanes), source = begin + from, target = begin + to;
+  for (size_t b = 0; b < bytes; ++b) {
+    shadow[target + b] = shadow[source + b];
+    const Origin* known = shadow[source + b] ? origin_at(w.undefined.local_origins, source + b) : nullptr;
+    if (known) w.undefined.local_origins[target + b] = Origin(*known);
+  }
+}
+
+void local_grown(Warp& w, size_t before, size_t bytes) {
+  if (w.undefined.local.empty()) return;
+  std::vector<uint8_t> shadow(bytes * kLanes);
+  for (size_t lane = 0; lane < kLanes; ++lane)
+    std::copy_n(w.undefined.local.begin() + long(lane * before), before, shadow.begin() + long(lane * bytes));
+  w.undefined.local = std::move(shadow);
+  std::map<size_t, Origin> origins;
+  for (const auto& [offset, origin] : w.undefined.local_origins)
+    origins[offset / before * bytes + offset % before] = origin;
+  w.undefined.local_origins = std::move(origins);
+}
+
 std::vector<Party> left_by(const Block& block, size_t offset) {
   const Origin* known = origin_at(block.undefined, offset);
   return known ? party_of(*known) : std::vector<Party>();

@@ -31,6 +31,11 @@ void load_undefined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&
 // Behind a store of values to local memory.
 void local_defined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&address)[kLanes]);
 
+// Behind a copy within the local memory of a lane: bytes without a value stay so.
+void copy_undefined(Warp& warp, int lane, uint64_t from, uint64_t to, uint64_t bytes);
+// When each lane's local memory has grown to `bytes`.
+void local_grown(Warp& warp, size_t bytes_before, size_t bytes);
+
 // Returns who left a byte of shared memory without a value, for reports; empty if nobody did.
 std::vector<Party> left_by(const Block& block, size_t offset);
 

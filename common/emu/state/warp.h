@@ -48,6 +48,7 @@ struct CopyGroups;  // cp.async of the lanes of a warp, units/copy_groups.h
 struct WgmmaState;  // wgmma of a warp under way, units/wgmma_operation.h
 struct BulkGroups;  // bulk copies that lanes wait for by group, units/bulk_copy.h
 struct TensorCore;  // tcgen05 operations that a warp has issued, tmem.h
+struct CallStacks;  // calls under way of the lanes of a warp, units/call_stack.h
 
 // Where the lanes are.
 struct Flow {
@@ -104,7 +105,9 @@ struct Warp {
   int index = 0;  // in the block
   Flow flow;
   WarpRegisters registers;
-  std::vector<uint8_t> local;  // memory of its threads: kLanes times Code::local_bytes
+  // Memory of its threads, one after the other, each of Code::local_bytes or, with calls under way, more.
+  std::vector<uint8_t> local;
+  std::shared_ptr<CallStacks> calls;  // null: nothing has been called
   WithoutValue undefined;
   WarpKnowledge race;
   WarpOperations async;

@@ -16,6 +16,7 @@ void Parser::function(bool entry) {
   ends_.clear();
   scopes_.clear();
   scopes_.push_back({});
+  prototypes_.clear();
   if (accept("(")) {  // of a .func
     while (!accept(")")) {
       parameter(fn_->returns);
@@ -165,11 +166,34 @@ void Parser::statement() {
       expect(";");
       return;
     }
-    if (is(".callprototype") || is(".calltargets")) return skip_to(";");
+    if (is(".callprototype") || is(".calltargets")) return prototype(name);
     scopes_.back().labels[name] = int64_t(fn_->body.size());
     return;
   }
   instruction();
+}
+
+void Parser::prototype(const std::string& name) {
+  auto made = std::make_shared<Prototype>();
+  const auto parameters = [&](std::vector<Variable>& list) {
+    while (!accept(")")) {
+      parameter(list);
+      accept(",");
+    }
+  };
+  if (accept(".calltargets")) {
+    do made->targets.push_back(take().text);
+    while (accept(","));
+  } else {
+    expect(".callprototype");
+    const int64_t own = fn_->param_bytes;  // parameters are counted where they are read
+    if (accept("(")) parameters(made->returns);
+    take();  // the name, _
+    if (accept("(")) parameters(made->params);
+    fn_->param_bytes = own;
+  }
+  skip_to(";");
+  prototypes_[name] = std::move(made);
 }
 
 void Parser::registers() {

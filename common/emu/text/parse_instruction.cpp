@@ -40,6 +40,13 @@ void Parser::instruction() {
   }
   s.text = text_.substr(begin, now().begin - begin);
   expect(";");
+  if (s.opcode == "call" && !s.operands.empty()) {
+    const auto prototype = prototypes_.find(s.operands.back().name);
+    if (prototype != prototypes_.end()) {
+      s.prototype = prototype->second;
+      s.operands.pop_back();
+    }
+  }
   if (s.opcode == "brx") {
     for (Operand& o : s.operands) {
       const auto list = targets_.find(o.name);

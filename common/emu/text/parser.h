@@ -131,6 +131,8 @@ class Parser {
   void resolve_labels();
   static void resolve_label(Operand& operand, const Scope& scope);
   void statement();
+  // Behind `name:`, a .callprototype or .calltargets.
+  void prototype(const std::string& name);
   void registers();
   // .loc file line column [, function_name symbol, inlined_at file line column]
   void location();
@@ -160,6 +162,7 @@ class Parser {
   Function* fn_ = nullptr;
   std::vector<Scope> scopes_;
   std::map<std::string, std::vector<std::string>> targets_;
+  std::map<std::string, std::shared_ptr<const Prototype>> prototypes_;
   std::map<Space, int64_t> module_ends_, ends_;
   bool pointer_ = false, in_call_ = false;
   size_t registers_ = 0, targets_used_ = 0;

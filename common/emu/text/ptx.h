@@ -63,6 +63,12 @@ struct Operand {
   std::shared_ptr<Operand> second;  // d|p
 };
 
+// A call through a pointer says by .callprototype or .calltargets which functions it may reach.
+struct Prototype {
+  std::vector<Variable> params, returns;
+  std::vector<std::string> targets;  // of .calltargets, which leaves the others empty
+};
+
 struct Statement {
   int guard = -1;  // predicate register
   bool guard_negated = false;
@@ -72,6 +78,7 @@ struct Statement {
   int line = 0;  // of the PTX text
   int loc = -1;  // index into Function::locations
   std::string text;
+  std::shared_ptr<const Prototype> prototype;  // of a call through a pointer
 
   bool has(const char* modifier) const;
 };
