@@ -90,9 +90,9 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
   say("--counts-csv", !emulated && !options.counts_csv.empty(), "counters come from the emulator");
 }
 
-// A corner of the largest group of a problem, as a problem of its own that takes about a second at most.
-Shape corner_of(const Shape& shape, const Multiples& multiples) {
-  constexpr int kRows = 256, kColumns = 256, kDepth = 512;
+// A corner of the largest group of a problem, as a problem of its own: `size` times 256 rows, 256 columns and
+// a depth of 512 at most.
+Shape corner_of(const Shape& shape, const Multiples& multiples, int size) {
   const auto products = [&](int g) { return double(shape.m[size_t(g)]) * shape.n_of(g) * shape.k_of(g); };
   const auto cut = [](int extent, int most, int step) {
     return extent <= most ? extent : std::max(step, most / step * step);
@@ -100,35 +100,50 @@ Shape corner_of(const Shape& shape, const Multiples& multiples) {
   int largest = 0;
   for (int g = 1; g < shape.groups(); ++g) largest = products(g) > products(largest) ? g : largest;
   Shape corner;
-  corner.m = {cut(shape.m[size_t(largest)], kRows, multiples.m)};
-  corner.n = {cut(shape.n_of(largest), kColumns, multiples.n)};
-  corner.k = {cut(shape.k_of(largest), kDepth, multiples.k)};
+  corner.m = {cut(shape.m[size_t(largest)], 256 * size, multiples.m)};
+  corner.n = {cut(shape.n_of(largest), 256 * size, multiples.n)};
+  corner.k = {cut(shape.k_of(largest), 512 * size, multiples.k)};
   corner.shared_b = shape.shared_b;
   corner.own_sizes = shape.own_sizes;
   return corner;
 }
 
-// Useful multiply-adds of this chapter in a second of one core, with its data and the comparison; 0 where it
-// takes no such corner. Nothing of the launch is left in the counts.
+// Seconds of all cores together for one launch on random data, with the data and the comparison. Nothing of
+// the launch is left in the counts.
+double emulated_seconds(Session& session, const Shape& shape) {
+  const std::clock_t start = std::clock();  // of all threads
+  Buffers buffers(*session.machine, session.setup, shape);
+  buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
+  correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+  emulator()->reset_counts();
+  return seconds;
+}
+
+// Useful multiply-adds of this chapter in a second of one core; 0 where it takes no corner of the largest
+// problem. Corners get larger until one takes long enough that what a launch costs by itself no longer
+// counts: this takes some seconds at most.
 double measured_rate(Session& session, const Plan& plan) {
-  const std::vector<Shape>& shapes = plan.first();
+  constexpr int kLargest = 8;
+  constexpr double kEnough = 0.5;  // seconds; a corner of twice the size takes eight times as long
   const Setup& setup = session.setup;
   const Steps steps = steps_of(session.chapter, setup.formats, setup.b_layout);
+  const Multiples multiples = multiples_of(session.chapter, steps, setup.tile_k);
   const auto less = [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); };
-  const Shape corner = corner_of(*std::max_element(shapes.begin(), shapes.end(), less),
-                                 multiples_of(session.chapter, steps, setup.tile_k));
-  const std::clock_t start = std::clock();  // of all threads
+  const Shape& largest = *std::max_element(plan.first().begin(), plan.first().end(), less);
+  double rate = 0;
   try {
-    refuse_unsupported(corner, session.chapter, setup.tile_k, steps);
-    Buffers buffers(*session.machine, setup, corner);
-    buffers.fill_operands({Fill::Kind::normal, 0, session.bench_seed(), 0});
-    correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
+    for (int size = 1; size <= kLargest; size *= 2) {
+      const Shape corner = corner_of(largest, multiples, size);
+      refuse_unsupported(corner, session.chapter, setup.tile_k, steps);
+      const double seconds = emulated_seconds(session, corner);
+      if (seconds > 0) rate = corner.flops() / 2 / seconds;
+      if (seconds > kEnough) break;
+    }
   } catch (const Error&) {
     return 0;
   }
-  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-  emulator()->reset_counts();
-  return seconds > 0 ? corner.flops() / 2 / seconds : 0;
+  return rate;
 }
 
 // Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
