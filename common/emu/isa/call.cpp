@@ -12,9 +12,9 @@
 #include "common/emu/decode/called.h"
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
-#include "common/emu/state/progress.h"
 #include "common/emu/state/module.h"
 #include "common/emu/state/names.h"
+#include "common/emu/state/progress.h"
 #include "common/emu/units/call_stack.h"
 
 namespace gg::emu {
