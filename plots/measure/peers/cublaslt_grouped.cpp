@@ -252,6 +252,8 @@ void check_limits(const GgPeerProblem& p) {
   if (p.k == 0 || p.n == 0 || p.host_offsets[p.groups] == 0) throw std::runtime_error("nothing to compute");
 }
 
+peers::Choices choices;  // of this library
+
 }  // namespace
 
 const char* gg_peer_version() {
@@ -268,7 +270,7 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
     library();  // what is wrong with it is said before anything is allocated
     std::vector<int64_t> key = {p.n, p.k, p.b_is_kn};
     key.insert(key.end(), p.host_offsets, p.host_offsets + p.groups + 1);
-    *state = peers::choose(key, all_offers(p)).release();
+    *state = choices.choose(key, all_offers(p), p.sustained).release();
   });
 }
 
