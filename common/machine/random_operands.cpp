@@ -45,7 +45,7 @@ EpilogueOperands random_operands(const Formats& formats, const Epilogue& epilogu
   const uint64_t turn = hash(fill.seed, 5, 0);
   // A bias weighs as much as the products; a gated epilogue has a few units, where activations bend.
   const float unit = unit_of_products(formats, shape, integers);
-  const float of_alpha = e.has_c() ? 2 / unit : 1, of_bias = e.has_c() ? 1 : unit;
+  const float of_alpha = e.is_gated() ? 2 / unit : 1, of_bias = e.is_gated() ? 1 : unit;
   for (size_t g = 0; has(Tensor::alpha) && g < size_t(shape.groups()); ++g) {
     const float whole = float(int((turn + g) % 4) - 2), any = value(5, Format::f32, g, g);
     operands.alpha.push_back((integers && any == any ? whole : any) * of_alpha);

@@ -27,7 +27,7 @@ const char* activation_name(Activation activation);
 struct EpilogueChoices {
   Operator op = Operator::gemm;
   std::vector<Format> d_types{};     // of --d-dtype; the first that the input format allows is the default
-  std::vector<Format> c_types{};     // of --c-dtype, for operators that store C; the first is the default
+  std::vector<Format> c_types{};     // of --c-dtype; the first is the default. None: C is not stored
   std::vector<Format> bias_types{};  // of --bias-dtype; none: no --bias
   bool amax = true;                  // the largest |v| of each group is computed
   bool sfd_row = false;              // --norm-const: D in blocks of 32 along rows, with SFD_row
@@ -40,14 +40,16 @@ struct EpilogueChoices {
 struct Epilogue {
   Operator op = Operator::gemm;
   bool amax = false, bias = false, sfd_row = false, sfd_col = false;
+  bool stores_c = true;  // where the operator has a C
   Format bias_format = Format::bf16;
   float norm_const = 0;  // of block-scaled D
   bool discrete_col_sfd = false;
   bool butterfly = false;  // the transform in registers
   Activation activation = Activation::swiglu;
 
-  bool has_c() const { return op == Operator::glu || op == Operator::glu_hadamard; }
-  int columns_of_b_per_d() const { return has_c() ? 2 : 1; }
+  bool is_gated() const { return op == Operator::glu || op == Operator::glu_hadamard; }
+  bool has_c() const { return is_gated() && stores_c; }
+  int columns_of_b_per_d() const { return is_gated() ? 2 : 1; }
 };
 
 // Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const", or a file.

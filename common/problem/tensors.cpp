@@ -151,9 +151,7 @@ struct Row {
 bool always(const Formats&, const Epilogue&) { return true; }
 bool scaled(const Formats& f, const Epilogue&) { return f.has_scales(); }
 bool has_factors(const Formats&, const Epilogue& e) { return e.op != Operator::gemm; }
-bool gated(const Formats&, const Epilogue& e) {
-  return e.op == Operator::glu || e.op == Operator::glu_hadamard;
-}
+bool has_c(const Formats&, const Epilogue& e) { return e.has_c(); }
 bool has_bias(const Formats&, const Epilogue& e) { return e.op != Operator::gemm && e.bias; }
 bool has_amax(const Formats&, const Epilogue& e) { return e.op != Operator::gemm && e.amax; }
 bool row_scaled(const Formats&, const Epilogue& e) { return e.op != Operator::gemm && e.sfd_row; }
@@ -186,7 +184,7 @@ constexpr Row kRows[kTensors] = {
     {"D_col", "d_col", column_scaled, type_of_d},
     {"SFD_row", "sfd_row", row_scaled, always_of<Format::ue8m0>},
     {"SFD_col", "sfd_col", column_scaled, always_of<Format::ue8m0>},
-    {"C", "c", gated, type_of_c},
+    {"C", "c", has_c, type_of_c},
     {"amax", "amax", has_amax, always_of<Format::f32>},
 };
 

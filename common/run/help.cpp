@@ -149,7 +149,7 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
     add("bias", "[G,N]", join(type_names(e.bias_types), " or ").c_str(), "row-major",
         "with --bias; with --in, if the file is there");
   }
-  if (e.op != Operator::quant)
+  if (!e.c_types.empty())
     add("c", "[M,N]", join(type_names(e.c_types), " or ").c_str(), "row-major; 32 columns of gate, 32 of up",
         "always, out");
   if (e.op == Operator::glu_hadamard)

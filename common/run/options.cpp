@@ -349,6 +349,7 @@ void settle_epilogue(Draft& draft) {
   if (choices.op == Operator::gemm) return;
   epilogue.op = choices.op;
   epilogue.amax = choices.amax;
+  epilogue.stores_c = !choices.c_types.empty();
   if (!choices.c_types.empty()) options.formats.c = choices.c_types[0];
   if (!draft.c_dtype.empty())
     options.formats.c =

@@ -205,7 +205,7 @@ class Chunk {
     const int columns = n_ / 2;
     std::vector<Range> x(static_cast<size_t>(columns)), y(static_cast<size_t>(columns));
     for (int r = 0; r < rows_; ++r) {
-      for (int col = 0; col < n_; ++col) {
+      for (int col = 0; e_.has_c() && col < n_; ++col) {
         const bool is_gate = col / kBlock % 2 == 0;
         element(Tensor::c, formats_.c, n_, r, col,
                 reference_.stored_c(value(r, col), is_gate, band_.group, row_of(r)));

@@ -22,8 +22,10 @@ bool has_bias(const Epilogue& e, const Formats&) { return e.bias; }
 bool has_scales(const Epilogue& e, const Formats&) { return e.sfd_row; }
 bool has_column_scales(const Epilogue& e, const Formats&) { return e.sfd_col; }
 bool has_amax(const Epilogue& e, const Formats&) { return e.amax; }
-bool is_gated(const Epilogue& e, const Formats&) { return e.has_c(); }
-bool is_geglu(const Epilogue& e, const Formats&) { return e.has_c() && e.activation == Activation::geglu; }
+bool is_gated(const Epilogue& e, const Formats&) { return e.is_gated(); }
+bool is_geglu(const Epilogue& e, const Formats&) { return e.is_gated() && e.activation == Activation::geglu; }
+bool stores_c(const Epilogue& e, const Formats&) { return e.has_c(); }
+bool clamps_c(const Epilogue& e, const Formats& f) { return e.has_c() && is_geglu(e, f); }
 bool transforms(const Epilogue& e, const Formats&) { return e.op == Operator::glu_hadamard; }
 bool always(const Epilogue&, const Formats&) { return true; }
 
@@ -69,8 +71,8 @@ const std::vector<Known>& known() {
       {{row_layout, "SFD_row as [M,N/32] instead of in the 128x4 layout"}, has_scales},
       {{amax_of_d, "amax of D: it is that of the f32 values before they are rounded"}, has_amax},
       {{amax_signed, "amax of the values with their signs"}, has_amax},
-      {{c_clamped, "C stored after the clamps: it is stored before them"}, is_geglu},
-      {{c_gated, "C multiplied with prob"}, is_gated},
+      {{c_clamped, "C stored after the clamps: it is stored before them"}, clamps_c},
+      {{c_gated, "C multiplied with prob"}, stores_c},
       {{gate_and_up, "gate and up exchanged"}, is_gated},
       {{pairs_of_neighbours, "gate and up taken from neighbouring columns: they are 32 columns apart"},
        is_gated},
@@ -141,6 +143,7 @@ void add_wrong_strides(const Layout& layout, std::vector<WrongProduct>& all) {
 std::vector<WrongProduct> wrong_products(const Layout& layout) {
   std::vector<WrongProduct> all;
   const int groups = int(layout.groups.size());
+  const bool has_scales = layout.sfb_bytes > 0;
   for (const int shift : {1, groups - 1}) {
     if (groups < 2) break;
     all.push_back({Symptom::swapped_expert,
@@ -150,6 +153,7 @@ std::vector<WrongProduct> wrong_products(const Layout& layout) {
                      group.b = other.b;
                      group.sfb = other.sfb;
                    }});
+    if (!has_scales) continue;
     all.push_back({Symptom::wrong_scale,
                    format("B scaled by the scales of the expert %s", shift == 1 ? "after" : "before"),
                    [&layout, groups, shift](Group& group, int index) {
@@ -162,9 +166,11 @@ std::vector<WrongProduct> wrong_products(const Layout& layout) {
                    group.b = layout.groups[0].b;
                    group.sfb = layout.groups[0].sfb;
                  }});
-  all.push_back({Symptom::wrong_scale, "scales of A counted from the start of the group",
-                 [](Group& group, int) { group.sfa.first_row = 0; }});
-  add_wrong_strides(layout, all);
+  if (has_scales) {
+    all.push_back({Symptom::wrong_scale, "scales of A counted from the start of the group",
+                   [](Group& group, int) { group.sfa.first_row = 0; }});
+    add_wrong_strides(layout, all);
+  }
   for (const int missing : {32, 64, 128, 256}) {
     all.push_back({Symptom::missing_k_slice,
                    format("a missing K slice: the last %d products are not in the sum", missing),

@@ -71,8 +71,9 @@ std::vector<Band> products_of(const Matrices& matrices, const Layout& layout, co
     std::vector<Band> sampled;
     for (uint64_t i = 0; i < kSampledGroups; ++i) {
       Band band = bands[hash(products.seed, 5, i) % bands.size()];
-      band.first = int(hash(products.seed, 6, i) % uint64_t(band.rows / kBlock)) * kBlock;
-      band.rows = kBlock;
+      const int blocks = (band.rows + kBlock - 1) / kBlock;  // the last one may have fewer rows
+      band.first = int(hash(products.seed, 6, i) % uint64_t(blocks)) * kBlock;
+      band.rows = std::min(kBlock, band.rows - band.first);
       sampled.push_back(band);
     }
     bands = sampled;

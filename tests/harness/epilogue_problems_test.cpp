@@ -227,6 +227,25 @@ TEST(Bytes, ThatNoLaunchCanAvoid) {
             4 + 256 * 4 + 256 * 3 + 256 * 96 + 96 * 8);
   e = {.op = Operator::glu};
   EXPECT_EQ(unavoidable_bytes(shape, bf16_d, e) - plain, 4 + 256 * 4 + 256 * 96 * 2 - 256 * 48 * 2);
+  e = {.op = Operator::glu, .stores_c = false};
+  EXPECT_EQ(unavoidable_bytes(shape, bf16_d, e) - plain, 4 + 256 * 4 - 256 * 48 * 2);
+}
+
+// A chapter that names no types of C stores none, and its operands need no scales.
+TEST(Description, HasNoCWhereNoneIsStored) {
+  Chapter chapter = hadamard();
+  chapter.epilogue.op = Operator::glu;
+  chapter.epilogue.c_types = {};
+  chapter.epilogue.amax = false;
+  const std::vector<Formats> inputs = {formats_of(Same<bf16>{})};
+  EXPECT_FALSE(parsed({}, chapter, inputs).epilogue.has_c());
+  EXPECT_TRUE(parsed({}, hadamard(), kFp4).epilogue.has_c());
+  const std::string about = describe_text(chapter, with_outputs(chapter, inputs));
+  for (const char* name : {"a", "b", "offsets", "d", "alpha", "prob", "bias"})
+    EXPECT_NE(about.find(format("{\"name\": \"%s\"", name)), std::string::npos) << name << "\n" << about;
+  for (const char* name : {"c", "amax", "sfa", "sfb"})
+    EXPECT_EQ(about.find(format("{\"name\": \"%s\"", name)), std::string::npos) << name << "\n" << about;
+  refused([&] { parsed({"--c-dtype", "f16"}, chapter, inputs); }, "x_hadamard has no such option");
 }
 
 TEST(Description, ListsOperandsAndWhenTheyAreThere) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A block-scaled product with an epilogue as a plain function on host memory, in f32 as a kernel does it,
-// with one bug by its name.
+// A product with an epilogue, block-scaled or not, as a plain function on host memory, in f32 as a kernel
+// does it, with one bug by its name.
 
 #pragma once
 
@@ -41,6 +41,11 @@ class Product {
 
  private:
   bool is(const char* bug) const { return bug_ == bug; }
+  bool has_scales() const { return p_->formats().has_scales(); }
+  ScaleLayout scales_of(int64_t rows) const {
+    return has_scales() ? ScaleLayout{rows, scale_blocks(p_->k(), p_->formats().scaling().block)}
+                        : ScaleLayout{};
+  }
   float& v(int row, int col) { return v_[size_t(row - first_) * size_t(n_) + size_t(col)]; }
 
   // Writes where no group owns anything, and what is left unwritten.
@@ -60,11 +65,14 @@ class Product {
   void load_weights() {
     const Problem& p = *p_;
     const BlockScaling scaling = p.formats().scaling();
-    const ScaleLayout layout{n_, scale_blocks(p.k(), scaling.block)};
+    const Format type = p.formats().b;
+    const ScaleLayout layout = scales_of(n_);
     const int g = is("ExpertAfter") ? (group_ + 1) % p.groups() : group_;
-    const size_t each = bytes_of(scaling.element, int64_t(n_) * p.k());
+    const size_t each = bytes_of(type, int64_t(n_) * p.k());
     const uint8_t* b = p.discrete().b ? p.discrete().b_ptrs<uint8_t>()[g] : p.b<uint8_t>() + size_t(g) * each;
-    const uint8_t* sfb = p.discrete().b ? p.discrete().sfb_ptrs[g] : p.scaled().sfb + g * layout.bytes();
+    const uint8_t* sfb = p.discrete().b ? p.discrete().sfb_ptrs[g]
+                         : has_scales() ? p.scaled().sfb + g * layout.bytes()
+                                        : nullptr;
     if (is("ScaleStrideTooShort"))  // N is not rounded up to 128
       sfb =
           p.scaled().sfb + g * (n_ / ScaleLayout::kAtomRows) * layout.block_atoms() * ScaleLayout::kAtomBytes;
@@ -73,9 +81,10 @@ class Product {
     b_.resize(size_t(n_) * size_t(p.k()));
     for (int col = 0; col < n_; ++col) {
       for (int k = 0; k < p.k(); ++k) {
+        const uint32_t code = load_code(b, type, col * row + k * step);
         b_[size_t(k) * size_t(n_) + size_t(col)] =
-            float(dequantised(scaling, load_code(b, scaling.element, col * row + k * step),
-                              sfb[layout.offset(col, k / scaling.block)]));
+            sfb ? float(dequantised(scaling, code, sfb[layout.offset(col, k / scaling.block)]))
+                : decode(type, code);
       }
     }
   }
@@ -84,12 +93,14 @@ class Product {
   void products(int row) {
     const Problem& p = *p_;
     const BlockScaling scaling = p.formats().scaling();
-    const ScaleLayout layout{p.rows(), scale_blocks(p.k(), scaling.block)};
+    const ScaleLayout layout = scales_of(p.rows());
     std::vector<float> a(size_t(p.k()));
     for (int k = 0; k < p.k(); ++k) {
+      const uint32_t code = load_code(p.a<uint8_t>(), p.formats().a, int64_t(row) * p.k() + k);
       a[size_t(k)] =
-          float(dequantised(scaling, load_code(p.a<uint8_t>(), scaling.element, int64_t(row) * p.k() + k),
-                            p.scaled().sfa[layout.offset(row, k / scaling.block)]));
+          has_scales()
+              ? float(dequantised(scaling, code, p.scaled().sfa[layout.offset(row, k / scaling.block)]))
+              : decode(p.formats().a, code);
     }
     const int last = p.offsets().ends()[p.groups() - 1] - 1;
     const int ag = is("AlphaBefore") ? (group_ + p.groups() - 1) % p.groups() : group_;
@@ -260,9 +271,11 @@ class Product {
     const Format c = p.formats().c, d = p.formats().d;
     std::vector<float> x(static_cast<size_t>(columns)), y;
     for (int row = first_; row < end_; ++row) {
-      const float prob =
-          is("NoProb") ? 1 : p.epilogue().prob[is("ProbBelow") ? std::min(row + 1, end_ - 1) : row];
-      for (int col = 0; col < n_; ++col) {
+      const int pr = is("ProbBelow")        ? std::min(row + 1, end_ - 1)
+                     : is("ProbOfGroupRow") ? row - first_
+                                            : row;
+      const float prob = is("NoProb") ? 1 : p.epilogue().prob[pr];
+      for (int col = 0; p.epilogue().c && col < n_; ++col) {
         float stored = v(row, col);
         if (is("CGated")) stored *= prob;
         if (is("CClamped")) stored = stored > 7 ? 7 : stored < -7 && col / 32 % 2 ? -7 : stored;

@@ -28,11 +28,12 @@ struct Kind {  // of problems
 
 Setup setup_of(const Kind& kind) {
   Setup setup;
-  const Format element = block_scaling(kind.format).element;
+  const bool has_scales = kind.format != BlockFormat::none;
+  const Format element = has_scales ? block_scaling(kind.format).element : Format::bf16;
   setup.formats = {element, element, kind.d, kind.format, kind.c};
   setup.b_layout = kind.layout;
   setup.host_offsets = false;
-  setup.m_multiple = 256;
+  setup.m_multiple = has_scales ? 256 : 1;
   setup.epilogue = kind.epilogue;
   setup.weights = kind.weights;
   return setup;
@@ -89,6 +90,19 @@ Kind gated(Operator op, Activation activation, bool bias = false) {
 Kind swiglu() { return gated(Operator::glu, Activation::swiglu); }
 Kind geglu() { return gated(Operator::glu, Activation::geglu, true); }
 Kind hadamard() { return gated(Operator::glu_hadamard, Activation::swiglu); }
+
+// A and B of bf16 without scales, ragged groups, and neither C nor amax.
+Kind unscaled(Activation activation) {
+  Kind kind;
+  kind.epilogue = {.op = Operator::glu, .bias = true, .stores_c = false, .activation = activation};
+  kind.format = BlockFormat::none;
+  kind.d = Format::bf16;
+  kind.shape = {{70, 0, 33, 5}, {128}, {96}};
+  kind.shape.rows = 244;
+  return kind;
+}
+Kind unscaled_swiglu() { return unscaled(Activation::swiglu); }
+Kind unscaled_geglu() { return unscaled(Activation::geglu); }
 
 CheckResult checked(const Kind& kind, const std::string& bug) {
   const Setup setup = setup_of(kind);
@@ -169,6 +183,18 @@ std::vector<Planted> bugs() {
       {"XNotRounded", hadamard(), "X not rounded to bf16"},
       {"XAsD", hadamard(), "X rounded to D's type"},
       {"AmaxOfX", hadamard(), "amax taken before the transform"},
+      {"NoBias", unscaled_swiglu(), "the bias left out"},
+      {"BiasOfNextColumn", unscaled_swiglu(), "the bias of the column after"},
+      {"ProbBelow", unscaled_swiglu(), "prob of the row below"},
+      {"ProbOfGroupRow", unscaled_swiglu(), "prob of rows counted from the start of the group"},
+      {"GateAndUp", unscaled_swiglu(), "gate and up exchanged"},
+      {"Halves", unscaled_swiglu(), "taken from the halves of N"},
+      {"FromRoundedC", unscaled_swiglu(), "computed from the rounded C"},
+      {"GateClampedBelow", unscaled_geglu(), "the gate clamped from below"},
+      {"ExpertAfter", unscaled_geglu(), "the weights of the expert after", Symptom::swapped_expert},
+      {"MissingSlice", unscaled_geglu(), "the last 32 products", Symptom::missing_k_slice},
+      {"WritesRowBehind", unscaled_geglu(), "D: a write outside", Symptom::out_of_bounds},
+      {"ReadsProbBehind", unscaled_geglu(), "no group owns are NaN: they are read", Symptom::padding_read},
   };
 }
 
@@ -251,6 +277,22 @@ TEST(CleanEpilogues, OfGatedPass) {
       }
     }
   }
+}
+
+TEST(CleanEpilogues, WithoutScalesPass) {
+  for (const Activation activation : {Activation::swiglu, Activation::geglu}) {
+    Kind kind = unscaled(activation);
+    passes(kind);
+    kind.epilogue.bias = false;
+    passes(kind);
+  }
+}
+
+// Large products are judged by up to 32 rows of three groups: here no group has as many.
+TEST(CleanEpilogues, OfManyProductsInGroupsOfFewRowsPass) {
+  Kind kind = unscaled_swiglu();
+  kind.shape = {std::vector<int>(10, 30), {1792}, {544}};
+  passes(kind);
 }
 
 }  // namespace
