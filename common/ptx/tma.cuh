@@ -52,6 +52,14 @@ __device__ inline void tma_load_3d(uint32_t dst_addr, const CUtensorMap* map, in
       "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar_addr)
       : "memory");
 }
+__device__ inline void tma_load_5d(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2, int c3,
+                                   int c4, uint32_t bar_addr) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4, %5, %6}], [%7];" ::"r"(dst_addr),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(bar_addr)
+      : "memory");
+}
 
 // The same to every block of the cluster whose bit is set in `blocks`: the box and the bytes of its mbarrier
 // go to the addresses there that dst_addr and bar_addr are here.

@@ -56,6 +56,26 @@ __global__ void load(const __grid_constant__ CUtensorMap map, const Place* place
 }
 // [/load]
 
+// [dealt]
+// Loads a box of five dimensions: columns, and rows that lie in the order of the other four. Block b takes
+// the first column and the last dimension's coordinate from places[b].
+__global__ void load_dealt_rows(const __grid_constant__ CUtensorMap map, const Place* places, uint32_t* out) {
+  __shared__ __align__(1024) uint32_t words[kWords];
+  __shared__ uint64_t bar;
+  const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
+  if (threadIdx.x == 0) {
+    gg::ptx::mbarrier_init(bar_addr, 1);
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof words));
+    const Place p = places[blockIdx.x];
+    gg::ptx::tma_load_5d(gg::ptx::shared_addr(words), &map, p.c0, 0, 0, 0, p.c1, bar_addr);
+  }
+  __syncthreads();                             // the barrier is there
+  gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // the box has landed
+  for (int i = int(threadIdx.x); i < kWords; i += kThreads) out[blockIdx.x * kWords + i] = words[i];
+}
+// [/dealt]
+
 // [policy]
 // The same box under each policy: block 0 in two dimensions, evicted first, block 1 last, 2 and 3 in three
 // dimensions. A policy says what the L2 keeps, not what comes.
@@ -339,6 +359,38 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 class Tma : public HopperProbe {};
+
+// 64 rows of a tensor are eight gates, then eight ups that lie 32 rows behind them, and so on: a dimension's
+// stride may be less than that of the dimension before.
+TEST_F(Tma, LoadsDealRowsByTheStridesOfTheMap) {
+  constexpr int kColumns = 100, kPairs = 3, kPair = 64;
+  const Tensor tensor(kColumns, kPairs * kPair, 1, 2);
+  const Array<uint8_t> data(tensor.bytes);
+  const int64_t row = tensor.row_bytes;
+  const CUtensorMap map = gg::make_tensor_map({.data = data.get(),
+                                               .dims = {kColumns, 8, 2, 4, kPairs},
+                                               .stride_bytes = {row, 32 * row, 8 * row, kPair * row},
+                                               .box = {64, 8, 2, 4, 2},
+                                               .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  const std::vector<Place> places = {{0, 0, 0, 0}, {0, 64, 1, 0}, {0, 16, 2, 0}, {0, 0, 7, 0}};
+  const Array<Place> place_array(places);
+  const Array<uint32_t> out(std::vector<uint32_t>(places.size() * kWords));
+  load_dealt_rows<<<unsigned(places.size()), kThreads>>>(map, place_array.get(), out.get());
+  const std::vector<uint32_t> got = out.read();
+  for (size_t p = 0; p < places.size(); ++p) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(got.data() + p * kWords);
+    for (int i = 0; i < 2 * kPair * 64; ++i) {
+      const int r = i / 64, warp = r % kPair / 16, is_up = r / 8 % 2;
+      const int at[3] = {places[p].c0 + i % 64,
+                         (places[p].c1 + r / kPair) * kPair + is_up * 32 + warp * 8 + r % 8, 0};
+      for (int byte = 0; byte < 2; ++byte) {
+        const int expected = tensor.inside(at) ? tensor.bytes[size_t(tensor.offset(at) + byte)] : 0;
+        ASSERT_EQ(int(bytes[swizzled(r * 128 + i % 64 * 2 + byte, 128)]), expected)
+            << "place " << p << " row " << r << " column " << i % 64;
+      }
+    }
+  }
+}
 
 TEST_F(Tma, LoadsWithAPolicyBringTheSame) {
   constexpr int kColumns = 40, kRows = 10;
