@@ -19,10 +19,10 @@ using Spoil = std::function<void(const Folder&)>;
 
 const std::vector<std::string> kFp4Names = {"mxfp4", "nvfp4", "fp4_ue8m0_16"};
 
-std::vector<std::string> chapters_with_an_epilogue() {
+std::vector<std::string> chapters_with_an_epilogue(bool scaled) {
   std::vector<std::string> ids;
   for (const std::string& id : built_chapters()) {
-    if (has_epilogue(id)) ids.push_back(id);
+    if (has_epilogue(id) && has_block_scales(id) == scaled) ids.push_back(id);
   }
   return ids;
 }
@@ -273,22 +273,22 @@ std::vector<Bad> of_files_of_choices(const std::string& id) {
 
 class BadEpilogueInput : public testing::TestWithParam<std::string> {};
 
-void expect_each_refused(const std::vector<Bad>& table) {
+void expect_each_refused(const std::vector<Bad>& table, const Spoil& write) {
   for (const Bad& bad : table) {
     SCOPED_TRACE(bad.name);
     const Folder folder;
-    write_operands(folder);
+    write(folder);
     expect_refused(bad, folder);
   }
 }
 
 TEST_P(BadEpilogueInput, IsRefusedInOneSentence) {
-  expect_each_refused(of_command_line(GetParam()));
-  expect_each_refused(of_choices(GetParam()));
-  expect_each_refused(of_files(GetParam()));
-  expect_each_refused(of_files_of_choices(GetParam()));
+  expect_each_refused(of_command_line(GetParam()), write_operands);
+  expect_each_refused(of_choices(GetParam()), write_operands);
+  expect_each_refused(of_files(GetParam()), write_operands);
+  expect_each_refused(of_files_of_choices(GetParam()), write_operands);
 }
-INSTANTIATE_TEST_SUITE_P(Built, BadEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue()),
+INSTANTIATE_TEST_SUITE_P(Built, BadEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue(true)),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BadEpilogueInput);
 
@@ -312,9 +312,83 @@ TEST_P(GoodEpilogueInput, IsNotRefused) {
   both({write_operands, kOnlyApart, halves("bias.npy", {2, 64})})(apart);
   expect_accepted(GetParam(), apart, with(fp4, {"--weights", "discrete"}));
 }
-INSTANTIATE_TEST_SUITE_P(Built, GoodEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue()),
+INSTANTIATE_TEST_SUITE_P(Built, GoodEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue(true)),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoodEpilogueInput);
+
+// ---- A and B of bf16, without scales ----
+
+// Two experts, of 3 and of 4 rows.
+void write_unscaled(const Folder& folder) {
+  both({halves("a.npy", {7, 64}), halves("b.npy", {2, 64, 64}), ends({0, 3, 7}), floats("alpha.npy", {2}),
+        floats("prob.npy", {7})})(folder);
+}
+
+std::vector<Bad> of_unscaled_command_line(const std::string& id) {
+  const auto has = [&](const std::string& what) { return id + " has " + what; };
+  std::vector<Bad> all = {
+      {"TooManyExperts", id, problem("0", "64", "128", {"--groups", "1025"}), "between 1 and 1024"},
+      {"TooManyExpertsListed", id, problem(many("0", 1025).c_str(), "64", "128", {}),
+       "1025 groups: at most 1024"},
+      {"NForEachGroup", id, problem("5,3", "64,128", "128", {}), "one N and one K"},
+      {"N", id, problem("5", "96", "64", {}), "N=96: " + id + " wants multiples of 64"},
+      {"K", id, problem("5", "64", "60", {}), "K=60: " + id + " wants multiples of 8"},
+      {"Tile", id, {"--tile", "128x256"}, "--tile 128x256: " + has("256x128")},
+      {"F16", id, {"--in-dtype", "f16"}, "--in-dtype f16: " + has("bf16 -> bf16")},
+      {"DInF32", id, {"--d-dtype", "f32"}, "--d-dtype f32: " + has("bf16 -> bf16")},
+      {"BiasInFp8", id, {"--bias", "--bias-dtype", "e4m3"}, "e4m3: " + has("bf16, f16, f32")},
+      {"TypeOfNoBias", id, {"--bias-dtype", "f16"}, "--bias-dtype f16: there is no bias: add --bias"},
+      {"Act", id, {"--act", "relu"}, "--act relu: " + has("swiglu, geglu")},
+      {"ALibrary", id, {"--peer", "cublas_loop"}, "--peer cublas_loop: " + id + " computes more"},
+  };
+  for (const std::string option : {"format", "c-dtype", "norm-const", "weights", "transform", "b-layout"})
+    all.push_back({"No_" + option, id, {"--" + option}, "--" + option + ": " + id + " has no such option"});
+  return all;
+}
+
+std::vector<Bad> of_unscaled_files(const std::string& id) {
+  const auto row = [&](const std::string& name, const std::string& says, const Spoil& spoil,
+                       const Words& more = {}) {
+    return Bad{name, id, with({"--in", "{}", "--check"}, more), says, spoil};
+  };
+  std::vector<Bad> all = {
+      row("AOfFloats", "a.npy: has type '<f4'", floats("a.npy", {7, 64})),
+      row("BOfThree", "b.npy: has shape [3, 64, 64], the offsets name 2", halves("b.npy", {3, 64, 64})),
+      row("OtherK", "b.npy has [2, 64, 32]: give both the same K", halves("b.npy", {2, 64, 32})),
+      row("HalfAPair", "N=32: " + id + " wants multiples of 64", halves("b.npy", {2, 32, 64})),
+      row("EndsInPlaceOfOffsets", "offset 0 is 3, it must be 0", ends({3, 7})),
+      row("OffsetBeyondA", "offset 2 is 8, but A has only 7 rows", ends({0, 3, 8})),
+      row("AlphaOfThree", "alpha.npy: has shape [3], [2] is wanted", floats("alpha.npy", {3})),
+      row("ProbOfTooFew", "prob.npy: has shape [6], [7] is wanted", floats("prob.npy", {6})),
+      row("NoBias", "--bias: ", [](const Folder&) {}, {"--bias"}),
+      row("BiasOfOne", "bias.npy: has shape [1, 64], [2, 64] is wanted", halves("bias.npy", {1, 64})),
+      row("NormInAFile", "has no block-scaled outputs: remove the file", floats("norm_const.npy", {1})),
+      row("Transform", "has no transform: remove the file", halves("hadamard.npy", {16, 16})),
+  };
+  for (const char* file : {"a", "b", "offsets", "alpha", "prob"}) {
+    const std::string name = std::string(file) + ".npy";
+    all.push_back(row(std::string("Without_") + file, name + ": cannot be read",
+                      [=](const Folder& folder) { std::filesystem::remove(folder.at(name)); }));
+  }
+  return all;
+}
+
+class UnscaledEpilogueInput : public testing::TestWithParam<std::string> {};
+
+TEST_P(UnscaledEpilogueInput, IsRefusedInOneSentence) {
+  for (const std::vector<Bad>& table : {of_unscaled_command_line(GetParam()), of_unscaled_files(GetParam())})
+    expect_each_refused(table, write_unscaled);
+}
+TEST_P(UnscaledEpilogueInput, IsNotRefusedWhole) {
+  const Folder folder;
+  write_unscaled(folder);
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check"});
+  floats("bias.npy", {2, 64})(folder);
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check", "--bias"});
+}
+INSTANTIATE_TEST_SUITE_P(Built, UnscaledEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue(false)),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(UnscaledEpilogueInput);
 
 }  // namespace
 }  // namespace testing_gg

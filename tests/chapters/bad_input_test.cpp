@@ -266,15 +266,15 @@ class GoodInput : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoodInput, IsNotRefused) {
   const Folder folder;
-  const bool scaled = has_block_scales(GetParam());
-  if (scaled) {  // its own program makes them
+  const bool has_more = has_block_scales(GetParam()) || has_epilogue(GetParam());  // than A, B and offsets
+  if (has_more) {  // its own program makes them
     run_in(folder, GetParam(), with(problem_of(GetParam()), {"--check", "--out", "{}"}));
   } else {
     write_operands(folder, GetParam());
   }
   const auto accepted = [&] { expect_accepted(GetParam(), folder, {"--in", "{}", "--check"}); };
   accepted();
-  if (GetParam() == "04_persistent" || scaled) return;
+  if (GetParam() == "04_persistent" || has_more) return;
   const int32_t rows = wants_equal_groups(GetParam()) ? 64 : 2;
   write_wide_offsets(folder, {0, rows, 2 * rows});
   accepted();

@@ -184,10 +184,10 @@ class Problem:
 def problems(about):
     if about["limits"]["equal_groups"]:
         return [["--m", "64,64,64", "--n", "72", "--k", "48"]]
+    n = -(-72 // about["limits"]["n_multiple"]) * about["limits"]["n_multiple"]
     if about["limits"]["m_multiple"] > 1:
-        n = -(-72 // about["limits"]["n_multiple"]) * about["limits"]["n_multiple"]
         return [["--m", "256,0,512", "--n", str(n), "--k", "96"]]
-    return [["--m", "5,0,33", "--n", "72", "--k", "40"]]
+    return [["--m", "5,0,33", "--n", str(n), "--k", "40"]]
 
 
 def main():

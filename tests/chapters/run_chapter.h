@@ -82,8 +82,11 @@ inline std::vector<Words> formats_of(const std::string& id) {
   return all;
 }
 inline bool has_block_scales(const std::string& id) { return is_described(id, "\"sfa\""); }
-// Does it scale by alpha and prob, and look for amax?
+// Does it scale by alpha and prob?
 inline bool has_epilogue(const std::string& id) { return is_described(id, "\"alpha\""); }
+inline bool has_tensor(const std::string& id, const std::string& name) {
+  return is_described(id, "\"name\": \"" + name + "\"");
+}
 
 inline bool has_option(const std::string& id, const char* name) {
   const Words options = listed(id, "options");
@@ -151,7 +154,7 @@ struct SmallProblem {
 inline SmallProblem small_problem(const std::string& id) {
   if (wants_equal_groups(id)) return {"64,64,64", 3, 192, 64, 72, 48};
   if (has_block_scales(id)) return {"256,0,512", 3, 768, 512, n_from(id, 72), 96};
-  return {"5,0,33", 3, 38, 33, 72, 40};
+  return {"5,0,33", 3, 38, 33, n_from(id, 72), 40};
 }
 inline Words problem_of(const std::string& id) { return small_problem(id).words(); }
 
@@ -194,10 +197,9 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
               scattered = {"a_00000.npy", "a_00001.npy", "a_00002.npy", "b_00000.npy", "b_00001.npy",
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
   const Words scaled = {"a.npy", "b.npy", "d.npy", "offsets.npy", "sfa.npy", "sfb.npy"};
-  Words epilogue = {"a.npy",       "alpha.npy", "amax.npy", "b.npy",  "d.npy",
-                    "offsets.npy", "prob.npy",  "sfa.npy",  "sfb.npy"};
-  for (const std::string name : {"c", "hadamard"}) {
-    if (is_described(id, "\"name\": \"" + name + "\"")) epilogue.push_back(name + ".npy");
+  Words epilogue = {"a.npy", "alpha.npy", "b.npy", "d.npy", "offsets.npy", "prob.npy"};
+  for (const std::string name : {"amax", "c", "hadamard", "sfa", "sfb"}) {
+    if (has_tensor(id, name)) epilogue.push_back(name + ".npy");
   }
   std::sort(epilogue.begin(), epilogue.end());
   const Words& names = id == "04_persistent"  ? scattered
