@@ -20,6 +20,7 @@ struct SameBits {  // what a reader may choose without changing a bit of an outp
                    // it
   bool weights = false, schedule = false;
   std::vector<ClusterTileShape> tiles{};
+  bool fewer_multiprocessors = true;
 };
 
 struct Setup : Request {      // and how the chapter wants its problems

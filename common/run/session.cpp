@@ -13,9 +13,12 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
   setup.host_offsets = chapter.reads_offsets_on_host;
   setup.m_multiple = chapter.m_multiple;
   setup.equal_groups = chapter.equal_groups;
-  setup.same_bits = {chapter.discrete_weights, chapter.dynamic_schedule, {}};
-  // A chapter that chooses may split K with some tiles, and split sums round otherwise.
-  if (!chapter.chooses_tile) setup.same_bits.tiles = chapter.tiles;
+  setup.same_bits = {chapter.discrete_weights, chapter.dynamic_schedule, chapter.tiles};
+  if (chapter
+          .chooses_tile) {  // it may split K with some tiles or on some devices: split sums round otherwise
+    setup.same_bits.tiles.clear();
+    setup.same_bits.fewer_multiprocessors = false;
+  }
   if (!setup.tile.m && !chapter.tiles.empty() && !chapter.chooses_tile) setup.tile = chapter.tiles[0];
   return setup;
 }

@@ -128,7 +128,9 @@ class Trials {
     if (trial.variants) return variants();
     if (trial.data != Data::as_before) install(trial);
     play(trial.on);
-    const bool wrong = launch_over(trial.over) || (trial.same_bits ? differs_from_kept() : compared());
+    const bool is_kept =
+        trial.same_bits && (on_few_ == 0 || buffers_.setup().same_bits.fewer_multiprocessors);
+    const bool wrong = launch_over(trial.over) || (is_kept ? differs_from_kept() : compared());
     if (wrong) return true;
     if (trial.telling) {
       if (const std::string why = judge_->not_telling(last_); !why.empty())
