@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
                                             .bias = e.bias,
                                             .bias_format = e.bias_format,
                                             .geglu = e.activation == geglu};
-        chapter::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.any_offsets(), p.rows(),
+        chapter::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
                         {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(),
                         !p.is_off("pdl"), stream);
       });

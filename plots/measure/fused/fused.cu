@@ -13,6 +13,6 @@ void launch_fused(const gg::Problem& p, cudaStream_t stream) {
                                     .bias = nullptr,
                                     .bias_format = gg::Format::bf16,
                                     .geglu = false};
-  fused::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.any_offsets(), p.rows(),
+  fused::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
                 {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
 }

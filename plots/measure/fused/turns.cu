@@ -95,7 +95,7 @@ void launch_unfused(const gg::Problem& p, cudaStream_t stream) {
                      .stream = stream,
                      .dependent = true},
                     glu, static_cast<const uint4*>(p.epilogue().c), p.epilogue().alpha, p.epilogue().prob,
-                    p.any_offsets(), p.groups(), p.n(), p.d<uint4>());
+                    p.offsets(), p.groups(), p.n(), p.d<uint4>());
 }
 
 gg::Setup setup_with(bool stores_c) {
