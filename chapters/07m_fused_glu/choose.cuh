@@ -17,9 +17,11 @@ struct Sizes {
   int groups, n, k, rows_each;
 };
 
-// Cycles of the launch, roughly: rounds of tiles, times what a tile takes. Whose rows they are, the host does
-// not know: a third of the groups each is taken for 0.2, 0.6 and 2.2 times the average, about as routers deal
-// rows out.
+// Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
+constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
+
+// Cycles of the launch, roughly: rounds of tiles, times what a tile takes. Which group has how many rows, the
+// host does not know: it takes them as SIXTHS has them.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
@@ -27,8 +29,8 @@ double estimate(const Sizes& sizes, int multiprocessors) {
                slices = std::ceil(sizes.k / double(BK * C::SPLIT));
   const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;        // measured: each tile's
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);  // measured: the launch's
-  double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, three groups
-  for (const double of_average : {0.2, 0.6, 2.2}) {
+  double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, six groups
+  for (const double of_average : SIXTHS) {
     const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);
     const int rows = round_up(int(std::ceil(group / tiles_m)), STEP);
     const int multiply = rows * C::BN / 32;                          // a slice's products, 4096 FLOP a cycle
@@ -40,7 +42,7 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   }
   // Multiprocessors come in groups of up to 18, clusters within one: of four, 30 fit on an H200's 132.
   const int workers = (C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors) / C::BLOCKS;
-  const double rounds = tiles * sizes.groups / 3 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
+  const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   return ends + (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles);
 }
 // [/estimate]

@@ -43,7 +43,7 @@ static std::vector<int> skewed_rows(int rows) {
 
 static std::vector<Shape> edges(const ShapeLimits& limits) {
   const int dn = limits.n_multiple, dk = limits.k_multiple, tm = limits.tile.m, tn = limits.tile.n;
-  const int n = tn + 2 * dn, k = 64 + dk;
+  const int n = tn + 2 * dn, k = 64 + dk, less_n = tn > dn ? tn - dn : dn;
   std::vector<int> few_rows(limits.pad_rows_to > 1 ? 9 : 70);  // padded, each costs a whole tile
   for (size_t g = 0; g < few_rows.size(); ++g) few_rows[g] = int(hash(7, 0, g) % 4);
   std::vector<Shape> shapes = {
@@ -53,7 +53,7 @@ static std::vector<Shape> edges(const ShapeLimits& limits) {
       {{0, 2 * tm + 9, 0, 0}, {n}, {k}},    // one expert owns everything
       {{1, 1, 1, 1, 1}, {n}, {k}},          // a single row each
       {{tm - 1, tm, tm + 1}, {tn}, {128}},  // one row more or less than a tile
-      {{tm + 1, 3}, {tn - dn}, {64 - dk}},  // one step less than a tile of columns and of K
+      {{tm + 1, 3}, {less_n}, {64 - dk}},   // one step less than a tile of columns and of K
       {{3, tm + 1}, {tn + dn}, {64 + dk}},  // and one more
       {{3, 0, 17}, {dn}, {dk}},             // the least N and K there are
       {{5, 40}, {dn}, {512 + dk}},          // least N with a long K
@@ -63,7 +63,7 @@ static std::vector<Shape> edges(const ShapeLimits& limits) {
       {{64, 128, 192, 256}, {128}, {256}},  // the sizes jagged kernels are usually shown with
   };
   if (limits.own_sizes) {
-    shapes.push_back({{tm + 3, 0, 5, 2 * tm}, {dn, tn, 2 * tn + dn, tn - dn}, {dk, 64, 192 + dk, 64 - dk}});
+    shapes.push_back({{tm + 3, 0, 5, 2 * tm}, {dn, tn, 2 * tn + dn, less_n}, {dk, 64, 192 + dk, 64 - dk}});
     shapes.push_back({{192, 256}, {320, 448}, {128, 192}});
     shapes.push_back({{5, 0, 17, 64}, {256, dn, 64 + dn, 128}, {128, 64, 32 + dk, dk}});
   }

@@ -8,7 +8,7 @@ from draw.changes import short
 from measure.files import read_counts, read_errors, read_rows, read_timeline
 
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
-RACES = ["peers", "moe"]  # sets with a table of their own, of ours and the fastest library
+RACES = ["peers", "moe", "ragged"]  # sets with a table of their own, of ours and the fastest library
 
 
 def smoke_counts(counts, chapter):

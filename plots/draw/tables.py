@@ -50,7 +50,9 @@ def every(repo, data, history):
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
         for name in RACES:
-            yield chapter.readme, name, signed(*race_table(data.rows, chapter, name, references))
+            run = any(row.chapter == chapter.id and row.set == name for row in data.rows)
+            rows = data.rows if run or not data.others else data.on(data.others[0])
+            yield chapter.readme, name, signed(*race_table(rows, chapter, name, references))
         yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
@@ -173,8 +175,14 @@ def results_page(data, chapter, predicted, history, elsewhere=()):
         text += ["", "## Measured", "", signed_with(history, measured, rows)]
     for other in elsewhere:
         measured, rows = chapter_table(other, chapter, everything=True)
-        if rows and rows[-1].device != data.home.get(chapter.id):
-            text += ["", f"## Measured on {other.device}", "", signed_with(history, measured, rows)]
+        found = [(f"## Measured on {other.device}", measured, rows)]
+        for name in RACES:
+            measured, rows = race_table(other.rows, chapter, name)
+            if any(row.peer for row in rows):
+                found.append((f"## Measured on {other.device}, beside libraries on `{name}`", measured, rows))
+        for title, measured, rows in found:
+            if rows and rows[-1].device != data.home.get(chapter.id):
+                text += ["", title, "", signed_with(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 

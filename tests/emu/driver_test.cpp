@@ -287,7 +287,7 @@ TEST_F(Driver, RefusesCodeForALaterDevice) {
   std::string later = kAdd;
   later.replace(later.find("sm_80"), 5, "sm_100");
   later.replace(later.find("8.0"), 3, "8.6");
-  EXPECT_EQ(CU(cuModuleLoadData)(&module, later.c_str()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(CU(cuModuleLoadData)(&module, later.c_str()), CUDA_ERROR_INVALID_PTX);
 }
 
 // Machine code without PTX is what only a GPU runs.

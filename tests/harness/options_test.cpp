@@ -138,6 +138,11 @@ TEST(Sets, TheUniformOnesFitWithEveryTileOfK) {
   }
 }
 
+TEST(Sets, EdgesHaveColumnsWhereATileIsOneStepWide) {
+  for (const Shape& shape : shape_set("edges", {.n_multiple = 64, .k_multiple = 8, .tile = {64, 64}}))
+    EXPECT_GE(shape.n_of(0), 64) << shape.describe();
+}
+
 TEST(Sets, DefaultsAreThoseOfTheChapter) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(default_check_sets(uniform()), (Names{"smoke_uniform", "edges_uniform"}));

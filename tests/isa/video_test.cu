@@ -162,8 +162,10 @@ TEST_F(Video, OnePart) {
     return int32_t(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
   }());
   GG_EXPECT(vadd_parts, uint32_t(part(a, 4, 2, true)) + (b >> 16) + c);
-  GG_EXPECT(vsub_into_part, (c & 0xFFFF00FFu) | uint32_t(saturated(int(a & 0xFF) - int(b >> 24), 0, 255))
-                                                    << 8);
+  GG_EXPECT(vsub_into_part, [&] {  // an H100 takes a difference below 0 for a large one
+    const uint32_t difference = (a & 0xFF) - (b >> 24);
+    return (c & 0xFFFF00FFu) | (difference < 255 ? difference : 255) << 8;
+  }());
   GG_EXPECT(vabsdiff_min, [&] {
     const int64_t difference = int64_t(int32_t(a)) - int32_t(b);
     const uint32_t distance = uint32_t(difference < 0 ? -difference : difference);

@@ -28,6 +28,9 @@ struct Video {
   bool a_signed = false, b_signed = false, d_signed = false, saturates = false;
   uint8_t mask = 1;  // parts that are written or added; the others are c's
   Behind behind = Behind::nothing;
+  // One part of a word gets a difference of unsigned parts: machine code of sm_90a takes one below 0 for a large
+  // one, where the ISA's formula gives 0.
+  bool below_zero_is_large = false;
 };
 
 int64_t part_of(uint64_t words, const Part& p, bool is_signed) {
@@ -55,6 +58,7 @@ uint32_t video_result(const Video& v, uint32_t a, uint32_t b, uint32_t c) {
     if (!(v.mask >> i & 1)) continue;
     int64_t value = v.op(part_of(v.two_words ? both : a, v.a[i], v.a_signed),
                          part_of(v.two_words ? both : b, v.b[i], v.b_signed));
+    if (v.below_zero_is_large && value < 0) value = uint32_t(value);
     if (v.saturates) value = saturated(value, v.d[i].bits, v.d_signed);
     if (whole) {
       result = with_part(result, v.d[i], uint64_t(value));
@@ -176,6 +180,7 @@ void decode_one(Decoder& d, Video v) {
   want_operands(d, merges || behind >= 0 ? 4 : 3);
   const Behind kinds[] = {Behind::add, Behind::min, Behind::max};
   v.behind = merges ? Behind::merge : behind >= 0 ? kinds[behind] : Behind::nothing;
+  v.below_zero_is_large = merges && !v.a_signed && !v.b_signed;
   v.d[0] = take_part(to);
   v.a[0] = take_part(a);
   v.b[0] = take_part(b);

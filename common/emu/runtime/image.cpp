@@ -81,7 +81,11 @@ cudaError_t Programs::load_image(Runtime& runtime, const void* image, Program** 
     *log = error.what();
     return refuse(cudaErrorInvalidKernelImage, error.what());
   }
-  if (const cudaError_t error = load(runtime, *program)) return error;
+  if (const cudaError_t error = load(runtime, *program)) {
+    // A text for a later device is no fatbin that lacks something: an H100 says so too.
+    const bool is_text = !program->image.empty();
+    return is_text && error == cudaErrorNoKernelImageForDevice ? cudaErrorInvalidPtx : error;
+  }
   program->log = nullptr;
   for (const auto& function : program->module->functions) {
     auto kernel = std::make_unique<CUkern_st>();
