@@ -9,7 +9,8 @@ A table stands between the marks <!-- table --> and <!-- /table -->, one of coun
 switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the sets peers, moe and
 ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, <!-- ragged --> and <!-- /ragged -->, as --sustained times peers between
 <!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between
-<!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, the
+<!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, timed
+between <!-- fused --> and <!-- /fused -->, the
 Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
 cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py
 finds their marks; the rest of a README is left as it is. A chapter's results.md has the tables of which its README shows

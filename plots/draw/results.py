@@ -8,6 +8,7 @@ from draw.changes import short
 from measure.files import read_counts, read_errors, read_rows, read_timeline
 
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
+OTHER_WAYS = ["unfused", "product"]  # peers of gg-fused: programs of ours, and no libraries
 RACES = ["peers", "moe", "ragged"]  # sets with a table of their own, of ours and the fastest library
 
 
@@ -115,7 +116,9 @@ class Data:
         self.others = sorted(set(devices) - {self.device})
         self.all_ideas = {told(row): row for row in newest(first)
                           if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
-        first = without_solos(first)
+        self.fused = [row for row in newest(first) if row.set != "step" and (row.peer in OTHER_WAYS or any(
+            row.chapter == other.chapter and run_of(row) == run_of(other) for other in first if other.peer in OTHER_WAYS))]
+        first = without_solos([row for row in first if row.peer not in OTHER_WAYS])
         first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)

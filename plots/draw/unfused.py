@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The tables of an epilogue beside the unfused way, chapter 08d's product and then a kernel for each step (gg-unfused),
-and of the two Hadamard transforms: made of plots/measure/data/said.csv, which recount.py writes."""
+"""The tables of an epilogue beside the unfused way: on Blackwell counted, chapter 08d's product and then a kernel for each
+step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/said.csv, which recount.py writes; on
+Hopper timed (gg-fused)."""
 
-from draw.markdown import table
+from draw.markdown import NONE, table, value
 from measure.recount import UNFUSED
 
 # A chapter's run in said.csv, the format of both, and what the table's first cell says.
@@ -32,3 +33,27 @@ def transforms_table(said):
     rows = [[who, *(f"{said[chapter, run + '512'][c] - said[chapter, run + '256'][c]:,}"
                     for c in ("instructions", "instructions_floating"))] for who, (chapter, run) in TRANSFORMS.items()]
     return table(["instructions of warps, a tile", "all", "f32"], 1, rows)
+
+
+def percent(part, whole):
+    return f"{100 * (part.us_median / whole.us_median - 1):+.1f} %" if part and whole else NONE
+
+
+def fused_table(data, chapter):
+    """A chapter's launch, its product with a kernel behind it, and the product alone, cold; and the rows that it shows."""
+    found = {}
+    for row in data.fused:
+        if row.chapter == chapter.id and not row.warm and row.timed:
+            found.setdefault((row.set, row.shape), {})[row.peer] = row
+    lines, shown = [], []
+    for (name, (groups, m_total, m_max, n, k)), ways in found.items():
+        fused, unfused, product = (ways.get(peer) for peer in ("", "unfused", "product"))
+        if fused and unfused and product:
+            shown += [fused, unfused, product]
+            lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
+                          *(value(row, "us_median") for row in (fused, unfused, product)),
+                          percent(fused, unfused), percent(fused, product)])
+    if not lines:
+        return "Nothing is measured yet.", []
+    return table(["set and shape", "fused, µs", "unfused, µs", "product alone, µs", "fused over unfused",
+                  "fused over product"], 1, lines) + "\n", shown

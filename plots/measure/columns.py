@@ -80,20 +80,25 @@ def out_of_order(row):
 
 
 def bits_of_d(row, defaults):
-    """Of D: the row's own word, or what the chapter has by default."""
+    """Of D, for each column of B: the row's own word, or what the chapter has by default; a gated chapter has half."""
+    default, gated = defaults.get(row["chapter"], ("", False))
     word = next((word[2:] for word in row["kernel"].split() if word.startswith("d=")), "")
-    word = word or ("" if row["peer"] not in ("", "all_ideas") else defaults.get(row["chapter"], "")) or row["format"]
-    return {"f32": 32, "bf16": 16, "f16": 16}[word]
+    word = word or ("" if row["peer"] not in ("", "all_ideas") else default) or row["format"]
+    return {"f32": 32, "bf16": 16, "f16": 16}[word] // (2 if gated else 1)
 
 
 def flop_and_bytes(row, defaults):
-    """The work of a problem of dense bf16, and the bytes of A, B and D once each; None where its set is not known."""
+    """The work of a problem of dense bf16, and the bytes of A, B, D and factors once each; None where its set is not
+    known."""
     rows = sets.rows_of(row["set"], shape_of(row))
     if rows is None:
         return None
     n, k = int(row["n"]), int(row["k"])
     weights = 1 if row["set"] == "helion" else sum(m > 0 for m in rows)  # all groups of that set share one B
-    return 2.0 * sum(rows) * n * k, sum(rows) * (2 * k + n * bits_of_d(row, defaults) / 8) + 2.0 * weights * n * k
+    gated = defaults.get(row["chapter"], ("", False))[1]
+    factors = 4 * (sum(rows) + len(rows)) if gated else 0  # prob of each row, alpha of each group
+    return 2.0 * sum(rows) * n * k, \
+        sum(rows) * (2 * k + n * bits_of_d(row, defaults) / 8) + 2.0 * weights * n * k + factors
 
 
 def rates(row, work):
@@ -169,7 +174,7 @@ def known_commit(repo, commit):
 
 def faults(repo):
     """Every cell that does not follow from the others, as file, line and sentence."""
-    defaults = {each.id: each.d for each in read_chapters(repo)}
+    defaults = {each.id: (each.d, each.gated) for each in read_chapters(repo)}
     roofs, alike = Roofs(), {}
     for path in sorted((repo / DATA).glob("*/*.csv")):
         for line, row in enumerate(read_csv(path, COLUMNS), 2):

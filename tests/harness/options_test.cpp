@@ -11,6 +11,7 @@
 
 #include "common/bench/cublas.h"
 #include "common/bench/peer_names.h"
+#include "common/problem/shapes.h"
 #include "common/run/help.h"
 #include "common/run/report.h"
 #include "tests/process.h"
