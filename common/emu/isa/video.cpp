@@ -28,8 +28,8 @@ struct Video {
   bool a_signed = false, b_signed = false, d_signed = false, saturates = false;
   uint8_t mask = 1;  // parts that are written or added; the others are c's
   Behind behind = Behind::nothing;
-  // One part of a word gets a difference of unsigned parts: machine code of sm_90a takes one below 0 for a large
-  // one, where the ISA's formula gives 0.
+  // A value is saturated to one part of a word: machine code of sm_90a takes one below 0 for a large one,
+  // where the ISA's formula gives the least.
   bool below_zero_is_large = false;
 };
 
@@ -180,7 +180,7 @@ void decode_one(Decoder& d, Video v) {
   want_operands(d, merges || behind >= 0 ? 4 : 3);
   const Behind kinds[] = {Behind::add, Behind::min, Behind::max};
   v.behind = merges ? Behind::merge : behind >= 0 ? kinds[behind] : Behind::nothing;
-  v.below_zero_is_large = merges && !v.a_signed && !v.b_signed;
+  v.below_zero_is_large = merges && v.saturates;
   v.d[0] = take_part(to);
   v.a[0] = take_part(a);
   v.b[0] = take_part(b);
