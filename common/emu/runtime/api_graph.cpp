@@ -68,16 +68,6 @@ cudaError_t set_params(cudaGraphNode_t handle, const Params* params) {
   });
 }
 
-// A copy of bytes as the box that it is.
-cudaMemcpy3DParms bytes_as_box(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  cudaMemcpy3DParms params = {};
-  params.srcPtr = {const_cast<void*>(from), bytes, bytes, 1};
-  params.dstPtr = {to, bytes, bytes, 1};
-  params.extent = {bytes, 1, 1};
-  params.kind = kind;
-  return params;
-}
-
 // Copies up to *count of the nodes; without `into`, says how many there are.
 cudaError_t list_nodes(const Nodes& nodes, cudaGraphNode_t* into, size_t* count) {
   if (!count) return cudaErrorInvalidValue;
@@ -160,7 +150,7 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs,
                                      size_t count, void* to, const void* from, size_t bytes,
                                      cudaMemcpyKind kind) {
-  const cudaMemcpy3DParms params = bytes_as_box(to, from, bytes, kind);
+  const cudaMemcpy3DParms params = gg::emu::bytes_as_box(to, from, bytes, kind);
   return add_node(node, graph, needs, count, &params);
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs,
@@ -262,7 +252,7 @@ cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3
 }
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* to, const void* from, size_t bytes,
                                            cudaMemcpyKind kind) {
-  const cudaMemcpy3DParms params = bytes_as_box(to, from, bytes, kind);
+  const cudaMemcpy3DParms params = gg::emu::bytes_as_box(to, from, bytes, kind);
   return set_params(node, &params);
 }
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams* into) {

@@ -110,11 +110,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void* to,
                                                const void* from, size_t bytes, cudaMemcpyKind kind) {
-  cudaMemcpy3DParms params = {};
-  params.srcPtr = {const_cast<void*>(from), bytes, bytes, 1};
-  params.dstPtr = {to, bytes, bytes, 1};
-  params.extent = {bytes, 1, 1};
-  params.kind = kind;
+  const cudaMemcpy3DParms params = gg::emu::bytes_as_box(to, from, bytes, kind);
   return set_params(exec, node, &params);
 }
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,

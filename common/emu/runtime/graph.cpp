@@ -42,6 +42,15 @@ cudaError_t make_node(Runtime& rt, const cudaKernelNodeParams& params, NodeConte
   return cudaSuccess;
 }
 
+cudaMemcpy3DParms bytes_as_box(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  cudaMemcpy3DParms params = {};
+  params.srcPtr = {const_cast<void*>(from), bytes, bytes, 1};
+  params.dstPtr = {to, bytes, bytes, 1};
+  params.extent = {bytes, 1, 1};
+  params.kind = kind;
+  return params;
+}
+
 cudaError_t copy_of(const cudaMemcpy3DParms& p, Copy* copy) {
   if (p.srcArray || p.dstArray) return unsupported("a copy from or to an array");
   if (!p.srcPtr.ptr || !p.dstPtr.ptr) return cudaErrorInvalidValue;

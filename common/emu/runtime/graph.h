@@ -55,6 +55,8 @@ cudaError_t add_node(CUgraph_st& graph, NodeContents contents, const cudaGraphNo
 
 // A copy of a box as rows: cudaErrorNotSupported for arrays.
 cudaError_t copy_of(const cudaMemcpy3DParms& params, Copy* copy);
+// A copy of bytes as the box that it is.
+cudaMemcpy3DParms bytes_as_box(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 
 // A copy of the graph, known to the runtime; of its child graphs too.
 CUgraph_st* clone(Runtime& rt, const CUgraph_st& graph);
