@@ -15,8 +15,8 @@ or as blind, because it is wrong and the emulator cannot tell. An entry there th
 error too.
 
 --each 3 tries three of one kind of each source line: of the chapters with a kernel for each tile and width, all of them
-take hours. --sample 12 tries about 12 of those, of six chapters, others whenever chapters or common change. What stands
-in survivors.txt is not among the 12: a sample takes no line out there, and whoever survives takes longest.
+take hours. --sample 48 tries about 48 of those, of six chapters, others whenever chapters or common change. What stands
+in survivors.txt is not among the 48: a sample takes no line out there, and whoever survives takes longest.
 """
 
 import argparse
