@@ -17,6 +17,10 @@ struct Sizes {
   int groups, n, k, rows_each;
 };
 
+// With fewer rows a group on the average, most bytes are weights, which the next launch may load as soon as
+// there is room. With more, tiles share slices in the L2, and its blocks wait (measured).
+constexpr int SHARING_ROWS = 48;
+
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 

@@ -17,7 +17,7 @@ namespace chapter {
 template <class C, class T, class D, Major B_MAJOR>
 void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
                bool dependent, cudaStream_t stream) {
-  const auto [_, groups, n, k, rows_each] = sizes;
+  const auto [m_total, groups, n, k, rows_each] = sizes;
   // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
@@ -32,8 +32,8 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
                      .stream = stream,
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
-                    grouped_gemm<C, T, D, B_MAJOR>, maps, d, offsets, groups, n, k, rows_each,
-                    next_counter());
+                    grouped_gemm<C, T, D, B_MAJOR>, maps, d, offsets, groups, n, k, rows_each, next_counter(),
+                    m_total < SHARING_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as

@@ -9,6 +9,7 @@
 #include "cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/warp.cuh"
+#include "common/ptx/warpgroup.cuh"
 #include "common/ptx/wgmma.cuh"
 #include "common/widths.cuh"
 #include "config.cuh"
@@ -97,6 +98,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
+      if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) others.add(sums);
       if (k_rank == 0) store.put(sums, tile, tile.col0 + consumer * 64);

@@ -30,7 +30,7 @@ template <class C>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, bf16* d, const __grid_constant__ Operands operands,
                  const __grid_constant__ gg::Offsets offsets, int groups, int n, int k, int rows_each,
-                 int counter) {
+                 int counter, bool early) {
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
   const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
@@ -67,8 +67,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  // The next kernel's blocks may start where there is room. Else they may behind this one's last products.
+  if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
   if (warp < C::LOADER) {

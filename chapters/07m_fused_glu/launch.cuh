@@ -17,7 +17,7 @@ namespace chapter {
 template <class C>
 void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, const gg::Offsets& offsets,
                int64_t rows, const Sizes& sizes, bool dependent, cudaStream_t stream) {
-  const auto [_, groups, n, k, rows_each] = sizes;
+  const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes through
@@ -43,7 +43,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                      .stream = stream,
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
-                    grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter());
+                    grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter(),
+                    m_total < SHARING_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
