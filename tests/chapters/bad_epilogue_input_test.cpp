@@ -341,8 +341,12 @@ std::vector<Bad> of_unscaled_command_line(const std::string& id) {
       {"Act", id, {"--act", "relu"}, "--act relu: " + has("swiglu, geglu")},
       {"ALibrary", id, {"--peer", "cublas_loop"}, "--peer cublas_loop: " + id + " computes more"},
   };
-  for (const std::string option : {"format", "c-dtype", "norm-const", "weights", "transform", "b-layout"})
-    all.push_back({"No_" + option, id, {"--" + option}, "--" + option + ": " + id + " has no such option"});
+  for (const std::string option : {"format", "c-dtype", "norm-const", "weights", "transform", "b-layout"}) {
+    if (!has_option(id, option.c_str()))
+      all.push_back({"No_" + option, id, {"--" + option}, "--" + option + ": " + id + " has no such option"});
+  }
+  if (has_option(id, "transform"))
+    all.push_back({"Transform", id, {"--transform", "fast"}, "--transform fast: tensor or butterfly"});
   return all;
 }
 
@@ -363,12 +367,20 @@ std::vector<Bad> of_unscaled_files(const std::string& id) {
       row("NoBias", "--bias: ", [](const Folder&) {}, {"--bias"}),
       row("BiasOfOne", "bias.npy: has shape [1, 64], [2, 64] is wanted", halves("bias.npy", {1, 64})),
       row("NormInAFile", "has no block-scaled outputs: remove the file", floats("norm_const.npy", {1})),
-      row("Transform", "has no transform: remove the file", halves("hadamard.npy", {16, 16})),
   };
   for (const char* file : {"a", "b", "offsets", "alpha", "prob"}) {
     const std::string name = std::string(file) + ".npy";
     all.push_back(row(std::string("Without_") + file, name + ": cannot be read",
                       [=](const Folder& folder) { std::filesystem::remove(folder.at(name)); }));
+  }
+  const Spoil transform = halves("hadamard.npy", {16, 16});
+  if (has_option(id, "transform")) {
+    all.push_back(row("TransformTooSmall", "hadamard.npy: has shape [16, 8], [16, 16] is wanted",
+                      halves("hadamard.npy", {16, 8})));
+    all.push_back(row("ButterflyOfAnother", "hadamard.npy: is not the Sylvester matrix", transform,
+                      {"--transform", "butterfly"}));
+  } else {
+    all.push_back(row("Transform", "has no transform: remove the file", transform));
   }
   return all;
 }

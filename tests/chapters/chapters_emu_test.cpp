@@ -486,7 +486,7 @@ TEST(Rungs, ThatGuessMakeNoTileTwice) {
   const Words five = {"--tile", "256x128", "--m", "256,256,250,256,256", "--n", "256", "--k", "512"};
   for (const std::string& before : rung("07f_pairs")) {
     const uint64_t expected = wgmmas(before, five);
-    for (const std::string& id : rungs("07k_first_guess", "07m_fused_glu"))
+    for (const std::string& id : rungs("07k_first_guess", "07n_glu_hadamard"))
       EXPECT_EQ(wgmmas(id, five), expected);
   }
   unsetenv("GG_EMU_MULTIPROCESSORS");

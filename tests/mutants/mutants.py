@@ -182,7 +182,7 @@ def attempts(program):
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
         problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
-    rung = described["id"][:3] if re.match("07[c-m]", described["id"]) else ""
+    rung = described["id"][:3] if re.match("07[c-n]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// The gated linear unit of a tile, on its sums in registers. B's map deals gates and ups so that a thread has
+// both of an output: nothing is exchanged, and nothing was rounded before.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/epilogue_glu.cuh"
+#include "common/ptx/cvt.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+struct Operands {      // of the epilogue, and where its largest goes, in global memory
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  gg::Format bias_format;
+  bool geglu;     // or swiglu
+  const bf16* w;  // [16,16]; null: the butterfly
+  float* amax;    // [G]
+};
+
+// A thread's factors and biases in a tile.
+struct Factors {
+  float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
+  const float* prob;                                // of the tile's rows
+  int rows;
+  float first_prob;  // of row `lane`
+
+  // Who: a whole consumer. col0: its first column of B; from n on all of them lie behind B.
+  __device__ Factors(const Operands& operands, const Tile& tile, int col0, int n)
+      : alpha(operands.alpha[tile.group]),
+        prob(operands.prob + tile.row0),
+        rows(tile.rows),
+        first_prob(prob_of(0)) {
+    if (!operands.bias) return;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+    const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
+    const auto bias_at = [&](int64_t at) {
+      const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);
+      return gg::epilogue::bias_of(operands.bias_format, code);
+    };
+    gate_bias = bias_at(gate);
+    up_bias = bias_at(gate + PAIR / 2);
+  }
+  __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
+};
+
+// Who: a whole warp. The outputs of 32 rows, prob being that of row `lane`: words[j] has those of rows
+// 8j + lane % 4 * 2 and the next one, in a column of D.
+// [glu]
+template <class Activation>
+__device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
+                                              const Factors& factors, float prob, uint32_t* words) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    float x[2];
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {  // row 8j + lane % 4 * 2 + e: its gate, and 8 rows of B behind it its up
+      const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
+      const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);
+      x[e] = activation(gate, up, __shfl_sync(~0u, prob, j * 8 + lane % 4 * 2 + e));
+    }
+    words[j] = gg::ptx::cvt_rn_x2<bf16>(x[0], x[1]);
+  }
+}
+// [/glu]
+
+// The same for all rows of the tile, 32 at a time. A choice of the activation for each output would let no
+// two of them be computed at a time; one for the whole tile mixes all of them, and ptxas spilled.
+template <int SUMS>
+__device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
+                                         uint32_t (&words)[SUMS / 4]) {
+  float prob = factors.first_prob;
+#pragma unroll
+  for (int box = 0; box < SUMS / 16; ++box) {
+    const float next = box + 1 < SUMS / 16 ? factors.prob_of(box * 32 + 32) : 0;  // in time for the next ones
+    if (geglu) {
+      activate_rows(gg::epilogue::geglu, sums + box * 16, factors, prob, words + box * 4);
+    } else {
+      activate_rows(gg::epilogue::swiglu, sums + box * 16, factors, prob, words + box * 4);
+    }
+    prob = next;
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// The host chooses a configuration, makes tensor maps and launches.
+
+#pragma once
+
+#include <cmath>
+
+#include "choose.cuh"
+#include "common/check.h"
+#include "common/launch.h"
+#include "common/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+template <class C>
+void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, const gg::Offsets& offsets,
+               int64_t rows, const Sizes& sizes, bool dependent, cudaStream_t stream) {
+  const auto [m_total, groups, n, k, rows_each] = sizes;
+  Maps<C> maps;
+  // [map]
+  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes through
+  // all groups: a tile may have the next group's columns, which nobody stores.
+  const int64_t row = int64_t(k) * 2, pairs = int64_t(groups) * n / PAIR;
+  maps.b = gg::make_tensor_map({.data = b,
+                                .dims = {k, 8, 2, 4, pairs},  // k, row of 8, gate or up, warp, pair
+                                .stride_bytes = {row, PAIR / 2 * row, 8 * row, PAIR * row},
+                                .box = {BK, 8, 2, 4, C::BN / PAIR},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  // [/map]
+  maps.d = gg::make_tensor_map({.data = d,
+                                .dims = {n / 2, rows},
+                                .stride_bytes = {n / 2 * 2},
+                                .box = {PAIR / 2, STEP},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_64B});
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
+  }
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::BLOCKS,
+                     .dependent = dependent},
+                    grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter(),
+                    m_total < SHARING_ROWS * groups);
+}
+
+// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
+// the launch may begin under the one before.
+inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
+                   const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
+                   bool dependent, cudaStream_t stream) {
+  GG_REQUIRE(sizes.n % PAIR == 0 && sizes.k % 8 == 0,
+             "N=%d, K=%d: TMA wants multiples of 8 for K, gates and their ups of 64 for N", sizes.n, sizes.k);
+  if (rows == 0) return;  // there is no tensor to map
+  const int multiprocessors = gg::multiprocessors();
+  decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
+  double least = INFINITY;
+  // [choose]
+  for_each_config([&]<class C>(C) {
+    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (cycles > least) return;
+    least = cycles;
+    best = launch_as<C>;
+  });
+  // [/choose]
+  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+             multiprocessors);
+  best(a, b, d, operands, offsets, rows, sizes, dependent, stream);
+}
+
+}  // namespace chapter
