@@ -30,6 +30,7 @@ SMOKE = ["--set", "smoke"]
 SCALED = [*SMOKE, "--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
 EMPTY = "--m 0,0,0,0 --n 256 --k 128".split()
 ONE_TILE, TWO_TILES = ("--m 256 --n 256 --k 128".split(), "--m 256 --n 512 --k 128".split())
+ONE_TALL, TWO_TALL = ([*some, "--tile", "256x128"] for some in (ONE_TILE, TWO_TILES))
 RUNS = {("07a_warp_specialized", "k640"): ["--m", "128", "--n", "128", "--k", "640"],
         ("07a_warp_specialized", "k704"): ["--m", "128", "--n", "128", "--k", "704"],
         ("07c_one_launch", "empty"): EMPTY, ("07d_tokens_on_n", "empty"): EMPTY,
@@ -38,10 +39,13 @@ RUNS = {("07a_warp_specialized", "k640"): ["--m", "128", "--n", "128", "--k", "6
         ("09a_quantized", "scaled"): SCALED, ("09a_quantized", "mxfp8"): [*SMOKE, "--format", "mxfp8"],
         ("09b_glu", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
         ("09c_glu_hadamard", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
-        ("09b_glu", "plain256"): ONE_TILE, ("09b_glu", "plain512"): TWO_TILES}
+        ("09b_glu", "plain256"): ONE_TILE, ("09b_glu", "plain512"): TWO_TILES,
+        ("07m_fused_glu", "plain256"): ONE_TALL, ("07m_fused_glu", "plain512"): TWO_TALL}
 for transform in ("tensor", "butterfly"):
     RUNS["09c_glu_hadamard", f"{transform}256"] = [*ONE_TILE, "--transform", transform]
     RUNS["09c_glu_hadamard", f"{transform}512"] = [*TWO_TILES, "--transform", transform]
+    RUNS["07n_glu_hadamard", f"{transform}256"] = [*ONE_TALL, "--transform", transform]
+    RUNS["07n_glu_hadamard", f"{transform}512"] = [*TWO_TALL, "--transform", transform]
 # The kernels of gg-unfused, by the chapter whose epilogue does what they do together.
 UNFUSED = {"08e_epilogue": ["scale", "largest"], "08f_row_scales": ["scale", "largest", "quantise_rows"],
            "09a_quantized": ["scale", "largest", "quantise_rows", "quantise_columns"],
