@@ -24,7 +24,9 @@ class LibraryPeer : public Peer {
     void* const so = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!so) throw Error(Exit::no_device, format("cannot be loaded: %s", dlerror()));
     find(so, version_, "gg_peer_version", true);
-    find(so, prepare_, "gg_peer_prepare", true);
+    find(so, prepare_, "gg_peer_prepare", false);
+    find(so, prepare_glu_, "gg_peer_prepare_glu", false);
+    if (!prepare_ && !prepare_glu_) find(so, prepare_, "gg_peer_prepare", true);
     find(so, stage_, "gg_peer_stage", false);
     find(so, launch_, "gg_peer_launch", true);
     find(so, finish_, "gg_peer_finish", false);
@@ -37,6 +39,14 @@ class LibraryPeer : public Peer {
   PeerWork prepare(const Buffers& buffers, Machine&) override {
     const Problem& p = buffers.problem();
     const Formats& formats = p.formats();
+    const Epilogue& epilogue = buffers.setup().epilogue;
+    const bool glu = epilogue.op == Operator::glu;
+    require(glu || epilogue.op == Operator::gemm, "takes a product or a gated linear unit");
+    require(!glu || prepare_glu_, "has no gated linear unit (gg_peer_prepare_glu)");
+    require(glu || prepare_, "has no product (gg_peer_prepare)");
+    require(!glu || (epilogue.activation == Activation::swiglu && !epilogue.has_c() && !epilogue.bias &&
+                     !epilogue.amax),
+            "takes swiglu without C, bias and amax");
     const bool one_type = formats.a == formats.b && formats.a == formats.d && formats.a != Format::f32;
     require(one_type, "takes bf16 or f16, one type for A, B and D, not " + formats.name() + " -> " +
                           format_info(formats.d).name);
@@ -48,7 +58,8 @@ class LibraryPeer : public Peer {
         p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name,
         sustained_};
     void* prepared = nullptr;
-    const char* const why = prepare_(&problem, &prepared);
+    const GgPeerGlu factors = {p.epilogue().alpha, p.epilogue().prob};
+    const char* const why = glu ? prepare_glu_(&problem, &factors, &prepared) : prepare_(&problem, &prepared);
     cudaGetLastError();  // what autotuning tried in vain is no error of ours
     if (why) throw Error(Exit::bad_input, why);
     const std::shared_ptr<void> state(prepared, release_);
@@ -79,6 +90,7 @@ class LibraryPeer : public Peer {
   const bool sustained_;
   decltype(gg_peer_version)* version_ = nullptr;
   decltype(gg_peer_prepare)* prepare_ = nullptr;
+  decltype(gg_peer_prepare_glu)* prepare_glu_ = nullptr;
   Call *stage_ = nullptr, *launch_ = nullptr, *finish_ = nullptr;
   decltype(gg_peer_release)* release_ = nullptr;
 };

@@ -30,10 +30,21 @@ struct GgPeerProblem {
 
 const char* gg_peer_version();  // "CUTLASS 4.3.0"
 
+// A gated linear unit, which gg-fused (plots/measure/fused) times beside ours. B's columns are 32 gates, then
+// their 32 ups, then the next gates; D is [rows of all groups, n / 2] of bf16. Its column j is swiglu of gate
+// and up j: (x sigma(x)) y prob, where x and y are alpha times their sums.
+struct GgPeerGlu {
+  const float* alpha;  // device, groups
+  const float* prob;   // device, rows of all groups
+};
+
 // Not timed: tensor maps, workspaces, autotuning, which may write D. Called once per set of buffers: these
 // are of the same sizes, so what autotuning found for a problem serves its other sets. Returns null, or one
 // sentence why it cannot ("M=20: groups want multiples of 128 rows"), and then there is no state to release.
+// A library may lack one of the two functions, and is then not asked for what that computes.
 const char* gg_peer_prepare(const struct GgPeerProblem* problem, void** state);
+const char* gg_peer_prepare_glu(const struct GgPeerProblem* problem, const struct GgPeerGlu* glu,
+                                void** state);
 
 // May be missing. Not timed: copies operands to where launch reads them, as with padded rows. Called after
 // prepare, and whenever the operands have changed.

@@ -118,7 +118,9 @@ class Data:
                           if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
         self.fused = [row for row in newest(first) if row.set != "step" and (row.peer in OTHER_WAYS or any(
             row.chapter == other.chapter and run_of(row) == run_of(other) for other in first if other.peer in OTHER_WAYS))]
-        first = without_solos([row for row in first if row.peer not in OTHER_WAYS])
+        # gg-fused alone times others beside such a chapter: a library's gated linear unit is no product.
+        timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
+        first = without_solos([row for row in first if not (row.peer and row.chapter in timed_by_it)])
         first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)

@@ -3,7 +3,8 @@
 step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/said.csv, which recount.py writes; on
 Hopper timed (gg-fused)."""
 
-from draw.markdown import NONE, table, value
+from draw.markdown import NONE, named, table, value
+from draw.results import OTHER_WAYS
 from measure.recount import UNFUSED
 
 # A chapter's run in said.csv, the format of both, and what the table's first cell says.
@@ -40,20 +41,29 @@ def percent(part, whole):
 
 
 def fused_table(data, chapter):
-    """A chapter's launch, its product with a kernel behind it, and the product alone, cold; and the rows that it shows."""
+    """A chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and the rows that it
+    shows. Without libraries it has no columns for them."""
     found = {}
     for row in data.fused:
         if row.chapter == chapter.id and not row.warm and row.timed:
             found.setdefault((row.set, row.shape), {})[row.peer] = row
+    found = {key: ways for key, ways in found.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
+    beside = sorted({peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS})
     lines, shown = [], []
     for (name, (groups, m_total, m_max, n, k)), ways in found.items():
-        fused, unfused, product = (ways.get(peer) for peer in ("", "unfused", "product"))
-        if fused and unfused and product:
-            shown += [fused, unfused, product]
-            lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
-                          *(value(row, "us_median") for row in (fused, unfused, product)),
-                          percent(fused, unfused), percent(fused, product)])
+        fused, unfused, product = (ways[peer] for peer in ("", *OTHER_WAYS))
+        libraries = [ways.get(peer) for peer in beside]
+        fastest = min((row for row in libraries if row), key=lambda row: row.us_median, default=None)
+        shown += [row for row in (fused, unfused, product, *libraries) if row]
+        lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
+                      *(value(row, "us_median") for row in (fused, unfused, product, *libraries)),
+                      percent(fused, unfused), percent(fused, product), *([percent(fused, fastest)] if beside else [])])
     if not lines:
         return "Nothing is measured yet.", []
-    return table(["set and shape", "fused, µs", "unfused, µs", "product alone, µs", "fused over unfused",
-                  "fused over product"], 1, lines) + "\n", shown
+    libraries = [f"{peer}, µs" for peer in beside]
+    text = table(["set and shape", "fused, µs", "unfused, µs", "product alone, µs", *libraries, "fused over unfused",
+                  "fused over product", *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
+    if beside:
+        versions = {named(row): row for row in shown if row.peer in beside}
+        text += f"\nLibraries: {', '.join(sorted(versions))}."
+    return text, shown

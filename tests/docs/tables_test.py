@@ -43,6 +43,33 @@ class TablesTest(PlotsCase):
         self.assertIn("H200 · 1980 MHz · CUDA 13.0 · 2026-01-01 to 2026-01-03 · commit 0123456789.", text)
         self.assertTrue(text.startswith("# Title\n") and text.endswith("<!-- /table -->\nkept\n"))
 
+    def test_fused_table(self):
+        self.measure()
+        path = "chapters/02_tiled/README.md"
+        with (self.repo / path).open("a") as readme:
+            readme.write("<!-- fused -->\n<!-- /fused -->\n")
+
+        def ways(m, **us):
+            return [row("02_tiled", "moe", m, 10, us_median=time, peer=peer, version=f"{peer} 1.0",
+                        date="2026-02-01") for peer, time in us.items()]
+
+        self.run_tool(publish)
+        self.assertIn("<!-- fused -->\nNothing is measured yet.\n", (self.repo / path).read_text())
+        save(self.data / "fused.csv", ways([32, 5], **{"": 90, "unfused": 100, "product": 80}))
+        self.run_tool(publish)
+        self.assertEqual(self.cells(path, "`moe`")[1:], ["90.0", "100", "80.0", "-10.0 %", "+12.5 %"])
+        save(self.data / "fused.csv", [*ways([32, 5], **{"": 90, "unfused": 100, "product": 80, "a_glu": 120, "b_glu": 95}),
+                                       *ways([64, 5], **{"": 90, "unfused": 100, "product": 80, "b_glu": 75})])
+        self.run_tool(publish)
+        self.assertEqual(self.cells(path, "set and shape | fused, µs")[4:],
+                         ["a_glu, µs", "b_glu, µs", "fused over unfused", "fused over product", "fused over the fastest library"])
+        self.assertEqual(self.cells(path, "`moe`: G=2, M=37")[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
+        self.assertEqual(self.cells(path, "`moe`: G=2, M=69")[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
+        text = (self.repo / path).read_text()
+        self.assertIn("\nLibraries: a_glu (a_glu 1.0), b_glu (b_glu 1.0).\n", text)
+        table = text[text.index("<!-- table -->"):text.index("<!-- /table -->")]
+        self.assertNotIn("_glu", table + (self.repo / "README.md").read_text(), "they are no libraries for products")
+
     def test_chapter_table(self):
         self.measure()
         save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),

@@ -39,12 +39,13 @@ class FakePeer : public testing::Test {
   // Prepares, checks and once more launches the peer; what it was refused with, or nothing if D is right.
   std::string outcome(const std::string& fake, const Shape& shape = {{5, 17, 64}, {24}, {16}},
                       const Formats& formats = kBf16, BLayout b_layout = BLayout::nk,
-                      bool wide_offsets = false) {
+                      bool wide_offsets = false, const Epilogue& epilogue = {}) {
     const std::unique_ptr<Peer> peer = load_peer(path_of(fake), false);
     gg::Setup setup;  // gtest has a Setup too
     setup.formats = formats;
     setup.b_layout = b_layout;
     setup.wide_offsets = wide_offsets;
+    setup.epilogue = epilogue;
     BufferSets sets;
     for (uint64_t seed : {7, 8, 9}) {
       sets.push_back(std::make_unique<Buffers>(*machine_, setup, shape));
@@ -131,6 +132,24 @@ TEST_F(FakePeer, IsNotAskedForWhatItsInterfaceLacks) {
   EXPECT_EQ(outcome("right", shared), "takes one B for each group");
   EXPECT_EQ(outcome("right", single), "");
   EXPECT_EQ(outcome("right", shape, kBf16, BLayout::nk, true), "takes offsets of type i32, not i64");
+}
+
+TEST_F(FakePeer, IsAskedForTheGatedLinearUnitIfItHasOne) {
+  const Shape shape = {{5, 17, 0}, {64}, {16}};
+  const auto outcome_of = [&](const std::string& fake, const Epilogue& epilogue) {
+    return outcome(fake, shape, kBf16, BLayout::nk, false, epilogue);
+  };
+  Epilogue glu = {.op = Operator::glu, .stores_c = false};
+  EXPECT_EQ(outcome_of("glu", glu), "");
+  EXPECT_EQ(outcome_of("glu", {}), "has no product (gg_peer_prepare)");
+  EXPECT_EQ(outcome_of("right", glu), "has no gated linear unit (gg_peer_prepare_glu)");
+  EXPECT_EQ(outcome_of("glu", {.op = Operator::quant}), "takes a product or a gated linear unit");
+  const std::string plain = "takes swiglu without C, bias and amax";
+  glu.activation = Activation::geglu;
+  EXPECT_EQ(outcome_of("glu", glu), plain);
+  EXPECT_EQ(outcome_of("glu", {.op = Operator::glu}), plain);
+  EXPECT_EQ(outcome_of("glu", {.op = Operator::glu, .amax = true, .stores_c = false}), plain);
+  EXPECT_EQ(outcome_of("glu", {.op = Operator::glu, .bias = true, .stores_c = false}), plain);
 }
 
 }  // namespace

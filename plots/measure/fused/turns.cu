@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-fused: chapter 07m's gated linear unit beside the unfused way, which is chapter 07l's product and then a
-// kernel that reads it, and beside that product alone. All three in turns, on the same operands:
+// gg-fused: a chapter's fused epilogue beside the unfused way, which is chapter 07l's product and then
+// kernels that read it, beside that product alone, and beside libraries. All in turns, on the same operands:
 //
-//   build/bin/gg-fused [--set prefill,skewed,decode,moe] [--csv FILE]
+//   build/bin/gg-fused [--chapter 07m] [--set NAME,NAME] [--peer LIBRARY,LIBRARY] [--csv FILE]
 //
-// Each way's D is compared with the other's first, within what rounding C to bf16 may change. Where the
-// emulator runs, that is all. Rows of the CSV file are chapter 07m's, the others' names stand as peers.
+// The fused outputs are compared with the unfused ones first, within what rounding the product may change. A
+// library's keep the bound of the chapter's own check. Where the emulator runs, that is all. Rows of the CSV
+// file are the chapter's, the others' names stand as peers.
 
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -17,214 +17,195 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/bench/peers.h"
 #include "common/bench/roof.h"
 #include "common/bench/timer.h"
 #include "common/check.h"
-#include "common/epilogue.cuh"
-#include "common/epilogue_glu.cuh"
-#include "common/launch.h"
-#include "common/machine/buffers.h"
 #include "common/problem/shapes.h"
-#include "common/ptx/warpgroup.cuh"
 #include "common/run/report.h"
 #include "ways.h"
 
 namespace {
 
-using gg::Format;
-namespace ep = gg::epilogue;
-
-constexpr const char* kChapter = "07m_fused_glu";
-constexpr int kThreads = 256, kAtOnce = 8, kUnits = 4;  // outputs of a lane, 16 bytes; so many times
-constexpr int kWarpOutputs = 32 * kAtOnce * kUnits;     // of a row
-
-__device__ void unpack(const uint4& words, float (&v)[kAtOnce]) {
-  const uint32_t all[] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-  for (int i = 0; i < kAtOnce; ++i) v[i] = ep::float_of(i % 2 ? all[i / 2] & 0xFFFF0000 : all[i / 2] << 16);
+const std::vector<Comparison>& comparisons() {
+  static const std::vector<Comparison> all = {glu_comparison()};
+  return all;
 }
 
-// D [rows,N/2] of C [rows,N]. A warp has up to kWarpOutputs outputs of a row: all its loads are under way at
-// once, each byte is read once, and 32 lanes read 512 bytes that follow each other, or 64 that do.
-__global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alpha, const float* prob,
-                                                gg::Offsets offsets, int groups, int n, uint4* d) {
-  gg::ptx::griddepcontrol_launch_dependents();
-  gg::ptx::griddepcontrol_wait();  // C is there
-  const int lane = int(threadIdx.x) % 32, outputs = n / 2,
-            chunks = (outputs + kWarpOutputs - 1) / kWarpOutputs;
-  const int64_t warp = int64_t(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
-  const int row = int(warp / chunks), first = int(warp % chunks) * kWarpOutputs;
-  if (row >= offsets[groups]) return;
-  int group = 0;  // groups that end at or before this row
-  for (int g = lane; g < (groups + 31) / 32 * 32; g += 32)
-    group += __popc(__ballot_sync(~0u, g < groups && offsets[g + 1] <= row));
-  uint4 gates[kUnits], ups[kUnits];
-#pragma unroll
-  for (int i = 0; i < kUnits; ++i) {
-    const int column = first + (i * 32 + lane) * kAtOnce;
-    if (column >= outputs) continue;
-    gates[i] = c[(int64_t(row) * n + ep::gate_column(column)) / kAtOnce];
-    ups[i] = c[(int64_t(row) * n + ep::up_column(column)) / kAtOnce];
-  }
-  const float factor = alpha[group], of_row = prob[row];
-#pragma unroll
-  for (int i = 0; i < kUnits; ++i) {
-    const int column = first + (i * 32 + lane) * kAtOnce;
-    if (column >= outputs) continue;
-    float gate[kAtOnce], up[kAtOnce];
-    unpack(gates[i], gate);
-    unpack(ups[i], up);
-    uint32_t words[kAtOnce / 2];
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j)
-      gate[j] = ep::swiglu(ep::scaled(gate[j], factor), ep::scaled(up[j], factor), of_row);
-#pragma unroll
-    for (int j = 0; j < kAtOnce / 2; ++j) words[j] = ep::word_of<Format::bf16>(gate + 2 * j);
-    d[(int64_t(row) * outputs + column) / kAtOnce] = {words[0], words[1], words[2], words[3]};
-  }
-}
+struct Options {
+  std::string chapter = "07m", sets, peers, csv;
+};
 
-void launch_unfused(const gg::Problem& p, cudaStream_t stream) {
-  launch_product(p, stream);
-  const int chunks = (p.n() / 2 + kWarpOutputs - 1) / kWarpOutputs;
-  const int64_t warps = p.layout().offsets.back() * chunks, each = kThreads / 32;
-  if (warps == 0) return;
-  gg::launch_kernel({.grid = dim3(unsigned((warps + each - 1) / each)),
-                     .threads = kThreads,
-                     .shared_bytes = 0,
-                     .stream = stream,
-                     .dependent = true},
-                    glu, static_cast<const uint4*>(p.epilogue().c), p.epilogue().alpha, p.epilogue().prob,
-                    p.offsets(), p.groups(), p.n(), p.d<uint4>());
-}
-
-gg::Setup setup_with(bool stores_c) {
-  gg::Setup setup;
-  setup.b_layout = gg::BLayout::nk;
-  setup.host_offsets = false;
-  setup.epilogue = {.op = gg::Operator::glu, .stores_c = stores_c};
-  return setup;
-}
-
-std::vector<float> read(gg::Machine& machine, const void* codes, int64_t count) {
-  std::vector<uint16_t> raw(static_cast<size_t>(count));
-  machine.download(raw.data(), codes, raw.size() * 2);
-  std::vector<float> values;
-  for (const uint16_t code : raw) values.push_back(ep::float_of(uint32_t(code) << 16));
-  return values;
-}
-
-// Rounding C moves a gate and an up by up to 2^-8 of themselves, the output by that times 1 + |gate| and once
-// more, and both outputs are rounded.
-void require_equal(gg::Machine& machine, const gg::Buffers& buffers) {
-  const gg::Problem& p = buffers.problem();
-  const int64_t rows = p.layout().offsets.back(), outputs = p.n() / 2;
-  const auto result = [&](auto launch) {
-    buffers.poison(0xFF);
-    machine.run([&](cudaStream_t stream) { launch(p, stream); });
-    return read(machine, p.d<void>(), rows * outputs);
-  };
-  const std::vector<float> fused = result(launch_fused), unfused = result(launch_unfused);
-  const std::vector<float> c = read(machine, p.epilogue().c, rows * p.n());
-  const std::vector<float>& alpha = buffers.epilogue_operands().alpha;
-  for (int g = 0; g < p.groups(); ++g) {
-    for (int64_t row = p.layout().offsets[size_t(g)]; row < p.layout().offsets[size_t(g) + 1]; ++row) {
-      for (int col = 0; col < int(outputs); ++col) {
-        const size_t at = size_t(row * outputs + col);
-        const float gate = alpha[size_t(g)] * c[size_t(row * p.n() + ep::gate_column(col))];
-        const float bound = (std::fabs(unfused[at]) * (5 + std::fabs(gate)) + 0x1p-100f) * 0x1p-8f;
-        if (!(std::fabs(fused[at] - unfused[at]) <= bound))
-          throw gg::Error(
-              gg::Exit::check_failed,
-              gg::format("%s: row %lld column %d: fused %g, unfused %g", buffers.shape().describe().c_str(),
-                         static_cast<long long>(row), col, double(fused[at]), double(unfused[at])));
+class Turns {
+ public:
+  Turns(const Comparison& comparison, gg::Machine& machine, const gg::Device& device, const Options& options)
+      : comparison_(comparison), machine_(machine), device_(device), options_(options) {
+    if (options.peers.empty()) return;
+    for (const std::string& path : gg::split(options.peers, ',')) {
+      try {
+        peers_.push_back(gg::load_peer(path, false));
+      } catch (const gg::Error& error) {
+        std::fprintf(stderr, "--peer %s left out: %s\n", path.c_str(), error.what());
       }
     }
   }
-}
 
-struct Way {
-  const char* name;  // "": chapter 07m
-  void (*launch)(const gg::Problem&, cudaStream_t);
-};
-constexpr Way kWays[] = {{"", launch_fused}, {"unfused", launch_unfused}, {"product", launch_product}};
-
-gg::Row row_of(const Way& way, const gg::Device& device, const gg::Shape& shape) {
-  return {{"chapter", kChapter},
-          {"kernel", *way.name ? way.name : "grouped_gemm"},
-          {"device", device.name},
-          {"arch", std::to_string(device.capability)},
-          {"cuda", device.cuda},
-          {"commit", gg::commit()},
-          {"date", gg::today()},
-          {"set", shape.set},
-          {"groups", std::to_string(shape.groups())},
-          {"m_total", std::to_string(shape.m_total())},
-          {"m_max", std::to_string(shape.m_max())},
-          {"n", std::to_string(shape.n[0])},
-          {"k", std::to_string(shape.k[0])},
-          {"format", "bf16"},
-          {"peer", way.name},
-          {"ok", "1"}};
-}
-
-void time_ways(gg::Machine& machine, const gg::Device& device, const gg::Shape& shape,
-               const std::string& csv) {
-  gg::BufferSets sets;
-  const auto add = [&] {
-    sets.push_back(std::make_unique<gg::Buffers>(machine, setup_with(true), shape));
-    sets.back()->fill_operands({gg::Fill::Kind::normal, 0, 1000 + sets.size(), 0});
-  };
-  add();
-  require_equal(machine, *sets[0]);
-  if (device.emulated) return;
-  const size_t wanted = size_t(gg::cold_sets(sets[0]->bytes(), device.l2_bytes));
-  while (sets.size() < wanted) add();
-  std::vector<gg::Contestant> contestants;
-  for (const Way& way : kWays) {
-    const auto launch = [&sets, way](int set, cudaStream_t stream) {
-      way.launch(sets[size_t(set)]->problem(), stream);
-    };
-    contestants.push_back({way.name, launch});
+  void time(const gg::Shape& shape) {
+    entrants_.clear();  // a library's state may refer to the buffers
+    sets_.clear();
+    products_.clear();
+    add_set(shape);
+    const size_t wanted = device_.emulated ? 1 : size_t(gg::cold_sets(sets_[0]->bytes(), device_.l2_bytes));
+    while (sets_.size() < wanted) add_set(shape);
+    for (const Way& way : {comparison_.fused, comparison_.unfused, Way{"product", launch_07l}})
+      entrants_.push_back({way.name, "", launch_of(way)});
+    comparison_.require_equal(machine_, *sets_[0], products_[0].get(), outputs(1), outputs(0));
+    for (const auto& peer : peers_) enter(*peer);
+    if (!device_.emulated) return take_turns(shape);
+    std::printf("%s: as unfused: fused", shape.describe().c_str());
+    for (size_t i = 3; i < entrants_.size(); ++i) std::printf(", right: %s", entrants_[i].name.c_str());
+    std::printf("\n");
   }
-  const gg::Roof roof = gg::read_roof(gg::roof_path(), device.name);
-  const auto stopwatch = gg::gpu_stopwatch();
-  std::vector<gg::Row> rows;
-  for (const bool warm : {false, true}) {
-    const std::vector<gg::Timing> timings =
-        gg::time_contestants(contestants, warm ? 1 : int(sets.size()), gg::Rounds::brief, *stopwatch);
-    for (size_t i = 0; i < timings.size(); ++i) {
-      gg::Row row = row_of(kWays[i], device, shape);
-      gg::add_timing(row, shape, setup_with(false), timings[i], warm, roof);
-      std::printf("%-8s %-8s %s  %9.2f us (%.2f .. %.2f)  %.3f of the product, %.3f of unfused\n",
-                  shape.set.c_str(), *kWays[i].name ? kWays[i].name : "fused", warm ? "warm" : "cold",
-                  timings[i].median, timings[i].p10, timings[i].p90, timings[i].median / timings[2].median,
-                  timings[i].median / timings[1].median);
-      rows.push_back(row);
+
+ private:
+  using Launches = std::function<void(int set, cudaStream_t)>;
+  struct Entrant {
+    std::string name, version;
+    Launches launch;
+  };
+  static constexpr uint64_t kSeed = 1001;  // of the first set's operands
+
+  void add_set(const gg::Shape& shape) {
+    sets_.push_back(std::make_unique<gg::Buffers>(machine_, comparison_.setup, shape));
+    sets_.back()->fill_operands({gg::Fill::Kind::normal, 0, kSeed + sets_.size() - 1, 0});
+    const gg::Problem& p = sets_.back()->problem();
+    const size_t count = size_t(p.layout().offsets.back()) * size_t(p.n());
+    void* const memory = machine_.allocate(count * sizeof(bf16), "the product of the unfused way");
+    products_.emplace_back(static_cast<bf16*>(memory),
+                           [&machine = machine_](bf16* product) { machine.release(product); });
+  }
+  Launches launch_of(const Way& way) {
+    return [this, launch = way.launch](int set, cudaStream_t stream) {
+      launch(sets_[size_t(set)]->problem(), products_[size_t(set)].get(), stream);
+    };
+  }
+
+  Outputs outputs(size_t entrant) {
+    const gg::Buffers& buffers = *sets_[0];
+    buffers.poison(0xFF);
+    machine_.run([&](cudaStream_t stream) { entrants_[entrant].launch(0, stream); });
+    Outputs outputs;
+    for (const gg::Tensor tensor : buffers.outputs()) {
+      const gg::TensorMemory& memory = buffers.of(tensor);
+      std::vector<char>& bytes = outputs[tensor];
+      bytes.resize(memory.bytes - memory.spec.start_byte());
+      machine_.download(bytes.data(), memory.first(), bytes.size());
+    }
+    return outputs;
+  }
+
+  void enter(gg::Peer& peer) {
+    try {
+      const gg::PeerLaunches launches = gg::prepare_and_check(peer, sets_, machine_, kSeed);
+      entrants_.push_back({peer.name(), peer.version(), launches.launch});
+    } catch (const gg::Error& error) {
+      cudaGetLastError();  // if there is one, it was the peer's
+      std::fprintf(stderr, "--peer %s left out: %s\n", peer.name().c_str(), error.what());
     }
   }
-  if (!csv.empty()) gg::append_csv(csv, gg::kResultColumns, rows);
+
+  void take_turns(const gg::Shape& shape) {
+    std::vector<gg::Contestant> contestants;
+    for (const Entrant& entrant : entrants_) contestants.push_back({entrant.name, entrant.launch});
+    const gg::Roof roof = gg::read_roof(gg::roof_path(), device_.name);
+    const auto stopwatch = gg::gpu_stopwatch();
+    std::vector<gg::Row> rows;
+    for (const bool warm : {false, true}) {
+      const std::vector<gg::Timing> timings =
+          gg::time_contestants(contestants, warm ? 1 : int(sets_.size()), gg::Rounds::brief, *stopwatch);
+      for (size_t i = 0; i < timings.size(); ++i) {
+        gg::Row row = row_of(entrants_[i], shape);
+        gg::add_timing(row, shape, comparison_.setup, timings[i], warm, roof);
+        std::printf("%-8s %-12s %s  %9.2f us (%.2f .. %.2f)  %.3f of the product, %.3f of unfused\n",
+                    shape.set.c_str(), entrants_[i].name.empty() ? "fused" : entrants_[i].name.c_str(),
+                    warm ? "warm" : "cold", timings[i].median, timings[i].p10, timings[i].p90,
+                    timings[i].median / timings[2].median, timings[i].median / timings[1].median);
+        rows.push_back(row);
+      }
+    }
+    if (!options_.csv.empty()) gg::append_csv(options_.csv, gg::kResultColumns, rows);
+  }
+
+  gg::Row row_of(const Entrant& entrant, const gg::Shape& shape) const {
+    return {{"chapter", comparison_.chapter},
+            {"kernel", entrant.name.empty() ? "grouped_gemm" : entrant.name},
+            {"device", device_.name},
+            {"arch", std::to_string(device_.capability)},
+            {"cuda", device_.cuda},
+            {"commit", gg::commit()},
+            {"date", gg::today()},
+            {"set", shape.set},
+            {"groups", std::to_string(shape.groups())},
+            {"m_total", std::to_string(shape.m_total())},
+            {"m_max", std::to_string(shape.m_max())},
+            {"n", std::to_string(shape.n[0])},
+            {"k", std::to_string(shape.k[0])},
+            {"format", "bf16"},
+            {"peer", entrant.name},
+            {"ok", "1"},
+            {"version", entrant.version}};
+  }
+
+  const Comparison& comparison_;
+  gg::Machine& machine_;
+  const gg::Device& device_;
+  const Options& options_;
+  std::vector<std::unique_ptr<gg::Peer>> peers_;
+  gg::BufferSets sets_;
+  std::vector<std::shared_ptr<bf16>> products_;  // one for each set
+  std::vector<Entrant> entrants_;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    std::string* const value = !std::strcmp(argv[i], "--chapter") ? &options.chapter
+                               : !std::strcmp(argv[i], "--set")   ? &options.sets
+                               : !std::strcmp(argv[i], "--peer")  ? &options.peers
+                               : !std::strcmp(argv[i], "--csv")   ? &options.csv
+                                                                  : nullptr;
+    GG_REQUIRE(value && i + 1 < argc,
+               "%s: --chapter ID, --set NAME[,NAME], --peer LIBRARY[,LIBRARY] and --csv FILE are accepted",
+               argv[i]);
+    *value = argv[i + 1];
+  }
+  return options;
+}
+
+const Comparison& comparison_of(const std::string& chapter) {
+  std::string known;
+  for (const Comparison& each : comparisons()) {
+    if (chapter == each.option || chapter == each.chapter) return each;
+    known += (known.empty() ? "" : ", ") + std::string(each.option);
+  }
+  throw gg::Error(gg::Exit::bad_input,
+                  gg::format("--chapter %s: %s can be timed", chapter.c_str(), known.c_str()));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    std::string sets = "prefill,skewed,decode,moe", csv;
-    for (int i = 1; i < argc; i += 2) {
-      std::string* const value = !std::strcmp(argv[i], "--set")   ? &sets
-                                 : !std::strcmp(argv[i], "--csv") ? &csv
-                                                                  : nullptr;
-      GG_REQUIRE(value && i + 1 < argc, "%s: --set NAME[,NAME] and --csv FILE are accepted", argv[i]);
-      *value = argv[i + 1];
-    }
+    const Options options = parse(argc, argv);
+    const Comparison& comparison = comparison_of(options.chapter);
     const gg::Chapter chapter = {.id = "gg-fused", .arch = gg::Arch::sm_90a};
     const gg::Device device = gg::choose_device(gg::Options::Device::automatic, chapter, argv);
     const auto machine = device.emulated ? gg::emulator_machine() : gg::gpu_machine();
-    std::printf("gg-fused on %s\n", device.name.c_str());
-    for (const std::string& set : gg::split(sets, ',')) {
+    std::printf("gg-fused, %s, on %s\n", comparison.chapter, device.name.c_str());
+    Turns turns(comparison, *machine, device, options);
+    for (const std::string& set : gg::split(options.sets.empty() ? comparison.sets : options.sets, ',')) {
       for (const gg::Shape& shape : gg::shape_set(set, {64, 8, {64, 64}, false, 0})) {
-        if (shape.flops() > 0) time_ways(*machine, device, shape, csv);
+        if (shape.flops() > 0) turns.time(shape);
       }
     }
     return int(gg::Exit::ok);

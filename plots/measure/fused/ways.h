@@ -1,12 +1,40 @@
 // SPDX-License-Identifier: MIT
 //
-// The launches that turns.cu times.
+// gg-fused times each chapter with a fused epilogue, and the ways to the same outputs beside it. turns.cu has
+// the turns, a chapter's file its comparison, and launch_ID.cu the launch of chapter ID.
 
 #pragma once
 
-#include "common/problem/problem.h"
+#include <map>
+#include <vector>
 
-// Chapter 07l: the problem's product as bf16 to C [rows,N] of its epilogue.
-void launch_product(const gg::Problem& problem, cudaStream_t stream);
-// Chapter 07m: D [rows,N/2].
-void launch_fused(const gg::Problem& problem, cudaStream_t stream);
+#include "common/machine/buffers.h"
+#include "common/types.cuh"
+
+// `product` is memory for [rows,N]: where a way stores chapter 07l's product.
+using Launch = void (*)(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+
+struct Way {
+  const char* name;  // in the column `peer` of results; "": the chapter's
+  Launch launch;
+};
+
+using Outputs = std::map<gg::Tensor, std::vector<char>>;  // as they lie in memory, from the first element on
+
+struct Comparison {
+  const char* option;  // of --chapter
+  const char* chapter;
+  gg::Setup setup;
+  const char* sets;  // without --set
+  Way fused, unfused;
+  // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product may change.
+  // The product is there.
+  void (*require_equal)(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
+                        const Outputs& unfused, const Outputs& fused);
+};
+
+Comparison glu_comparison();
+
+// Each stores the chapter's outputs but the first, which stores its product.
+void launch_07l(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07m(const gg::Problem& problem, bf16* product, cudaStream_t stream);

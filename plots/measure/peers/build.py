@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter.
+"""Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter; those whose names end in glu are for gg-fused.
 
   python3 plots/measure/peers/build.py [--cutlass DIR] [--deepgemm DIR] [--cublas DIR] [NAME ...]
 
@@ -82,9 +82,23 @@ def triton_tma(_):
     return found, [sys.executable, "-B", str(HERE / "triton_tma.py")]
 
 
+def triton_glu(_):
+    _, found = of_python("triton")
+    return found, [sys.executable, "-B", str(HERE / "triton_glu.py")]
+
+
 def cutlass_grouped(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     return f"CUTLASS in {args.cutlass}", compiled("cutlass_grouped.cu", *HOPPER, f"-isystem={cutlass}")
+
+
+def cutlass_glu(args):
+    cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
+    example = cutlass.parent / "examples" / "113_hopper_gemm_activation_fusion"
+    if not (example / "gated_builder.hpp").exists():
+        raise Missing(f"--cutlass {args.cutlass} has no {example.name} of CUTLASS 4.7")
+    return f"CUTLASS in {args.cutlass}", compiled("cutlass_glu.cu", *HOPPER, f"-isystem={cutlass}",
+                                                  f"-isystem={example}")
 
 
 def deepgemm(args):
@@ -107,7 +121,8 @@ def cublaslt_grouped(args):
     return f"{library}", compiled("cublaslt_grouped.cpp", f'-DCUBLASLT_FILE="{library}"', "-ldl")
 
 
-PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped)}
+PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped,
+                                             triton_glu, cutlass_glu)}
 
 
 def build(name, args):

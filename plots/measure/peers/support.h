@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The code that the peers of this folder share: errors as sentences, memory that frees itself, and, in
-// common/bench/contest.h, the choice of the fastest of several ways to run a problem.
+// The code that the peers of this folder share: errors as sentences, memory that frees itself, copies of B,
+// and, in common/bench/contest.h, the choice of the fastest of several ways to run a problem.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "common/bench/contest.h"
+#include "common/bench/peer_library.h"
 
 namespace peers {
 
@@ -42,6 +43,21 @@ Device<T> on_device(const std::vector<T>& values) {
   check(cudaMemcpy(array.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
         "cudaMemcpy");
   return array;
+}
+
+// A copy of B whose rows are dealt by eights: 8 gates and then their 8 ups, or 8 ups and then their gates. In
+// B they are 32 and 32.
+inline void deal_gates(const GgPeerProblem& p, void* to, bool ups_first, cudaStream_t stream) {
+  const size_t eight_bytes = 8 * size_t(p.k) * 2, pair_bytes = 8 * eight_bytes;
+  const size_t pairs = size_t(p.groups) * size_t(p.n) / 64;
+  for (size_t i = 0; i < 8; ++i) {  // i of B's eights of a pair: 4 of gates, then 4 of ups
+    const bool is_up = i >= 4;
+    const size_t place = i % 4 * 2 + (is_up != ups_first ? 1 : 0);
+    check(cudaMemcpy2DAsync(static_cast<char*>(to) + place * eight_bytes, pair_bytes,
+                            static_cast<const char*>(p.b) + i * eight_bytes, pair_bytes, eight_bytes, pairs,
+                            cudaMemcpyDeviceToDevice, stream),
+          "cudaMemcpy2DAsync");
+  }
 }
 
 // GG_PEER_CHOICE=TEXT in the environment: only ways whose name contains TEXT.

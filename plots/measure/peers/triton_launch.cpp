@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The host side of the peer triton_tma. triton_tma.py compiles it together with triton_kernels.inc, which it
-// generates: Triton's version, the machine code of each configuration, and the arrays that describe them.
+// The host side of the peer triton_tma, and with TRITON_GLU of triton_glu. Their Python compiles it together
+// with triton_kernels.inc, which it generates: Triton's version, the code of each configuration, and the
+// arrays that describe them.
 // gg_peer_prepare times the configurations on the problem, in bands of several widths, with and without
 // programmatic dependent launch, and keeps the fastest.
 
@@ -10,18 +11,25 @@
 #include "common/bench/peer_library.h"
 #include "support.h"
 
+#ifdef TRITON_GLU
+constexpr bool kGlu = true;
+#else
+constexpr bool kGlu = false;
+#endif
+
 struct Kernel {
   const char* name;
-  const unsigned char* cubin;
+  const unsigned char* code;
   int threads, shared_bytes, scratch_bytes;  // scratch: of global memory, for each block
   int bm, bn;
   int a_box_rows, b_box_rows;     // that a copy brings
+  int swap;                       // the kernel computes D^T, and gates and ups of its B are dealt
   int least_groups, most_groups;  // that it is meant for
   int numbering;                  // -1, or which of kNumberings has to run before it
 };
 
 struct Numbering {  // numbers tile rows of bm rows
-  const unsigned char* cubin;
+  const unsigned char* code;
   int threads, shared_bytes, bm;
 };
 
@@ -29,21 +37,22 @@ struct Numbering {  // numbers tile rows of bm rows
 
 namespace {
 
-constexpr int kBoxCols = 64;  // of a map: 128 bytes, the longest swizzle
+constexpr int kBoxCols = 64;  // of a map, at most: 128 bytes, the longest swizzle
+constexpr int kPair = 64;     // columns of B: 32 gates and their ups
 
 // A kernel of the library, loaded when it is first wanted and kept.
-cudaKernel_t loaded(const unsigned char* cubin, const char* name, int shared_bytes) {
+cudaKernel_t loaded(const unsigned char* code, const char* name, int shared_bytes) {
   static std::map<const unsigned char*, cudaKernel_t> kernels;
-  if (const auto found = kernels.find(cubin); found != kernels.end()) return found->second;
+  if (const auto found = kernels.find(code); found != kernels.end()) return found->second;
   cudaLibrary_t library;
   cudaKernel_t kernel;
-  peers::check(cudaLibraryLoadData(&library, cubin, nullptr, nullptr, 0, nullptr, nullptr, 0),
+  peers::check(cudaLibraryLoadData(&library, code, nullptr, nullptr, 0, nullptr, nullptr, 0),
                "cudaLibraryLoadData");
   peers::check(cudaLibraryGetKernel(&kernel, library, name), "cudaLibraryGetKernel");
   peers::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
                "cudaFuncSetAttribute");
-  return kernels.emplace(cubin, kernel).first->second;
+  return kernels.emplace(code, kernel).first->second;
 }
 
 CUtensorMap tensor_map(const void* data, std::vector<cuuint64_t> dims, std::vector<cuuint64_t> stride_bytes,
@@ -60,25 +69,39 @@ CUtensorMap tensor_map(const void* data, std::vector<cuuint64_t> dims, std::vect
   const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
       &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, cuuint32_t(dims.size()), const_cast<void*>(data), dims.data(),
       stride_bytes.data(), box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      box[0] == kBoxCols ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error("cuTensorMapEncodeTiled refuses a map, error " + std::to_string(result));
   return map;
 }
 
+// A problem, and what its gated linear unit takes.
+struct Operands {
+  GgPeerProblem p;
+  GgPeerGlu glu;
+  peers::Device<char> dealt_b;  // kernels that compute D^T have a copy of B
+
+  void stage(cudaStream_t stream) const {
+    if (kGlu) peers::deal_gates(p, dealt_b.get(), false, stream);
+  }
+};
+
 // One kernel, ready for one problem.
 class Grouped final : public peers::Way {
  public:
-  Grouped(const GgPeerProblem& p, const Kernel& kernel, int band, bool dependent_launch)
+  Grouped(const Operands& operands, const Kernel& kernel, int band, bool dependent_launch)
       : kernel_(kernel),
         dependent_launch_(dependent_launch),
-        function_(loaded(kernel.cubin, "grouped_gemm", kernel.shared_bytes)),
-        d_(p.d),
-        offsets_(p.offsets),
-        rows_(int(p.host_offsets[p.groups])),
-        groups_(p.groups),
-        n_(p.n),
-        k_(p.k),
+        function_(loaded(kernel.code, kProduct, kernel.shared_bytes)),
+        d_(operands.p.d),
+        alpha_(operands.glu.alpha),
+        prob_(operands.glu.prob),
+        offsets_(operands.p.offsets),
+        rows_(int(operands.p.host_offsets[operands.p.groups])),
+        groups_(operands.p.groups),
+        n_(operands.p.n),
+        k_(operands.p.k),
         band_(band) {
     // The grid follows from sizes that the host knows however rows are shared out: a group has at most one
     // tile row that is not whole.
@@ -101,11 +124,11 @@ class Grouped final : public peers::Way {
     }
     if (kernel.numbering >= 0) {
       const Numbering& numbering = kNumberings[kernel.numbering];
-      numbering_ = loaded(numbering.cubin, "number_tile_rows", numbering.shared_bytes);
+      numbering_ = loaded(numbering.code, "number_tile_rows", numbering.shared_bytes);
       table_memory_ = peers::device_array<int32_t>(size_t(1 + 3 * most_tile_rows));
       table_ = table_memory_.get();
     }
-    make_maps(p);
+    make_maps(operands.p, operands.dealt_b.get());
   }
 
   // The numbering waits for the launch before, which reads the same table, and the product for the numbering.
@@ -117,11 +140,21 @@ class Grouped final : public peers::Way {
     }
     // Those of the Triton source in their order, each map followed by its shape and strides; then scratch
     // memory, and that of a profiler.
-    int64_t& x = unread_;
-    void* arguments[] = {&a_map_,   &x,      &x,     &x,       &x,  &b_map_, &x,     &x,        &x,
-                         &x,        &d_map_, &x,     &x,       &x,  &x,      &x,     &x,        &d_,
-                         &offsets_, &table_, &rows_, &groups_, &n_, &k_,     &band_, &scratch_, &profiler_};
-    launch(stream, function_, blocks_, kernel_.threads, kernel_.shared_bytes, arguments);
+    std::vector<void*> arguments;
+    const auto add_map = [&](CUtensorMap& map, int dims) {
+      arguments.push_back(&map);
+      arguments.insert(arguments.end(), size_t(2 * dims), &unread_);
+    };
+    add_map(a_map_, 2);
+    add_map(b_map_, 2);
+    add_map(d_map_, 3);
+    arguments.push_back(&d_);
+    if (kGlu) arguments.insert(arguments.end(), {&alpha_, &prob_});
+    for (void* each : std::initializer_list<void*>{&offsets_, &table_, &rows_, &groups_, &n_, &k_, &band_,
+                                                   &scratch_, &profiler_}) {
+      arguments.push_back(each);
+    }
+    launch(stream, function_, blocks_, kernel_.threads, kernel_.shared_bytes, arguments.data());
   }
 
  private:
@@ -141,17 +174,21 @@ class Grouped final : public peers::Way {
                  name.c_str());
   }
 
-  void make_maps(const GgPeerProblem& p) {
+  void make_maps(const GgPeerProblem& p, const void* dealt_b) {
     const cuuint64_t rows = cuuint64_t(rows_), n = cuuint64_t(n_), k = cuuint64_t(k_),
                      groups = cuuint64_t(groups_);
     const cuuint32_t bm = cuuint32_t(kernel_.bm);
     a_map_ = tensor_map(p.a, {k, rows}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.a_box_rows)});
-    b_map_ = tensor_map(p.b, {k, groups * n}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
+    b_map_ = tensor_map(kGlu && kernel_.swap ? dealt_b : p.b, {k, groups * n}, {2 * k},
+                        {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
     // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the map is row
     // s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows it has)], and
     // what it has too much lies beyond r = bm. The map begins bm rows before D; nothing there is touched.
-    const char* begin = static_cast<const char*>(p.d) - 2 * n * bm;
-    d_map_ = tensor_map(begin, {n, bm, rows + 1}, {2 * n, 2 * n}, {kBoxCols, bm, 1});
+    const cuuint64_t d_cols = kGlu ? n / 2 : n;
+    const cuuint32_t box_cols =
+        std::min<cuuint32_t>(kBoxCols, cuuint32_t(kGlu ? kernel_.bn / 2 : kernel_.bn));
+    const char* begin = static_cast<const char*>(p.d) - 2 * d_cols * bm;
+    d_map_ = tensor_map(begin, {d_cols, bm, rows + 1}, {2 * d_cols, 2 * d_cols}, {box_cols, bm, 1});
   }
 
   const Kernel& kernel_;
@@ -165,13 +202,15 @@ class Grouped final : public peers::Way {
   CUtensorMap a_map_{}, b_map_{}, d_map_{};
   int64_t unread_ = 0;
   void *d_ = nullptr, *table_ = nullptr, *scratch_ = nullptr, *profiler_ = nullptr;
+  const float *alpha_ = nullptr, *prob_ = nullptr;
   const int32_t* offsets_ = nullptr;
   int rows_ = 0, groups_ = 0, n_ = 0, k_ = 0, band_ = 0;
 };
 
 // ---- choosing a configuration ----
 
-std::vector<peers::Offer> all_offers(const GgPeerProblem& p) {
+std::vector<peers::Offer> all_offers(const Operands& operands) {
+  const GgPeerProblem& p = operands.p;
   std::vector<peers::Offer> offers;
   for (const Kernel& kernel : kKernels) {
     if (p.groups < kernel.least_groups || p.groups > kernel.most_groups) continue;
@@ -184,8 +223,8 @@ std::vector<peers::Offer> all_offers(const GgPeerProblem& p) {
         const std::string name = std::string(kernel.name) + ", bands of " + std::to_string(band) +
                                  (dependent_launch ? ", dependent launch" : "");
         if (!peers::wanted(name)) continue;
-        offers.push_back({name, [&p, &kernel, band, dependent_launch] {
-                            return std::make_unique<Grouped>(p, kernel, band, dependent_launch);
+        offers.push_back({name, [&operands, &kernel, band, dependent_launch] {
+                            return std::make_unique<Grouped>(operands, kernel, band, dependent_launch);
                           }});
       }
       if (band >= tile_rows) break;  // a wider one is the same
@@ -200,7 +239,9 @@ void check_limits(const GgPeerProblem& p) {
   };
   require(std::string(p.format) == "bf16", std::string(p.format) + ": compiled for bf16 only");
   require(!p.b_is_kn, "B is [groups, k, n]: compiled for [groups, n, k] only");
-  require(p.n % 16 == 0, "N=" + std::to_string(p.n) + ": wants multiples of 16");
+  const int n_multiple = kGlu ? kPair : 16;
+  require(p.n % n_multiple == 0,
+          "N=" + std::to_string(p.n) + ": wants multiples of " + std::to_string(n_multiple));
   require(p.k % 8 == 0, "K=" + std::to_string(p.k) + ": rows want multiples of 16 bytes");
   require(p.host_offsets[p.groups] > 0, "no group has a row: a tensor map wants one");
   require(p.groups <= kMostGroups, "G=" + std::to_string(p.groups) + ": compiled for at most " +
@@ -209,19 +250,42 @@ void check_limits(const GgPeerProblem& p) {
 
 peers::Choices choices;  // of this library
 
+struct State {
+  Operands operands;
+  std::unique_ptr<peers::Way> way;
+};
+
+const char* prepare(const GgPeerProblem& p, const GgPeerGlu& glu, void** state) {
+  return peers::sentence_of([&] {
+    check_limits(p);
+    auto made = std::make_unique<State>();
+    made->operands = {p, glu, peers::device_array<char>(kGlu ? size_t(p.groups) * p.n * p.k * 2 : 0)};
+    made->operands.stage(nullptr);  // ways are timed on the numbers that they will have
+    peers::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    std::vector<int64_t> key(p.host_offsets, p.host_offsets + p.groups + 1);
+    key.insert(key.end(), {p.n, p.k});
+    made->way = choices.choose(key, all_offers(made->operands), p.sustained);
+    made->operands.p.host_offsets = nullptr;  // they end with this call
+    *state = made.release();
+  });
+}
+
 }  // namespace
 
 const char* gg_peer_version() { return "Triton " TRITON_VERSION; }
+#ifdef TRITON_GLU
+const char* gg_peer_prepare_glu(const GgPeerProblem* problem, const GgPeerGlu* glu, void** state) {
+  return prepare(*problem, *glu, state);
+}
+#else
 const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
-  return peers::sentence_of([&] {
-    const GgPeerProblem& p = *problem;
-    check_limits(p);
-    std::vector<int64_t> key(p.host_offsets, p.host_offsets + p.groups + 1);
-    key.insert(key.end(), {p.n, p.k});
-    *state = choices.choose(key, all_offers(p), p.sustained).release();
-  });
+  return prepare(*problem, {}, state);
+}
+#endif
+const char* gg_peer_stage(void* state, cudaStream_t stream) {
+  return peers::sentence_of([&] { static_cast<State*>(state)->operands.stage(stream); });
 }
 const char* gg_peer_launch(void* state, cudaStream_t stream) {
-  return peers::sentence_of([&] { static_cast<peers::Way*>(state)->launch(stream); });
+  return peers::sentence_of([&] { static_cast<State*>(state)->way->launch(stream); });
 }
-void gg_peer_release(void* state) { delete static_cast<peers::Way*>(state); }
+void gg_peer_release(void* state) { delete static_cast<State*>(state); }

@@ -160,6 +160,7 @@ MOST_SHARED_BYTES = 227 * 1024
 
 class Made(typing.NamedTuple):
     cubin: bytes
+    ptx: bytes
     threads: int
     shared_bytes: int
     scratch_bytes: int
@@ -175,7 +176,20 @@ def compiled(kernel, types, constants, options):
     needs = made.metadata
     assert needs.shared <= MOST_SHARED_BYTES, f"{constants}: {needs.shared} bytes of shared memory"
     maps = [(each["swizzle"], each["block_size"]) for each in needs.tensordesc_meta or []]
-    return Made(made.asm["cubin"], needs.num_warps * 32, needs.shared, needs.global_scratch_size, maps)
+    return Made(made.asm["cubin"], made.asm["ptx"].encode(), needs.num_warps * 32, needs.shared, needs.global_scratch_size, maps)
+
+
+def map_types(maps):
+    return {name: f"tensordesc<bf16{box}>".replace(" ", "") for name, box in maps.items()}
+
+
+def compiled_with_maps(kernel, types, constants, options, maps):
+    """As compiled(); the boxes are as triton_launch.cpp takes them for granted: 64 columns and the swizzle 128B, or 32
+    columns and 64B."""
+    made = compiled(kernel, types, constants, options)
+    boxes = [(3, [*box[:-1], 64]) if box[-1] >= 64 else (2, box) for box in maps.values()]
+    assert made.maps == boxes, f"{constants}: boxes are {made.maps}"
+    return made
 
 
 def compile_product(configuration, groups):
@@ -183,13 +197,9 @@ def compile_product(configuration, groups):
     constants = {"BM": BM, "BN": BN, "BK": BK, "GROUPS": groups, "PARTS": 1}
     constants |= {"SWAP": False, "FLATTEN": False, "SPECIALIZE": False} | forms
     maps = {"a": [BM, BK], "b": [BN, BK], "d": [1, BM, BN // constants["PARTS"]]}
-    types = {name: f"tensordesc<bf16{box}>".replace(" ", "") for name, box in maps.items()}
-    types |= {"d_ptr": "*bf16", "offsets": "*i32", "table": "*i32"}
+    types = map_types(maps) | {"d_ptr": "*bf16", "offsets": "*i32", "table": "*i32"}
     types |= dict.fromkeys(("rows", "groups", "n", "k", "band"), "i32")
-    made = compiled(grouped_gemm, types, constants, {"num_warps": warps, "num_stages": stages})
-    boxes = [(3, [*box[:-1], 64]) for box in maps.values()]  # what triton_launch.cpp takes for granted: swizzle 128B
-    assert made.maps == boxes, f"{configuration}: boxes are {made.maps}"
-    return made
+    return compiled_with_maps(grouped_gemm, types, constants, {"num_warps": warps, "num_stages": stages}, maps)
 
 
 def compile_numbering(BM):
@@ -198,32 +208,41 @@ def compile_numbering(BM):
 
 
 def kernel_row(configuration, groups, made, numberings):
+    """The numbers of a Kernel in triton_launch.cpp, and its name."""
     BM, BN, BK, warps, stages, forms = configuration
     specialize = "SPECIALIZE" in forms
     words = [f"{BM}x{BN}x{BK}, {warps} warps, {stages} stages"]
     words += [f"{value} parts" if name == "PARTS" else name.lower() for name, value in forms.items()]
     least = 0 if specialize else max((0, *(each + 1 for each in GROUPS if each < groups)))
     numbering = numberings.index(BM) if specialize else -1
-    # Triton shares a tile between two groups of warps that multiply: each has its own half of the left operand.
-    a_box_rows = BM // 2 if specialize and "SWAP" not in forms else BM
-    b_box_rows = BN // 2 if specialize and "SWAP" in forms else BN
-    numbers = (*made[1:4], BM, BN, a_box_rows, b_box_rows, least, groups, numbering)
+    # Where 4 warps are specialised, Triton shares a tile between two groups of warps that multiply: each has its own
+    # half of the left operand.
+    halved = specialize and warps == 4
+    a_box_rows = BM // 2 if halved and "SWAP" not in forms else BM
+    b_box_rows = BN // 2 if halved and "SWAP" in forms else BN
+    numbers = (made.threads, made.shared_bytes, made.scratch_bytes, BM, BN, a_box_rows, b_box_rows, int("SWAP" in forms), least,
+               groups, numbering)
     return f'"{", ".join(words)}"', ", ".join(map(str, numbers))
 
 
-def code(folder, name, cubin):
-    """C++ that puts machine code into the library as the array `name`."""
-    path = folder / f"{name}.cubin"
-    path.write_bytes(cubin)
+def code(folder, name, made):
+    """C++ that puts a kernel into the library as the array `name`: its machine code, and the PTX that our emulator runs."""
+    path = folder / f"{name}.fatbin"
+    images = []
+    for kind, suffix, image in (("elf", "cubin", made.cubin), ("ptx", "ptx", made.ptx)):
+        file = folder / f"{name}.{suffix}"
+        file.write_bytes(image)
+        images.append(f"--image3=kind={kind},sm=90a,file={file}")
+    subprocess.run(["fatbinary", "-64", f"--create={path}", *images], check=True)
     return rf"""extern "C" const unsigned char {name}[];
 asm(".section .rodata; .balign 64; .local {name}; {name}: .incbin \"{path}\"; .previous");
 """
 
 
-def write_kernels(folder):
-    products = [(each, groups) for each in CONFIGURATIONS for groups in GROUPS if "SPECIALIZE" not in each[-1]]
-    products += [(each, GROUPS[-1]) for each in CONFIGURATIONS if "SPECIALIZE" in each[-1]]
-    numberings = sorted({each[0] for each in CONFIGURATIONS if "SPECIALIZE" in each[-1]})
+def write_kernels(folder, configurations, compile_product, kernel):
+    products = [(each, groups) for each in configurations for groups in GROUPS if "SPECIALIZE" not in each[-1]]
+    products += [(each, GROUPS[-1]) for each in configurations if "SPECIALIZE" in each[-1]]
+    numberings = sorted({each[0] for each in configurations if "SPECIALIZE" in each[-1]})
     with concurrent.futures.ProcessPoolExecutor() as pool:
         numbered = pool.map(compile_numbering, numberings)
         multiplied = pool.map(compile_product, *zip(*products))
@@ -231,14 +250,15 @@ def write_kernels(folder):
 
     arrays, rows, numbering_rows = [], [], []
     for i, ((configuration, groups), made) in enumerate(zip(products, multiplied)):
-        arrays.append(code(folder, f"product_{i}", made.cubin))
+        arrays.append(code(folder, f"product_{i}", made))
         name, numbers = kernel_row(configuration, groups, made, numberings)
         rows.append(f"  {{{name}, product_{i}, {numbers}}},\n")
     for BM, made in zip(numberings, numbered):
-        arrays.append(code(folder, f"numbering_{BM}", made.cubin))
+        arrays.append(code(folder, f"numbering_{BM}", made))
         numbering_rows.append(f"  {{numbering_{BM}, {made.threads}, {made.shared_bytes}, {BM}}},\n")
     (folder / "triton_kernels.inc").write_text(f"""#define TRITON_VERSION "{triton.__version__}"
 constexpr int kMostGroups = {GROUPS[-1]};
+constexpr char kProduct[] = "{kernel}";
 {"".join(arrays)}
 const Kernel kKernels[] = {{
 {"".join(rows)}}};
@@ -247,19 +267,20 @@ const Numbering kNumberings[] = {{
 """)
 
 
-def main():
+def main(usage, configurations, compile_product, kernel, options=()):
+    """`options`: what nvcc is told besides."""
     if len(sys.argv) != 2:
-        sys.exit(__doc__)
+        sys.exit(usage)
     if not shutil.which("nvcc"):
-        sys.exit("triton_tma is not built: nvcc is not on PATH")
+        sys.exit(f"{sys.argv[1]} is not built: nvcc is not on PATH")
     here = pathlib.Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
-        write_kernels(pathlib.Path(folder))
-        words = ["nvcc", "-std=c++20", "-O2", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC,-Wall"]
+        write_kernels(pathlib.Path(folder), configurations, compile_product, kernel)
+        words = ["nvcc", "-std=c++20", "-O2", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC,-Wall", *options]
         words += [f"-I{folder}", f"-I{here.parents[2]}", here / "triton_launch.cpp", "-o", sys.argv[1]]
         subprocess.run(words, check=True)
-    print(f"{sys.argv[1]}: {len(CONFIGURATIONS)} configurations by Triton {triton.__version__}")
+    print(f"{sys.argv[1]}: {len(configurations)} configurations by Triton {triton.__version__}")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, CONFIGURATIONS, compile_product, "grouped_gemm")

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07m's gated linear unit beside chapter 07l's product and then a kernel that reads it.
+
+#include <cmath>
+#include <cstring>
+
+#include "common/base/text.h"
+#include "common/check.h"
+#include "common/epilogue.cuh"
+#include "common/epilogue_glu.cuh"
+#include "common/launch.h"
+#include "common/ptx/warpgroup.cuh"
+#include "ways.h"
+
+namespace {
+
+using gg::Format;
+namespace ep = gg::epilogue;
+
+constexpr int kThreads = 256, kAtOnce = 8, kUnits = 4;  // outputs of a lane, 16 bytes; so many times
+constexpr int kWarpOutputs = 32 * kAtOnce * kUnits;     // of a row
+
+__device__ void unpack(const uint4& words, float (&v)[kAtOnce]) {
+  const uint32_t all[] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i) v[i] = ep::float_of(i % 2 ? all[i / 2] & 0xFFFF0000 : all[i / 2] << 16);
+}
+
+// D [rows,N/2] of C [rows,N]. A warp has up to kWarpOutputs outputs of a row: all its loads are under way at
+// once, each byte is read once, and 32 lanes read 512 bytes that follow each other, or 64 that do.
+__global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alpha, const float* prob,
+                                                gg::Offsets offsets, int groups, int n, uint4* d) {
+  gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();  // C is there
+  const int lane = int(threadIdx.x) % 32, outputs = n / 2,
+            chunks = (outputs + kWarpOutputs - 1) / kWarpOutputs;
+  const int64_t warp = int64_t(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  const int row = int(warp / chunks), first = int(warp % chunks) * kWarpOutputs;
+  if (row >= offsets[groups]) return;
+  int group = 0;  // groups that end at or before this row
+  for (int g = lane; g < (groups + 31) / 32 * 32; g += 32)
+    group += __popc(__ballot_sync(~0u, g < groups && offsets[g + 1] <= row));
+  uint4 gates[kUnits], ups[kUnits];
+#pragma unroll
+  for (int i = 0; i < kUnits; ++i) {
+    const int column = first + (i * 32 + lane) * kAtOnce;
+    if (column >= outputs) continue;
+    gates[i] = c[(int64_t(row) * n + ep::gate_column(column)) / kAtOnce];
+    ups[i] = c[(int64_t(row) * n + ep::up_column(column)) / kAtOnce];
+  }
+  const float factor = alpha[group], of_row = prob[row];
+#pragma unroll
+  for (int i = 0; i < kUnits; ++i) {
+    const int column = first + (i * 32 + lane) * kAtOnce;
+    if (column >= outputs) continue;
+    float gate[kAtOnce], up[kAtOnce];
+    unpack(gates[i], gate);
+    unpack(ups[i], up);
+    uint32_t words[kAtOnce / 2];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      gate[j] = ep::swiglu(ep::scaled(gate[j], factor), ep::scaled(up[j], factor), of_row);
+#pragma unroll
+    for (int j = 0; j < kAtOnce / 2; ++j) words[j] = ep::word_of<Format::bf16>(gate + 2 * j);
+    d[(int64_t(row) * outputs + column) / kAtOnce] = {words[0], words[1], words[2], words[3]};
+  }
+}
+
+void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
+  launch_07l(p, product, stream);
+  const int chunks = (p.n() / 2 + kWarpOutputs - 1) / kWarpOutputs;
+  const int64_t warps = p.layout().offsets.back() * chunks, each = kThreads / 32;
+  if (warps == 0) return;
+  gg::launch_kernel({.grid = dim3(unsigned((warps + each - 1) / each)),
+                     .threads = kThreads,
+                     .shared_bytes = 0,
+                     .stream = stream,
+                     .dependent = true},
+                    glu, reinterpret_cast<const uint4*>(product), p.epilogue().alpha, p.epilogue().prob,
+                    p.offsets(), p.groups(), p.n(), p.d<uint4>());
+}
+
+float value(const std::vector<char>& codes, size_t i) {
+  uint16_t code;
+  std::memcpy(&code, codes.data() + i * sizeof code, sizeof code);
+  return ep::float_of(uint32_t(code) << 16);
+}
+
+// Rounding the product moves a gate and an up by up to 2^-8 of themselves, the output by that times 1 +
+// |gate| and once more, and both outputs are rounded.
+void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
+                   const Outputs& unfused, const Outputs& fused) {
+  const gg::Problem& p = buffers.problem();
+  const int64_t rows = p.layout().offsets.back(), columns = p.n() / 2;
+  std::vector<char> c(size_t(rows * p.n()) * sizeof(bf16));
+  machine.download(c.data(), product, c.size());
+  const std::vector<char>&expected = unfused.at(gg::Tensor::d), &got = fused.at(gg::Tensor::d);
+  const std::vector<float>& alpha = buffers.epilogue_operands().alpha;
+  for (int g = 0; g < p.groups(); ++g) {
+    for (int64_t row = p.layout().offsets[size_t(g)]; row < p.layout().offsets[size_t(g) + 1]; ++row) {
+      for (int col = 0; col < int(columns); ++col) {
+        const size_t at = size_t(row * columns + col);
+        const float gate = alpha[size_t(g)] * value(c, size_t(row * p.n() + ep::gate_column(col)));
+        const float want = value(expected, at), is = value(got, at);
+        const float bound = (std::fabs(want) * (5 + std::fabs(gate)) + 0x1p-100f) * 0x1p-8f;
+        if (!(std::fabs(is - want) <= bound))
+          throw gg::Error(
+              gg::Exit::check_failed,
+              gg::format("%s: row %lld column %d: fused %g, unfused %g", buffers.shape().describe().c_str(),
+                         static_cast<long long>(row), col, double(is), double(want)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Comparison glu_comparison() {
+  gg::Setup setup;
+  setup.b_layout = gg::BLayout::nk;
+  setup.host_offsets = false;
+  setup.epilogue = {.op = gg::Operator::glu, .stores_c = false};
+  return {.option = "07m",
+          .chapter = "07m_fused_glu",
+          .setup = setup,
+          .sets = "prefill,skewed,decode,moe",
+          .fused = {"", launch_07m},
+          .unfused = {"unfused", launch_unfused},
+          .require_equal = require_equal};
+}

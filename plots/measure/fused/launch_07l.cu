@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07l's launch, from the folder that CMake names.
+
+#include "common/types.cuh"
+#include "ways.h"
+#define chapter chapter_07l  // all chapters have a namespace of this name
+#include "launch.cuh"
+
+void launch_07l(const gg::Problem& p, bf16* product, cudaStream_t stream) {
+  chapter_07l::launch(p.a<bf16>(), p.b<bf16>(), product, p.offsets(), p.rows(),
+                      {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, true, {}, true,
+                      stream);
+}
