@@ -3,14 +3,13 @@
 // Chapter 07m's gated linear unit beside chapter 07l's product and then a kernel that reads it.
 
 #include <cmath>
-#include <cstring>
 
 #include "common/base/text.h"
 #include "common/check.h"
-#include "common/epilogue.cuh"
 #include "common/epilogue_glu.cuh"
 #include "common/launch.h"
 #include "common/ptx/warpgroup.cuh"
+#include "rows.cuh"
 #include "ways.h"
 
 namespace {
@@ -18,14 +17,10 @@ namespace {
 using gg::Format;
 namespace ep = gg::epilogue;
 
-constexpr int kThreads = 256, kAtOnce = 8, kUnits = 4;  // outputs of a lane, 16 bytes; so many times
-constexpr int kWarpOutputs = 32 * kAtOnce * kUnits;     // of a row
+using rows::kAtOnce, rows::unpack, rows::value;
 
-__device__ void unpack(const uint4& words, float (&v)[kAtOnce]) {
-  const uint32_t all[] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-  for (int i = 0; i < kAtOnce; ++i) v[i] = ep::float_of(i % 2 ? all[i / 2] & 0xFFFF0000 : all[i / 2] << 16);
-}
+constexpr int kThreads = 256, kUnits = 4;            // a lane has 16 bytes of outputs so many times
+constexpr int kWarpOutputs = 32 * kAtOnce * kUnits;  // of a row
 
 // D [rows,N/2] of C [rows,N]. A warp has up to kWarpOutputs outputs of a row: all its loads are under way at
 // once, each byte is read once, and 32 lanes read 512 bytes that follow each other, or 64 that do.
@@ -38,9 +33,7 @@ __global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alp
   const int64_t warp = int64_t(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
   const int row = int(warp / chunks), first = int(warp % chunks) * kWarpOutputs;
   if (row >= offsets[groups]) return;
-  int group = 0;  // groups that end at or before this row
-  for (int g = lane; g < (groups + 31) / 32 * 32; g += 32)
-    group += __popc(__ballot_sync(~0u, g < groups && offsets[g + 1] <= row));
+  const int group = rows::group_of(row, offsets, groups);
   uint4 gates[kUnits], ups[kUnits];
 #pragma unroll
   for (int i = 0; i < kUnits; ++i) {
@@ -67,7 +60,9 @@ __global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alp
   }
 }
 
-void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
+}  // namespace
+
+void launch_glu(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_07l(p, product, stream);
   const int chunks = (p.n() / 2 + kWarpOutputs - 1) / kWarpOutputs;
   const int64_t warps = p.layout().offsets.back() * chunks, each = kThreads / 32;
@@ -81,11 +76,7 @@ void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
                     p.offsets(), p.groups(), p.n(), p.d<uint4>());
 }
 
-float value(const std::vector<char>& codes, size_t i) {
-  uint16_t code;
-  std::memcpy(&code, codes.data() + i * sizeof code, sizeof code);
-  return ep::float_of(uint32_t(code) << 16);
-}
+namespace {
 
 // Rounding the product moves a gate and an up by up to 2^-8 of themselves, the output by that times 1 +
 // |gate| and once more, and both outputs are rounded.
@@ -114,18 +105,20 @@ void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16*
   }
 }
 
-}  // namespace
-
-Comparison glu_comparison() {
+gg::Setup setup() {
   gg::Setup setup;
   setup.b_layout = gg::BLayout::nk;
   setup.host_offsets = false;
   setup.epilogue = {.op = gg::Operator::glu, .stores_c = false};
-  return {.option = "07m",
-          .chapter = "07m_fused_glu",
-          .setup = setup,
-          .sets = "prefill,skewed,decode,moe",
-          .fused = {"", launch_07m},
-          .unfused = {"unfused", launch_unfused},
-          .require_equal = require_equal};
+  return setup;
 }
+
+const bool known = add({.option = "07m",
+                        .chapter = "07m_fused_glu",
+                        .setup = setup(),
+                        .sets = "prefill,skewed,decode,moe",
+                        .fused = launch_07m,
+                        .unfused = launch_glu,
+                        .require_equal = require_equal});
+
+}  // namespace

@@ -3,7 +3,7 @@
 // gg-fused: a chapter's fused epilogue beside the unfused way, which is chapter 07l's product and then
 // kernels that read it, beside that product alone, and beside libraries. All in turns, on the same operands:
 //
-//   build/bin/gg-fused [--chapter 07m] [--set NAME,NAME] [--peer LIBRARY,LIBRARY] [--csv FILE]
+//   build/bin/gg-fused [--chapter 07m|07n|07o] [--set NAME,NAME] [--peer LIBRARY,LIBRARY] [--csv FILE]
 //
 // The fused outputs are compared with the unfused ones first, within what rounding the product may change. A
 // library's keep the bound of the chapter's own check. Where the emulator runs, that is all. Rows of the CSV
@@ -25,12 +25,12 @@
 #include "common/run/report.h"
 #include "ways.h"
 
-namespace {
-
-const std::vector<Comparison>& comparisons() {
-  static const std::vector<Comparison> all = {glu_comparison()};
+std::vector<Comparison>& comparisons() {
+  static std::vector<Comparison> all;
   return all;
 }
+
+namespace {
 
 struct Options {
   std::string chapter = "07m", sets, peers, csv;
@@ -57,8 +57,9 @@ class Turns {
     add_set(shape);
     const size_t wanted = device_.emulated ? 1 : size_t(gg::cold_sets(sets_[0]->bytes(), device_.l2_bytes));
     while (sets_.size() < wanted) add_set(shape);
-    for (const Way& way : {comparison_.fused, comparison_.unfused, Way{"product", launch_07l}})
-      entrants_.push_back({way.name, "", launch_of(way)});
+    entrants_.push_back({"", "", launch_of(comparison_.fused)});
+    entrants_.push_back({"unfused", "", launch_of(comparison_.unfused)});
+    entrants_.push_back({"product", "", launch_of(launch_07l)});
     comparison_.require_equal(machine_, *sets_[0], products_[0].get(), outputs(1), outputs(0));
     for (const auto& peer : peers_) enter(*peer);
     if (!device_.emulated) return take_turns(shape);
@@ -84,8 +85,8 @@ class Turns {
     products_.emplace_back(static_cast<bf16*>(memory),
                            [&machine = machine_](bf16* product) { machine.release(product); });
   }
-  Launches launch_of(const Way& way) {
-    return [this, launch = way.launch](int set, cudaStream_t stream) {
+  Launches launch_of(Launch launch) {
+    return [this, launch](int set, cudaStream_t stream) {
       launch(sets_[size_t(set)]->problem(), products_[size_t(set)].get(), stream);
     };
   }
@@ -203,8 +204,10 @@ int main(int argc, char** argv) {
     const auto machine = device.emulated ? gg::emulator_machine() : gg::gpu_machine();
     std::printf("gg-fused, %s, on %s\n", comparison.chapter, device.name.c_str());
     Turns turns(comparison, *machine, device, options);
+    const gg::ShapeLimits limits = {
+        .n_multiple = 64, .k_multiple = 8, .pad_rows_to = comparison.setup.m_multiple};
     for (const std::string& set : gg::split(options.sets.empty() ? comparison.sets : options.sets, ',')) {
-      for (const gg::Shape& shape : gg::shape_set(set, {64, 8, {64, 64}, false, 0})) {
+      for (const gg::Shape& shape : gg::shape_set(set, limits)) {
         if (shape.flops() > 0) turns.time(shape);
       }
     }

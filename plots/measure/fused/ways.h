@@ -14,11 +14,6 @@
 // `product` is memory for [rows,N]: where a way stores chapter 07l's product.
 using Launch = void (*)(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 
-struct Way {
-  const char* name;  // in the column `peer` of results; "": the chapter's
-  Launch launch;
-};
-
 using Outputs = std::map<gg::Tensor, std::vector<char>>;  // as they lie in memory, from the first element on
 
 struct Comparison {
@@ -26,15 +21,24 @@ struct Comparison {
   const char* chapter;
   gg::Setup setup;
   const char* sets;  // without --set
-  Way fused, unfused;
+  Launch fused, unfused;
   // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product may change.
   // The product is there.
   void (*require_equal)(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                         const Outputs& unfused, const Outputs& fused);
 };
 
-Comparison glu_comparison();
+// All that are in this program. Each chapter's file adds its own.
+std::vector<Comparison>& comparisons();
+inline bool add(const Comparison& comparison) {
+  comparisons().push_back(comparison);
+  return true;
+}
 
 // Each stores the chapter's outputs but the first, which stores its product.
 void launch_07l(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07m(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07n(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07o(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+// Chapter 07m's output the unfused way: the product, and D by a kernel that reads it.
+void launch_glu(const gg::Problem& problem, bf16* product, cudaStream_t stream);
