@@ -6,7 +6,7 @@ import math
 import textwrap
 from itertools import groupby
 
-from draw import results
+from draw import results, unfused
 from draw.changes import short
 from draw.canvas import (DARK, GREY, NAMES, PALE, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,
                          three, told_apart)
@@ -37,6 +37,7 @@ def every(chapters):
     yield "counts", counts
     yield "timeline", timeline
     yield "error", error
+    yield "fused", fused
 
 
 def ladder(plt, data):
@@ -408,3 +409,30 @@ def rival(rows, chapter_id):
         return len(some), math.prod(row.tflops for row in some.values())
 
     return list(max(by_name.values(), key=rank, default={}).values())
+
+
+def fused(plt, data):
+    """What an epilogue takes beside the product alone: in its registers, and as kernels behind it."""
+    found = {chapter.id: rows for chapter in data.chapters if (rows := unfused.fused_rows(data, chapter))}
+    if not found:
+        raise NoData("gg-fused has timed no chapter")
+    problems = list(dict.fromkeys(key for rows in found.values() for key in rows))
+    names = [f"{name}: {shape[1]} rows, N={shape[3]}, K={shape[4]}" for name, shape in problems]
+    fig, axes = canvas(plt, "What an epilogue costs behind a product",
+                       "time over that of the product alone, cold: hollow as kernels of their own, full in the same launch",
+                       bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
+    shown = []
+    for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
+        name_rows(ax, names, 190)
+        ax.set(xlabel=chapter.replace("_", " ") + ", % of the product's time")
+        ax.axvline(100, color=DARK, lw=1.2)
+        for y, key in enumerate(problems):
+            if key not in rows:
+                continue
+            ways = rows[key]
+            ours, kernels = (100 * ways[way].us_median / ways["product"].us_median for way in ("", "unfused"))
+            ax.plot([ours, kernels], [y, y], color=PALE, lw=2, zorder=1)
+            ax.plot(kernels, y, ls="", marker="o", ms=7, mfc="white", mec=colour(chapter), mew=1.4)
+            ax.plot(ours, y, ls="", marker="o", ms=7, color=colour(chapter))
+            shown += [ways[way] for way in ("", "unfused", "product")]
+    return fig, shown

@@ -40,14 +40,19 @@ def percent(part, whole):
     return f"{100 * (part.us_median / whole.us_median - 1):+.1f} %" if part and whole else NONE
 
 
-def fused_table(data, chapter):
-    """A chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and the rows that it
-    shows. Without libraries it has no columns for them."""
+def fused_rows(data, chapter):
+    """By set and shape: the rows of a chapter's launch, "", of the other ways and of libraries, all cold."""
     found = {}
     for row in data.fused:
         if row.chapter == chapter.id and not row.warm and row.timed:
             found.setdefault((row.set, row.shape), {})[row.peer] = row
-    found = {key: ways for key, ways in found.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
+    return {key: ways for key, ways in found.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
+
+
+def fused_table(data, chapter):
+    """A chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and the rows that it
+    shows. Without libraries it has no columns for them."""
+    found = fused_rows(data, chapter)
     beside = sorted({peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS})
     lines, shown = [], []
     for (name, (groups, m_total, m_max, n, k)), ways in found.items():
