@@ -29,9 +29,9 @@ def look_of(chapter_id, told):
     return dict(color=PALE, marker="o", lw=0.8, ms=3, zorder=2)
 
 
-def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, panels=1, left=NAMES):
+def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, panels=1, left=0):
     """A figure with axes side by side, for so many bars if any; margins in points, so that they stay as it grows."""
-    left, wide, high = left if bars else 50, 72 * width, top + bottom + 15 * bars if bars else 324
+    left, wide, high = (left or NAMES) if bars else 50, 72 * width, top + bottom + 15 * bars if bars else 324
     fig, axes = plt.subplots(1, panels, sharey=True, figsize=(width, high / 72))
     fig.subplots_adjust(left / wide, bottom / high, 1 - right / wide, 1 - top / high, wspace=0.12)
     x = 6 if bars else left
@@ -40,11 +40,11 @@ def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, pan
     return fig, axes
 
 
-def name_rows(ax, names, left=NAMES):
+def name_rows(ax, names, left=0):
     """Chapters, or what else a row is of, at the left of their bars, in order from the top; in so many points."""
     ax.set(ylim=(len(names) - 0.5, -0.5))
     ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names], ha="left")
-    ax.tick_params(axis="y", length=0, pad=left - 6)
+    ax.tick_params(axis="y", length=0, pad=(left or NAMES) - 6)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.grid(axis="y", visible=False)
 

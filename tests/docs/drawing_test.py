@@ -184,6 +184,17 @@ class DrawingTest(PlotsCase):
         self.assertIn("nvfp4, 08c_fp4\nmedian of the pale ones: 8 limits", texts)
 
     @with_matplotlib
+    def test_an_epilogue_is_drawn_over_its_product(self):
+        save(self.data / "fused.csv", [row("02_tiled", "prefill", m, 1, peer=peer, us_median=us)
+                                       for m in ([32, 5], [64, 5])
+                                       for peer, us in (("", 90), ("unfused", 100), ("product", 80))])
+        data = plot.Data([self.data], "", read_chapters(self.repo))
+        texts, wrong = self.drawn(data, ["fused"])["What an epilogue costs behind a product"]
+        self.assertEqual(wrong, [])
+        self.assertIn("02 tiled, % of the product's time", texts)
+        self.assertIn("prefill: 69 rows, N=4096, K=7168", texts)
+
+    @with_matplotlib
     def test_what_cannot_be_drawn_is_said(self):
         save(self.data / "a.csv", [row("01_naive", "prefill", [2048] * 8, 12, warm=1, roof_tflops="")])
         status, out, _ = self.run_tool(plot, "--data", self.data, "--out", self.repo / "out")
