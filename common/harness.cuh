@@ -66,7 +66,8 @@ constexpr Formats formats_of(Operands<A, B, D>) {
 
 // A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::scaled), D of `D`.
 // Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads offsets().ends().
-// Chapters with an epilogue leave D out: its type is a value there, Problem::formats().d.
+// Chapters with an epilogue may leave D out, also of Operands: its type is a value there,
+// Problem::formats().d.
 template <class Element, int BLOCK, class Scale, class D = void>
 struct BlockScaled {};
 
@@ -87,6 +88,12 @@ constexpr bool is_for(Tag tag, const Formats& formats) {
 template <class Element, int BLOCK, class Scale>
 constexpr bool is_for(BlockScaled<Element, BLOCK, Scale, void> tag, const Formats& formats) {
   return formats_of(tag).scaled == formats.scaled;
+}
+
+template <class A, class B>
+constexpr bool is_for(Operands<A, B, void> tag, const Formats& formats) {
+  const Formats wanted = formats_of(tag);
+  return wanted.a == formats.a && wanted.b == formats.b && !formats.has_scales();
 }
 
 int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The names of an epilogue's activations, and the check that norm_const is finite and above 0.
+// The names of an epilogue's activations; outputs in blocks, and the check that norm_const is finite and
+// above 0.
 
 #include "common/problem/epilogue.h"
 
@@ -12,6 +13,12 @@ namespace gg {
 
 const char* activation_name(Activation activation) {
   return activation == Activation::swiglu ? "swiglu" : "geglu";
+}
+
+void scale_outputs(const EpilogueChoices& choices, float norm_const, Epilogue& epilogue) {
+  epilogue.norm_const = norm_const;
+  epilogue.sfd_row = choices.sfd_row;
+  epilogue.sfd_col = choices.sfd_col;
 }
 
 void require_norm_const(const std::string& source, float value) {

@@ -32,6 +32,7 @@ struct EpilogueChoices {
   bool amax = true;                  // the largest |v| of each group is computed
   bool sfd_row = false;              // --norm-const: D in blocks of 32 along rows, with SFD_row
   bool sfd_col = false;              // and D_col in blocks of 32 along columns, with SFD_col
+  float norm_const = 0;              // where nobody gives one; 0: D is not in blocks then
   std::vector<Activation> activations{};  // of --act; the first is the default
   bool butterfly = false;                 // --transform butterfly
 };
@@ -51,6 +52,9 @@ struct Epilogue {
   bool has_c() const { return is_gated() && stores_c; }
   int columns_of_b_per_d() const { return is_gated() ? 2 : 1; }
 };
+
+// D in blocks, as far as the chapter has them, with this factor.
+void scale_outputs(const EpilogueChoices& choices, float norm_const, Epilogue& epilogue);
 
 // Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const", or a file.
 void require_norm_const(const std::string& source, float value);

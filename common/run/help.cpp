@@ -157,10 +157,13 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
         "always; with --in the Sylvester matrix if there is no file");
   if (e.amax)
     add("amax", "[G]", "f32", "the largest magnitude of each group; -inf of an empty one", "always, out");
-  const std::string scaled = "with --norm-const, or with --in if norm_const is there";
+  const std::string scaled =
+      e.norm_const > 0 ? "always" : "with --norm-const, or with --in if norm_const is there";
   const std::string atoms = "atoms of 128 rows x 4 blocks of 32 along ";
   if (e.sfd_row) {
-    add("norm_const", "[1]", "f32", "a factor of all scales", scaled);
+    const std::string otherwise =
+        format("; %g where neither --norm-const nor --in gives one", double(e.norm_const));
+    add("norm_const", "[1]", "f32", "a factor of all scales", e.norm_const > 0 ? scaled + otherwise : scaled);
     add("sfd_row", "[ceil(M/128),ceil(N/32/4),32,4,4]", "u8", atoms + "N: UE8M0 scales of d",
         scaled + ", out");
   }

@@ -359,9 +359,9 @@ void settle_epilogue(Draft& draft) {
   if (!draft.act.empty())
     epilogue.activation = choices.activations[choice("act", draft.act, chapter, activation_names(chapter))];
   if (!draft.norm_const.empty()) {
-    epilogue.norm_const = norm_const_of(draft.norm_const);
-    epilogue.sfd_row = choices.sfd_row;
-    epilogue.sfd_col = choices.sfd_col;
+    scale_outputs(choices, norm_const_of(draft.norm_const), epilogue);
+  } else if (choices.norm_const > 0 && options.in_dir.empty()) {  // a folder may have its own
+    scale_outputs(choices, choices.norm_const, epilogue);
   }
   require_consistent(options);
   GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,

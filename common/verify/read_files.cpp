@@ -259,9 +259,9 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     GG_REQUIRE(!given || value == epilogue.norm_const,
                "%s: is %.9g, --norm-const is %.9g: they must agree: leave --norm-const out", norm.c_str(),
                double(value), double(epilogue.norm_const));
-    epilogue.norm_const = value;
-    epilogue.sfd_row = chapter.epilogue.sfd_row;
-    epilogue.sfd_col = chapter.epilogue.sfd_col;
+    scale_outputs(chapter.epilogue, value, epilogue);
+  } else if (chapter.epilogue.norm_const > 0 && !epilogue.sfd_row) {
+    scale_outputs(chapter.epilogue, chapter.epilogue.norm_const, epilogue);
   }
   GG_REQUIRE(epilogue.op == Operator::glu_hadamard || !exists(matrix),
              "%s: %s has no transform: remove the file", matrix.c_str(), chapter.id);

@@ -279,6 +279,19 @@ void put(const std::string& path, size_t element, float value) {
   change(path, [&](NpyArray& array) { std::memcpy(array.data.data() + element * 4, &value, 4); });
 }
 
+// A chapter whose D is always in blocks.
+TEST(Options, HaveScalesWhereTheChapterSaysSo) {
+  Chapter chapter = quant();
+  chapter.epilogue.d_types = {Format::e4m3};
+  chapter.epilogue.norm_const = 0.5f;
+  const std::vector<Formats> fp8 = {kInputs[0]};
+  const Options usual = parsed({}, chapter, fp8), given = parsed({"--norm-const", "2"}, chapter, fp8);
+  EXPECT_TRUE(usual.epilogue.sfd_row && usual.epilogue.sfd_col);
+  EXPECT_EQ(usual.epilogue.norm_const, 0.5f);
+  EXPECT_EQ(given.epilogue.norm_const, 2.0f);
+  EXPECT_EQ(parsed({"--in", "."}, chapter, fp8).epilogue.norm_const, 0) << "the folder says it";
+}
+
 struct Files {
   std::vector<std::string> words;
   bool gated = false;
@@ -345,6 +358,21 @@ class Folders : public testing::Test {
   Chapter chapter_;
   gg::Setup setup_;
 };
+
+TEST_F(Folders, SayTheFactorOfAChapterThatHasOneAnyway) {
+  Chapter chapter = quant();
+  chapter.epilogue.d_types = {Format::e4m3};
+  chapter.epilogue.norm_const = 0.5f;
+  write({"--norm-const", "2"}, chapter, {kInputs[0]});
+  setup_.epilogue = parsed({"--in", folder_.path}, chapter, {kInputs[0]}).epilogue;
+  EXPECT_EQ(read()->request.epilogue.norm_const, 2.0f);
+  std::filesystem::remove(at("norm_const.npy"));
+  const auto given = read();
+  EXPECT_EQ(given->request.epilogue.norm_const, 0.5f);
+  EXPECT_TRUE(given->request.epilogue.sfd_row && given->request.epilogue.sfd_col);
+  setup_.epilogue = parsed({"--norm-const", "2"}, chapter, {kInputs[0]}).epilogue;
+  EXPECT_EQ(read()->request.epilogue.norm_const, 2.0f);
+}
 
 TEST_F(Folders, AreRefusedInASentence) {
   write({"--d-dtype", "e4m3", "--norm-const", "0.1", "--bias"});

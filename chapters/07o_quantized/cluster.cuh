@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+//
+// How a block tells another one of its cluster that it has read something.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+
+namespace chapter {
+
+// One arrival at the mbarrier that block `rank` of the cluster has at this address. A plain one, without a
+// fence that reaches the cluster, is enough: it says that something was read, and shows no write to anybody.
+// Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come).
+template <int BLOCKS>
+__device__ void arrive_in(int rank, uint32_t bar_addr) {
+  if constexpr (BLOCKS > 1) {
+    gg::ptx::mbarrier_arrive(gg::ptx::mapa(bar_addr, rank));
+  } else {
+    gg::ptx::mbarrier_arrive(bar_addr);
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07o: D quantised by rows, for the next product, and by columns, for the backward pass.
+//
+// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B is [G,N,K]:
+//     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
+//     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
+//     D = v / scale, one for each 32 neighbours of a row; D_col = v / scale, one for each 32 of a column
+// New here: B's map deals neighbouring columns to one thread, whose codes fill the 16 bits of stmatrix.
+
+#pragma once
+
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/ptx/warpgroup.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "load.cuh"
+#include "multiply.cuh"
+#include "quantise.cuh"
+#include "schedule.cuh"
+#include "split_k.cuh"
+
+namespace chapter {
+
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+template <class C>
+__global__ void __launch_bounds__(C::THREADS, 1)
+    grouped_gemm(const __grid_constant__ Maps<C> maps, const __grid_constant__ Operands operands,
+                 const __grid_constant__ gg::Offsets offsets, int groups, int n, int k, int rows_each,
+                 int counter, bool early) {
+  constexpr int STAGES = C::STAGES;
+  const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
+  const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
+  const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
+  const Slices slices = slices_of<C>(k, k_rank);
+  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
+  __shared__ Mailbox<C::BLOCKS> mailbox;
+  Memory memory;
+  memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
+  memory.sums = memory.d_rows + C::CONSUMERS * C::STORE_BYTES;
+  memory.codes = memory.sums + C::CONSUMERS * C::SUMS_BYTES;
+  memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
+  memory.empty_addr = memory.full_addr + STAGES * 8;
+  memory.sums_addr = memory.empty_addr + STAGES * 8;
+  if (thread == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
+    }
+    for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.sums_addr + i * 8, 1);
+    mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
+    gg::ptx::prefetch_tensormap(&maps.b);
+    gg::ptx::prefetch_tensormap(&maps.d);
+    gg::ptx::prefetch_tensormap(&maps.d_col);
+  }
+  __syncthreads();  // the barriers are there for all threads and for TMA
+  if constexpr (C::BLOCKS > 1) {
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // and those of the other blocks
+  }
+  // [dependent]
+  // Everything above may run before the previous kernel has ended: it reads no global memory.
+  // The next kernel's blocks may start where there is room. Else they may behind this one's last products.
+  if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
+  // [/dependent]
+  // [roles]
+  if (warp < C::LOADER) {
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
+    multiply_tiles<C>(maps, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);
+  } else {
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
+    if (warp == C::LOADER) load_tiles<C>(maps, memory, mailbox, guess, offsets, slices, n_rank, n);
+    if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, guess, offsets, groups, n, k, counter);
+  }
+  // [/roles]
+  if constexpr (C::BLOCKS > 1) {
+    __syncwarp();  // one lane loaded, or sent a tile
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // nobody writes into this block any more
+  }
+}
+
+}  // namespace chapter

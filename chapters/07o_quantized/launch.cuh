@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// The host chooses a configuration, makes tensor maps and launches.
+
+#pragma once
+
+#include <cmath>
+
+#include "choose.cuh"
+#include "common/check.h"
+#include "common/launch.h"
+#include "common/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+// The map of D or D_col [rows,n]: boxes of a consumer's columns, a byte each.
+inline CUtensorMap output_map(void* data, int64_t rows, int n) {
+  return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                              .data = data,
+                              .dims = {n, rows},
+                              .stride_bytes = {n},
+                              .box = {D_BYTES, STEP},
+                              .swizzle = CU_TENSOR_MAP_SWIZZLE_64B});
+}
+
+template <class C>
+void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
+               const gg::Offsets& offsets, const Sizes& sizes, bool dependent, cudaStream_t stream) {
+  const auto [m_total, groups, n, k, rows_each] = sizes;
+  const int64_t rows = operands.rows;
+  Maps<C> maps;
+  // [map]
+  // B's rows as a consumer's warps want them, 16 columns each: the even ones, and then the odd ones. From N
+  // on there are zeros.
+  const int64_t row = int64_t(k) * 2;
+  maps.b = gg::make_tensor_map({.data = b,
+                                .dims = {k, 8, 2, n / WARP_COLUMNS, groups},  // k, pair, even or odd, warp
+                                .stride_bytes = {2 * row, row, WARP_COLUMNS * row, n * row},
+                                .box = {BK, 8, 2, C::BN / WARP_COLUMNS, 1},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  // [/map]
+  maps.d = output_map(d, rows, n);
+  maps.d_col = output_map(d_col, rows, n);
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
+  }
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::BLOCKS,
+                     .dependent = dependent},
+                    grouped_gemm<C>, maps, operands, offsets, groups, n, k, rows_each, next_counter(),
+                    m_total < SHARING_ROWS * groups);
+}
+
+// A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device. `tile` 0x0:
+// as estimated. `dependent`: the launch may begin under the one before.
+inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
+                   const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
+                   cudaStream_t stream) {
+  GG_REQUIRE(sizes.n % WARP_COLUMNS == 0 && sizes.k % 8 == 0,
+             "N=%d, K=%d: TMA wants multiples of 16 for N, of 8 for K", sizes.n, sizes.k);
+  if (operands.rows == 0) return;  // there is no tensor to map
+  const int multiprocessors = gg::multiprocessors();
+  decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
+  double least = INFINITY;
+  // [choose]
+  for_each_config([&]<class C>(C) {
+    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (cycles > least) return;
+    least = cycles;
+    best = launch_as<C>;
+  });
+  // [/choose]
+  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+             multiprocessors);
+  best(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
+}
+
+}  // namespace chapter

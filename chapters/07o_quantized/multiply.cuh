@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores them while it
+// has the next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+
+#pragma once
+
+#include "cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/warp.cuh"
+#include "common/ptx/warpgroup.cuh"
+#include "common/ptx/wgmma.cuh"
+#include "common/widths.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "quantise.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+#include "split_k.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+// Sums stay in registers, so all of it is inlined.
+template <class C>
+__device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
+                                               const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
+                                               const Guess<C>& guess, const gg::Offsets& offsets,
+                                               Slices slices, int n_rank, int k_rank, int n, int k) {
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
+  const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
+  const auto release = [&](int stage) {
+    const int thread = int(threadIdx.x) % 128;
+    if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
+  };
+  BoxStore<C> store(maps, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  Ring<C::STAGES> ring;
+  const bool holds = guess.holds(offsets);
+  // [discard]
+  if (!holds) {
+    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
+    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
+      if (warp % 4 > 0) continue;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
+      __syncwarp();  // in all its lanes
+      release(ring.stage);
+    }
+    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+  }
+  // [/discard]
+  TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
+  // [split]
+  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
+  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+    Tile tile;
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    return;
+  }
+  // [/split]
+  Tile next;
+  bool more = tiles.first(next);
+  while (more) {
+    const Tile tile = next;
+    float registers[C::BM / 2];
+    const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
+      // [multiply]
+      int last = 0;  // stage of the slice before
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
+        const int stage = ring.stage;
+        gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
+        const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
+        const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
+        gg::ptx::wgmma_fence(sums);
+#pragma unroll
+        for (int kk = 0; kk < BK; kk += 16) {
+          gg::ptx::wgmma<bf16>(sums, gg::ptx::wgmma_advance(b, kk * 2), gg::ptx::wgmma_advance(a, kk * 2),
+                               k_tile > 0 || kk > 0);
+        }
+        gg::ptx::wgmma_commit_group();
+        store.proceed();  // with the tile before, during these products
+        if (k_tile > 0) {
+          gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
+          release(last);
+        }
+        last = stage;
+      }
+      store.complete();
+      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      more = tiles.next(next);
+      Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
+                             memory.codes + consumer * C::CODE_BYTES, 1 + consumer);
+      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
+      release(last);
+      if (!more) gg::ptx::griddepcontrol_launch_dependents();
+      // [/multiply]
+      if constexpr (C::SPLIT > 1) others.add(sums);
+      if (k_rank == 0) quantiser.apply(sums, store);
+    };
+    gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
+  }
+  store.finish();
+}
+
+}  // namespace chapter

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+//
+// A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest magnitude.
+// A block of a column is in four lanes of a warp. One of a row is in eight lanes of two warps: they find the
+// code of its scale each, and the larger code is the block's.
+
+#pragma once
+
+#include "common/epilogue.cuh"
+#include "common/ptx/barrier.cuh"
+#include "common/ptx/floating.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+struct Operands {      // of the epilogue, and where its results go
+  const float* alpha;  // [G]
+  const float* prob;   // [rows], at a multiple of 8 bytes
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  gg::Format bias_format;
+  const float* norm_const;  // a factor of all scales
+  gg::Format d_format;      // E4M3 or E5M2, of D and D_col
+  float* amax;              // [G]; starts as -infinity, which an expert without rows keeps
+  uint8_t* sfd_row;         // scales of D: atoms of 128 rows by 4 * 32 columns
+  uint8_t* sfd_col;         // scales of D_col: atoms of 128 columns by 4 * 32 rows
+  bool discrete_col_sfd;    // those of a group lie together
+  int64_t rows;             // of D, those behind the last group too
+};
+
+constexpr int ATOM = 128;  // columns of D whose scales are one word of a row; SFD_col's atoms have as many
+
+// Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of columns 2 * (lane / 4) and
+// the next one of its warp's 16. Of each 32 rows it has 8j + 2 * (lane % 4) + e: element 4j + e of `sums` is
+// in the even column, element 4j + 2 + e in the odd one.
+template <class C>
+class Quantiser {
+ public:
+  // Loads what the tile needs, so call it early. `codes`: [BM][4], those of the consumer's four warps.
+  // `barrier`: its own.
+  __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int col0,
+                       int n, unsigned char* codes, int barrier)
+      : operands_(operands),
+        tile_(tile),
+        col0_(col0),
+        n_(n),
+        barrier_(barrier),
+        codes_(codes),
+        alpha_(operands.alpha[tile.group]),
+        norm_(*operands.norm_const) {
+    load_probs(0);
+    if (operands.bias) {
+      const int64_t column = int64_t(tile.group) * n + min(warp_column() + lane() / 4 * 2, n - 2);
+      even_bias_ = bias_at(column);
+      odd_bias_ = bias_at(column + 1);
+    }
+    // [place]
+    const int begin = operands.discrete_col_sfd ? offsets[tile.group] : 0;
+    const int64_t rows = operands.discrete_col_sfd ? offsets[tile.group + 1] - begin : operands.rows;
+    const gg::ScaleLayout earlier = {n, begin / 32}, layout = {n, (rows + 31) / 32};
+    row_block_ = (tile.row0 - begin) / 32;
+    column_codes_ = operands.sfd_col + earlier.bytes() + layout.offset(warp_column() + lane() / 2, 0);
+    // [/place]
+  }
+
+  // Quantises all rows of the tile. Before: `store.complete`.
+  template <int SUMS>
+  __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
+    constexpr int BOXES = SUMS / 16;
+    store.begin();
+    uint32_t largest = 0;
+#pragma unroll
+    for (int box = 0; box < BOXES; ++box) {
+      if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
+      auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
+      make_values(v, probs_[box % 2]);
+      largest = gg::epilogue::amax_with(largest, encode_rows(v, box));
+      quantise_columns(v, box, store);
+    }
+    largest = __reduce_max_sync(~0u, largest);
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest));
+    gg::ptx::bar_sync(barrier_, 128);  // the codes of all warps are there
+#pragma unroll
+    for (int box = 0; box < BOXES; ++box) {
+      quantise_rows(reinterpret_cast<const float(&)[16]>(sums[box * 16]), box, store);
+    }
+    store_row_codes<BOXES * STEP>();
+    store.leave(tile_, col0_);
+  }
+
+ private:
+  __device__ static int lane() { return int(threadIdx.x % 32); }
+  __device__ static int warp() { return int(threadIdx.x / 32 % 4); }
+  __device__ int warp_column() const { return col0_ + warp() * WARP_COLUMNS; }  // its first one
+  // D has the columns that this consumer's atom of scales has. Those from N on have code 0.
+  __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
+  // Columns 64 and up of the atom are in no tile: tiles have 64 columns, and these lie behind N.
+  __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
+
+  __device__ float bias_at(int64_t at) const {
+    const uint32_t code = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    return gg::epilogue::bias_of(operands_.bias_format, code);
+  }
+  // prob of this lane's rows of a box.
+  __device__ void load_probs(int box) {
+    const float* first = operands_.prob + tile_.row0 + box * STEP + lane() % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) probs_[box % 2][j] = *reinterpret_cast<const float2*>(first + j * 8);
+  }
+
+  // Makes values of sums. A warp's columns are all of D, or none is: N is a multiple of 16.
+  __device__ void make_values(float (&v)[16], const float2 (&probs)[4]) const {
+    const auto prob_of = [&](int i) { return i % 2 ? probs[i / 4].y : probs[i / 4].x; };
+    if (operands_.bias) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i), i % 4 < 2 ? even_bias_ : odd_bias_);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
+    }
+    if (warp_column() >= n_) {  // a bias, or NaN of A, would count
+#pragma unroll
+      for (int i = 0; i < 16; ++i) v[i] = 0;
+    }
+  }
+
+  // The code of each row of a box, as the warp's 16 columns would have it. Eight lanes have a row: they
+  // trade, until each has one row. Returns: the largest magnitude of that row, NaN if there is one.
+  // [trade]
+  __device__ uint32_t encode_rows(const float (&v)[16], int box) const {
+    float kept[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {  // row 8 * (i / 2) + 2 * (lane % 4) + i % 2
+      const float even = v[i / 2 * 4 + i % 2], odd = v[i / 2 * 4 + 2 + i % 2];
+      kept[i] = gg::ptx::max_nan(fabsf(even), fabsf(odd));
+    }
+#pragma unroll
+    for (int half = 4; half > 0; half /= 2) {
+      const bool upper = lane() & half * 4;  // keeps the upper half of its rows, and gives the lower
+#pragma unroll
+      for (int i = 0; i < half; ++i) {
+        const float own = upper ? kept[i + half] : kept[i], given = upper ? kept[i] : kept[i + half];
+        kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, half * 4));
+      }
+    }
+    const uint32_t largest = gg::epilogue::magnitude(kept[0]);
+    codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest));
+    return largest;
+  }
+  // [/trade]
+  __device__ static int row_of_lane() { return lane() / 8 * 8 + lane() % 4 * 2 + lane() / 4 % 2; }
+  __device__ static int lane_of_row(int j, int e) { return j * 8 + e * 4 + lane() % 4; }
+
+  __device__ uint32_t code_of(uint32_t largest) const {
+    return gg::epilogue::scale_code(largest, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
+  }
+
+  // The 32 rows of a box are a block of each column. Lanes 2c and 2c + 1 get that of the warp's column c.
+  // [columns]
+  __device__ void quantise_columns(const float (&v)[16], int box, BoxStore<C>& store) const {
+    float even = 0, odd = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      float& largest = i % 4 < 2 ? even : odd;
+      largest = gg::ptx::max_nan(largest, fabsf(v[i]));
+    }
+    const bool upper = lane() & 2;  // keeps the odd column, and gives the even one
+    float kept = gg::ptx::max_nan(upper ? odd : even, __shfl_xor_sync(~0u, upper ? even : odd, 2));
+    kept = gg::ptx::max_nan(kept, __shfl_xor_sync(~0u, kept, 1));
+    const uint32_t code = code_of(gg::epilogue::magnitude(kept));
+    const float factor = gg::epilogue::factor_of_code(code, norm_);
+    const float even_factor = __shfl_sync(~0u, factor, lane() & ~2),
+                odd_factor = __shfl_sync(~0u, factor, lane() | 2);
+    float scaled[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) scaled[i] = v[i] * (i % 4 < 2 ? even_factor : odd_factor);
+    store.template take<true>(box, words_of(scaled));
+    if (has_codes() && lane() % 2 == 0) {
+      const int block = row_block_ + box;
+      uint8_t* to = column_codes_ + block / 4 * gg::ScaleLayout::kAtomBytes + block % 4;
+      *to = uint8_t(code);
+      if (is_alone()) to[8] = 0;  // of the column 64 further
+    }
+  }
+  // [/columns]
+
+  // [rows]
+  __device__ void quantise_rows(const float (&v)[16], int box, BoxStore<C>& store) const {
+    const uint32_t code = code_of_pair(codes_of(box * STEP + row_of_lane()), warp() / 2);
+    const float factor = gg::epilogue::factor_of_code(code, norm_);
+    float scaled[16];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float of_row = __shfl_sync(~0u, factor, lane_of_row(i / 2, i % 2));
+      const int even = i / 2 * 4 + i % 2;
+      scaled[even] = v[even] * of_row;
+      scaled[even + 2] = v[even + 2] * of_row;
+    }
+    store.template take<false>(box, words_of(scaled));
+  }
+  // [/rows]
+  __device__ uint32_t codes_of(int row) const { return reinterpret_cast<const uint32_t*>(codes_)[row]; }
+  // The larger one of two warps' codes: a scale is never less for a larger block, and NaN has the last code.
+  __device__ static uint32_t code_of_pair(uint32_t codes, int pair) {
+    const uint32_t two = codes >> pair * 16;
+    return gg::epilogue::larger(two & 255, two >> 8 & 255);
+  }
+
+  struct Words {
+    uint32_t word[4];
+  };
+  // Codes of a box: word j has those of rows 8j + 2 * (lane % 4) and the next one, of two columns each.
+  __device__ Words words_of(const float (&scaled)[16]) const {
+    Words words;
+    const auto encode = [&]<gg::Format D>(std::integral_constant<gg::Format, D>) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float four[] = {scaled[j * 4], scaled[j * 4 + 2], scaled[j * 4 + 1], scaled[j * 4 + 3]};
+        words.word[j] = gg::epilogue::word_of<D>(four);
+      }
+    };
+    if (operands_.d_format == gg::Format::e5m2) {
+      encode(std::integral_constant<gg::Format, gg::Format::e5m2>());
+    } else {
+      encode(std::integral_constant<gg::Format, gg::Format::e4m3>());
+    }
+    return words;
+  }
+
+  // Two codes of each row: of the consumer's 64 columns.
+  template <int ROWS>
+  __device__ void store_row_codes() const {
+    if (!has_codes()) return;
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, 32)};  // rows: offset() does not ask
+#pragma unroll
+    for (int row = int(threadIdx.x) % 128; row < ROWS; row += 128) {
+      const uint32_t codes = codes_of(row), both = code_of_pair(codes, 0) | code_of_pair(codes, 1) << 8;
+      uint8_t* to = operands_.sfd_row + layout.offset(tile_.row0 + row, col0_ / 32);
+      if (is_alone()) {
+        *reinterpret_cast<uint32_t*>(to) = both;
+      } else {
+        *reinterpret_cast<uint16_t*>(to) = uint16_t(both);
+      }
+    }
+  }
+
+  const Operands& operands_;
+  Tile tile_;
+  int col0_, n_, barrier_;
+  unsigned char* codes_;
+  float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
+  float2 probs_[2][4];     // of this lane's rows, of two boxes
+  int row_block_;          // of the tile's first rows, in SFD_col
+  uint8_t* column_codes_;  // where block 0 of this lane's column is
+};
+
+}  // namespace chapter

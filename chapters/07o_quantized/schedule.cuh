@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+//
+// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
+// that load and multiply, while they have the tile before. It claims the next one as late as that allows. It
+// waits for its own mailbox's `received` and signals the `sent` of all.
+
+#pragma once
+
+#include <climits>
+
+#include "claim.cuh"
+#include "cluster.cuh"
+#include "common/ptx/cluster.cuh"
+#include "common/ptx/mbarrier.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+#include "even_tiles.cuh"
+#include "guess.cuh"
+#include "last_round.cuh"
+#include "split_k.cuh"
+
+namespace chapter {
+
+// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
+// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
+// a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
+// would not show.
+template <int BLOCKS>
+struct Mailbox {
+  uint64_t sent;      // barrier: the tile is here
+  uint64_t received;  // barrier, only used in the first block: all receiving warps of the worker have read it
+  Tile tile;
+
+  // Who: one thread. `receivers`: the number of warps that load or multiply, in all blocks of the worker.
+  __device__ void init(int receivers) {
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
+    gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
+  }
+  // Who: a whole warp of the first block. Waits until all have received the tile before.
+  __device__ void wait_received(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
+    __syncwarp();  // else a slow lane could find `received` two phases on
+  }
+  // Who: the same warp. Lane 4 r + w sends word w to block r.
+  __device__ void send(const Tile& next, int phase) {
+    wait_received(phase);
+    if constexpr (BLOCKS > 1) {
+      static_assert(sizeof(Tile) == 16 && 4 * BLOCKS <= 32);  // four words, each from a lane of its own
+      const int lane = int(threadIdx.x) % 32, rank = lane / 4, word = lane % 4;
+      if (rank < BLOCKS) {
+        const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&sent), rank);
+        const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
+        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0;
+        if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
+        gg::ptx::st_async(to, uint32_t(value), bar);
+      }
+    } else if (gg::ptx::elect()) {
+      tile = next;
+      gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&sent));
+    }
+  }
+  // Who: a whole warp of any block.
+  // [receive]
+  __device__ Tile receive(int phase) const {
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
+    const Tile next = gg::ptx::uniform(tile);
+    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
+    // Arrive only when the load is done: the first block may then overwrite `tile`.
+    if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
+      arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
+    return next;
+  }
+  // [/receive]
+};
+
+// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives every tile of its
+// block.
+template <class C>
+class TileReceiver {
+ public:
+  // `rank`: of the block along N. It has the columns behind those of the ranks before. `holds`: whether the
+  // guess does. All warps must say the same, for the mailbox's first tile is then the second one.
+  __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, const Guess<C>& guess, bool holds)
+      : mailbox_(mailbox),
+        guess_(guess),
+        rank_(rank),
+        holds_(holds),
+        none_in_mailbox_(holds && guess.one_each) {}
+
+  // Who: a whole warp, before `next`. False: there is no tile.
+  __device__ bool first(Tile& tile) {
+    if (!holds_) return next(tile);
+    tile = gg::ptx::uniform(guess_.tile);
+    return tile.group >= 0;
+  }
+  // Who: a whole warp. False: there is no other tile.
+  __device__ bool next(Tile& tile) {
+    if (none_in_mailbox_) return false;
+    tile = mailbox_.receive(phase_);
+    tile.col0 += rank_ * C::BN;
+    phase_ ^= 1;
+    return tile.group >= 0;
+  }
+
+ private:
+  Mailbox<C::BLOCKS>& mailbox_;
+  const Guess<C>& guess_;
+  int rank_, phase_ = 0;
+  bool holds_, none_in_mailbox_;
+};
+
+// Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
+// first_group_ + l.
+template <class C>
+class TileFinder {
+ public:
+  __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
+      : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
+    read_offsets();
+  }
+  // Returns the tile of this index. Past the last one its group is -1. A piece has an index of its own, and
+  // may have no rows. Call it with growing indices.
+  // [piece]
+  __device__ Tile find(int index) {
+    const bool cut = index >= whole_tiles_;
+    const int piece_index = cut ? index - whole_tiles_ : 0, piece = piece_index % pieces_;
+    const Tile tile = find_uncut(index - piece_index + piece_index / pieces_);
+    if (!cut || tile.group < 0) return tile;
+    const int piece_rows = round_up((tile.rows + pieces_ - 1) / pieces_, STEP);
+    const int first = min(piece * piece_rows, tile.rows);
+    return {tile.group, tile.row0 + first, min(piece_rows, tile.rows - first), tile.col0};
+  }
+  // [/piece]
+  // Who: a whole warp. Plans the last round: from now on an index from whole_tiles_ on is that of a piece.
+  // Before: `find` was only called for this worker's first tile, which stays whole.
+  __device__ void plan_last_round(int workers, int slices) {
+    int tiles_m = 0;
+    for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
+      tiles_m += tiles_in_column<C>(offsets_[group + 1] - offsets_[group]);
+    }
+    const int all_tiles = __reduce_add_sync(~0u, tiles_m) * tiles_n_;
+    tiles_ = all_tiles;
+    if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
+    const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
+    // At least `workers`: the first tiles have been sent whole, and the finder does not go back.
+    whole_tiles_ = (all_tiles - 1) / workers * workers;
+    const int last_tiles = all_tiles - whole_tiles_;
+    pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
+    tiles_ = whole_tiles_ + last_tiles * pieces_;
+  }
+  // The number of tiles, each piece being one. Before: `plan_last_round`. All workers must come to the same
+  // number: the counter of claims goes by it.
+  __device__ int tiles() const { return tiles_; }
+
+ private:
+  // The tile of this index, if none were cut.
+  __device__ Tile find_uncut(int index) {
+    for (;;) {
+      // Lanes whose group ends after this tile.
+      const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
+      if (after != 0) return tile_of(index, __ffs(after) - 1);
+      first_group_ += 32;
+      if (first_group_ >= groups_) return {-1, 0, 0, 0};
+      tiles_m_before_ = __shfl_sync(~0u, tiles_m_end_, 31);
+      read_offsets();
+    }
+  }
+  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
+  __device__ void read_offsets() {
+    const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
+    begin_ = offsets_[min(group, groups_)];
+    rows_ = offsets_[min(group + 1, groups_)] - begin_;
+    tiles_m_end_ = tiles_m_ = tiles_in_column<C>(rows_);
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int below = __shfl_up_sync(~0u, tiles_m_end_, distance);
+      if (lane >= distance) tiles_m_end_ += below;
+    }
+    tiles_m_end_ += tiles_m_before_;
+  }
+  // The tile of this index. It is in the group of lane `owner`.
+  __device__ Tile tile_of(int index, int owner) const {
+    const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
+    const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
+    const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
+    return tile_of_group<C>(first_group_ + owner, begin, rows, tiles_m, tiles_n_, index - before * tiles_n_);
+  }
+
+  const gg::Offsets& offsets_;
+  int groups_;                 // of the problem
+  int tiles_n_;                // columns of tiles
+  int first_group_ = 0;        // the group of lane 0
+  int tiles_m_before_ = 0;     // tiles in a column, of all groups before first_group_
+  int begin_, rows_;           // this lane's group: its first row, and how many it has
+  int tiles_m_;                // this lane's group: tiles in a column
+  int tiles_m_end_;            // tiles in a column, of all groups up to and with this lane's
+  int tiles_ = 0;              // of all groups, each piece being one
+  int whole_tiles_ = INT_MAX;  // so many come first; each tile behind them ..
+  int pieces_ = 1;             // .. is cut into so many pieces
+};
+
+// `counter`: of this launch.
+template <class C>
+__device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess, const gg::Offsets& offsets,
+                               int groups, int n, int k, int counter) {
+  const bool holds = guess.holds(offsets);
+  if (holds && guess.one_each) return;
+  // [find]
+  const int workers = int(gridDim.x) / C::BLOCKS;
+  TileFinder<C> finder(offsets, groups, n);
+  int index = int(blockIdx.x) / C::BLOCKS, phase = 0;
+  bool more = true;
+  if (!holds) {  // else every warp has its first tile
+    const Tile tile = finder.find(index);
+    more = tile.group >= 0;
+    mailbox.send(tile, phase);
+    phase ^= 1;
+  }
+  const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
+  finder.plan_last_round(workers, slices);      // nobody waits: the first tile is on its way
+  const int tiles = finder.tiles();
+  const bool claims = tiles > workers && slices >= LEAST_SLICES;
+  while (more) {
+    Tile tile;
+    do {
+      if (claims) {
+        // Claim late: a tile claimed early would wait for this worker, though another may be free first.
+        mailbox.wait_received(phase);
+        index = claim(counter, workers, tiles);
+      } else {
+        index += workers;
+      }
+      tile = finder.find(index);
+    } while (tile.group >= 0 && tile.rows == 0);  // a piece without rows is never sent: no map is for it
+    more = tile.group >= 0;
+    mailbox.send(tile, phase);
+    phase ^= 1;
+  }
+  // [/find]
+}
+
+}  // namespace chapter

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// How a consumer's codes, 64 columns of a tile of D and of D_col, get to memory. stmatrix transposes them on
+// the way to shared memory, two to each of its elements. TMA stores boxes of 32 rows from there: groups are
+// multiples of 128 rows, so all boxes are full.
+
+#pragma once
+
+#include "common/ptx/barrier.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/stmatrix.cuh"
+#include "common/ptx/tma.cuh"
+#include "common/ptx/warp.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may
+// have more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the others in
+// registers: two rows of two columns in each. `proceed` sends every tile then, one action at a time.
+template <class C>
+class BoxStore {
+  static constexpr int BM = C::BM;
+
+ public:
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
+  __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
+      : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
+
+  // Makes room for a tile. Before: `complete`.
+  __device__ void begin() {
+    if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
+    stored_ = true;
+  }
+  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled.
+  template <bool COLUMNS, class Words>
+  __device__ void take(int box, const Words& words) {
+    if (box < STORE_ROWS / STEP) {
+      write_box(COLUMNS, box, words.word);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) held_[((box - STORE_ROWS / STEP) * 2 + COLUMNS) * 4 + i] = words.word[i];
+    }
+  }
+  // All rows have been taken: they may be sent.
+  __device__ void leave(const Tile& tile, int col0) {
+    row0_ = tile.row0;
+    rows_ = tile.rows;
+    col0_ = col0;
+    if constexpr (C::HOLDS_ROWS) {
+      action_ = SEND_FIRST;
+    } else {
+      send(0, rows_);
+    }
+  }
+
+  // [proceed]
+  // Does the next action for the tile that left, during products of the tile after it. Only the products of
+  // two slices are queued: if all actions came at once, the tensor cores would run dry.
+  __device__ void proceed() {
+    if constexpr (C::HOLDS_ROWS) {
+      if (action_ == DONE) return;
+      if (action_ == SEND_FIRST) {
+        send(0, min(rows_, STORE_ROWS));
+      } else if (action_ == WRITE_HELD) {
+        make_room();
+#pragma unroll
+        for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
+          if (STORE_ROWS + box * STEP < rows_) {
+#pragma unroll
+            for (int output = 0; output < 2; ++output)
+              write_box(output, box, reinterpret_cast<uint32_t(&)[4]>(held_[(box * 2 + output) * 4]));
+          }
+        }
+      } else if (action_ == SEND_HELD) {
+        send(STORE_ROWS, rows_ - STORE_ROWS);
+      } else {  // MAKE_ROOM
+        make_room();
+      }
+      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? MAKE_ROOM : action_ - 1;
+    }
+  }
+  // Does all actions that are left, so that `begin` may be called again.
+  __device__ void complete() {
+    while (action_ != DONE) proceed();
+  }
+  // [/proceed]
+  // Call it after the last tile.
+  __device__ void finish() {
+    complete();
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  }
+
+ private:
+  __device__ static int thread() { return int(threadIdx.x) % 128; }
+
+  // Waits until all that was stored from shared memory has been read.
+  __device__ void make_room() {
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
+    gg::ptx::bar_sync(barrier_, 128);
+  }
+
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
+  __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
+
+  // Where a box of D, output 0, or of D_col, output 1, is in shared memory.
+  __device__ uint32_t box_addr(int output, int box) const {
+    return addr_ + output * C::D_BOX_BYTES + box * STEP * D_BYTES;
+  }
+
+  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
+  // matrix of two columns an element: rows i * 8 and up. A stmatrix takes four of them, and lane l gives the
+  // address of row l % 8 of matrix l / 8, whose 16 columns are one chunk.
+  __device__ void write_box(int output, int box, const uint32_t (&reg)[4]) {
+    static_assert(STEP == 32);  // one stmatrix
+    const int lane = thread() % 32, chunk = thread() / 32;
+    gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, chunk), reg);
+  }
+
+  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row `first`.
+  __device__ void send(int first, int rows) {
+    gg::ptx::fence_proxy_async();
+    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
+    if (thread() == 0) {
+#pragma unroll 1
+      for (int box = 0; box < rows / STEP; ++box) {
+        const int row = row0_ + first + box * STEP;
+        gg::ptx::tma_store_2d(&maps_.d, col0_, row, box_addr(0, box));
+        gg::ptx::tma_store_2d(&maps_.d_col, col0_, row, box_addr(1, box));
+      }
+      gg::ptx::bulk_commit_group();
+    }
+  }
+
+  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
+  // branch of `proceed` set the next one instead, ptxas spilled.
+  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
+
+  const Maps<C>& maps_;
+  int barrier_;
+  const uint32_t addr_;
+  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
+  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
+  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
+  int action_ = DONE;                   // its next action
+  bool stored_ = false;
+};
+
+}  // namespace chapter
