@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .id = "07o_quantized",
       .arch = gg::Arch::sm_90a,
-      .title = "D by rows and by columns",
+      .title = "two columns in an element",
       .k_multiple = 8,
       .n_multiple = 16,
       .m_multiple = 128,

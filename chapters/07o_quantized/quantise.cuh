@@ -121,7 +121,9 @@ class Quantiser {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    if (warp_column() >= n_) {  // a bias, or NaN of A, would count
+    // A bias, or NaN of A, would count. Zeros in place of the values, not behind them, would be in other
+    // registers than the sums, and ptxas spilled.
+    if (warp_column() >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
     }
