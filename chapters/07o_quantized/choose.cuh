@@ -47,7 +47,11 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   // Multiprocessors come in groups of up to 18, clusters within one: of four, 30 fit on an H200's 132.
   const int workers = (C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors) / C::BLOCKS;
   const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
-  return ends + (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles);
+  const double all = ends + (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles);
+  // Where memory bounds it, each choice waits for the same bytes, and at the end for a tile of its own width.
+  // Between equal ones the hundredth decides.
+  const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
+  return std::max(all, bytes / 2200 + C::BN * (sizes.k / BK) + all / 100);
 }
 // [/estimate]
 
