@@ -60,6 +60,20 @@ inline void deal_gates(const GgPeerProblem& p, void* to, bool ups_first, cudaStr
   }
 }
 
+// A copy of B that has all gates of a group before its ups.
+inline void part_gates(const GgPeerProblem& p, void* to, cudaStream_t stream) {
+  const size_t half_bytes = 32 * size_t(p.k) * 2, pairs = size_t(p.n) / 64;
+  for (size_t g = 0; g < size_t(p.groups); ++g) {
+    for (size_t is_up = 0; is_up < 2; ++is_up) {
+      const size_t group_bytes = g * pairs * 2 * half_bytes;
+      check(cudaMemcpy2DAsync(static_cast<char*>(to) + group_bytes + is_up * pairs * half_bytes, half_bytes,
+                              static_cast<const char*>(p.b) + group_bytes + is_up * half_bytes,
+                              2 * half_bytes, half_bytes, pairs, cudaMemcpyDeviceToDevice, stream),
+            "cudaMemcpy2DAsync");
+    }
+  }
+}
+
 // GG_PEER_CHOICE=TEXT in the environment: only ways whose name contains TEXT.
 inline bool wanted(const std::string& name) {
   const char* choice = std::getenv("GG_PEER_CHOICE");

@@ -7,7 +7,8 @@ It is built as triton_tma.py builds its product. B has 32 gates, then their 32 u
 has 8 columns in turn of all N of the instruction, so it has each gate and its up, and Triton splits the sums without
 shared memory. Where the kernel computes d^T = b a^T, columns of B are rows of sums, and 32 of them are of two warps. Such a
 kernel gets a copy of B that has 8 gates before their 8 ups. A map of five dimensions, as chapter 07m's, would do without
-the copy, but Triton then loads b into registers for each product.
+the copy, but Triton then loads b into registers for each product. Kernels with specialised warps get a copy that has all
+gates of a group before its ups, for Triton specialises no warps where sums are reshaped.
 """
 
 import sys
@@ -72,17 +73,31 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
             end = tl.load(offsets + group + 1)
         b_row = group * n + col
         alpha = tl.load(alphas + group)
-        r = row + tl.arange(0, BM)
-        prob = tl.load(probs + r, mask=r < end, other=0)
 
-        if SWAP:
+        if SPECIALIZE:  # Triton specialises no warps where sums are reshaped: gates and ups have their own
+            ups_row = group * n + n // 2 + col // 2
+            gates_row = ups_row - n // 2
+            if SWAP:
+                gates = tl.zeros((BN // 2, BM), tl.float32)
+                ups = tl.zeros((BN // 2, BM), tl.float32)
+                for k0 in range(0, k, BK):
+                    tokens = a.load([row, k0]).T
+                    gates = tl.dot(b.load([gates_row, k0]), tokens, gates)
+                    ups = tl.dot(b.load([ups_row, k0]), tokens, ups)
+            else:
+                gates = tl.zeros((BM, BN // 2), tl.float32)
+                ups = tl.zeros((BM, BN // 2), tl.float32)
+                for k0 in range(0, k, BK):
+                    tokens = a.load([row, k0])
+                    gates = tl.dot(tokens, b.load([gates_row, k0]).T, gates)
+                    ups = tl.dot(tokens, b.load([ups_row, k0]).T, ups)
+        elif SWAP:
             sums = tl.zeros((BN, BM), tl.float32)
             for k0 in range(0, k, BK):
                 sums = tl.dot(b.load([b_row, k0]), a.load([row, k0]).T, sums)
             gates, ups = tl.permute(tl.reshape(sums, (BN // 16, 2, 8, BM)), (0, 2, 3, 1)).split()
             gates = gates.reshape(BN // 2, BM)
             ups = ups.reshape(BN // 2, BM)
-            out = swiglu(gates, ups, alpha, prob[None, :]).to(tl.bfloat16).T
         else:
             sums = tl.zeros((BM, BN), tl.float32)
             for k0 in range(0, k, BK):
@@ -90,6 +105,11 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
             gates, ups = tl.permute(tl.reshape(sums, (BM, BN // 64, 2, 32)), (0, 1, 3, 2)).split()
             gates = gates.reshape(BM, BN // 2)
             ups = ups.reshape(BM, BN // 2)
+        r = row + tl.arange(0, BM)
+        prob = tl.load(probs + r, mask=r < end, other=0)
+        if SWAP:
+            out = swiglu(gates, ups, alpha, prob[None, :]).to(tl.bfloat16).T
+        else:
             out = swiglu(gates, ups, alpha, prob[:, None]).to(tl.bfloat16)
 
         if SPECIALIZE:  # two conditions, for Triton specialises no warps where there is an `else`
@@ -106,18 +126,15 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
 # ---- compiling ----
 
 # BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB of shared memory
-# that Hopper gives a block. Triton does not share a tile of these kernels between two groups of 4 warps, so specialised
-# kernels have 8 that multiply.
+# that Hopper gives a block.
 CONFIGURATIONS = [
     (128, 256, 64, 8, 3, {}),
     (128, 256, 64, 8, 4, {}),
     (128, 256, 64, 8, 4, {"FLATTEN": True}),
     (128, 256, 64, 8, 4, {"SWAP": True}),
-    (128, 256, 64, 8, 4, {"SWAP": True, "FLATTEN": True}),
     (256, 128, 64, 8, 4, {}),
     (256, 128, 64, 8, 4, {"FLATTEN": True}),
     (256, 128, 64, 8, 4, {"SWAP": True}),
-    (256, 128, 64, 8, 4, {"SWAP": True, "FLATTEN": True}),
     (128, 128, 64, 4, 4, {}),
     (128, 128, 64, 4, 5, {"FLATTEN": True}),
     (128, 128, 64, 8, 4, {}),
@@ -141,14 +158,13 @@ CONFIGURATIONS = [
     (32, 128, 128, 4, 5, {"SWAP": True, "FLATTEN": True}),
     (32, 256, 64, 8, 5, {"SWAP": True}),
     (32, 64, 128, 4, 4, {"SWAP": True}),
-    (128, 256, 64, 8, 3, {"SPECIALIZE": True}),
-    (128, 256, 64, 8, 4, {"SPECIALIZE": True}),
-    (128, 256, 64, 8, 4, {"SPECIALIZE": True, "SWAP": True}),
-    (256, 128, 64, 8, 4, {"SPECIALIZE": True}),
-    (256, 128, 64, 8, 4, {"SPECIALIZE": True, "SWAP": True}),
-    (128, 128, 64, 8, 4, {"SPECIALIZE": True}),
-    (64, 256, 64, 8, 4, {"SPECIALIZE": True, "SWAP": True}),
-    (32, 256, 64, 8, 5, {"SPECIALIZE": True, "SWAP": True}),
+    (128, 256, 64, 4, 3, {"SPECIALIZE": True}),
+    (256, 128, 64, 4, 3, {"SPECIALIZE": True}),
+    (128, 128, 64, 4, 4, {"SPECIALIZE": True}),
+    (128, 128, 64, 4, 5, {"SPECIALIZE": True}),
+    (128, 256, 64, 4, 3, {"SPECIALIZE": True, "SWAP": True}),
+    (64, 256, 64, 4, 4, {"SPECIALIZE": True, "SWAP": True}),
+    (32, 256, 64, 4, 5, {"SPECIALIZE": True, "SWAP": True}),
 ]
 
 
@@ -156,7 +172,7 @@ def compile_product(configuration, groups):
     BM, BN, BK, warps, stages, forms = configuration
     constants = {"BM": BM, "BN": BN, "BK": BK, "GROUPS": groups}
     constants |= {"SWAP": False, "FLATTEN": False, "SPECIALIZE": False} | forms
-    maps = {"a": [BM, BK], "b": [BN, BK], "d": [1, BM, BN // 2]}
+    maps = {"a": [BM, BK], "b": [BN // 2 if constants["SPECIALIZE"] else BN, BK], "d": [1, BM, BN // 2]}
     types = triton_tma.map_types(maps) | {"d_ptr": "*bf16", "alphas": "*fp32", "probs": "*fp32"}
     types |= {"offsets": "*i32", "table": "*i32"} | dict.fromkeys(("rows", "groups", "n", "k", "band"), "i32")
     return triton_tma.compiled_with_maps(grouped_glu, types, constants, {"num_warps": warps, "num_stages": stages}, maps)

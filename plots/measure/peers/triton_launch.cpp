@@ -23,7 +23,7 @@ struct Kernel {
   int threads, shared_bytes, scratch_bytes;  // scratch: of global memory, for each block
   int bm, bn;
   int a_box_rows, b_box_rows;     // that a copy brings
-  int swap;                       // the kernel computes D^T, and gates and ups of its B are dealt
+  int swap, specialize;           // whether it computes D^T; whether its warps are specialised
   int least_groups, most_groups;  // that it is meant for
   int numbering;                  // -1, or which of kNumberings has to run before it
 };
@@ -80,10 +80,14 @@ CUtensorMap tensor_map(const void* data, std::vector<cuuint64_t> dims, std::vect
 struct Operands {
   GgPeerProblem p;
   GgPeerGlu glu;
-  peers::Device<char> dealt_b;  // kernels that compute D^T have a copy of B
+  peers::Device<char> dealt_b, halves_of_b;  // copies, as kernels want them
 
+  const void* b_of(const Kernel& kernel) const {
+    return !kGlu ? p.b : kernel.specialize ? halves_of_b.get() : kernel.swap ? dealt_b.get() : p.b;
+  }
   void stage(cudaStream_t stream) const {
-    if (kGlu) peers::deal_gates(p, dealt_b.get(), false, stream);
+    if (dealt_b) peers::deal_gates(p, dealt_b.get(), false, stream);
+    if (halves_of_b) peers::part_gates(p, halves_of_b.get(), stream);
   }
 };
 
@@ -128,7 +132,7 @@ class Grouped final : public peers::Way {
       table_memory_ = peers::device_array<int32_t>(size_t(1 + 3 * most_tile_rows));
       table_ = table_memory_.get();
     }
-    make_maps(operands.p, operands.dealt_b.get());
+    make_maps(operands.p, operands.b_of(kernel));
   }
 
   // The numbering waits for the launch before, which reads the same table, and the product for the numbering.
@@ -174,13 +178,12 @@ class Grouped final : public peers::Way {
                  name.c_str());
   }
 
-  void make_maps(const GgPeerProblem& p, const void* dealt_b) {
+  void make_maps(const GgPeerProblem& p, const void* b) {
     const cuuint64_t rows = cuuint64_t(rows_), n = cuuint64_t(n_), k = cuuint64_t(k_),
                      groups = cuuint64_t(groups_);
     const cuuint32_t bm = cuuint32_t(kernel_.bm);
     a_map_ = tensor_map(p.a, {k, rows}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.a_box_rows)});
-    b_map_ = tensor_map(kGlu && kernel_.swap ? dealt_b : p.b, {k, groups * n}, {2 * k},
-                        {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
+    b_map_ = tensor_map(b, {k, groups * n}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
     // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the map is row
     // s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows it has)], and
     // what it has too much lies beyond r = bm. The map begins bm rows before D; nothing there is touched.
@@ -259,7 +262,13 @@ const char* prepare(const GgPeerProblem& p, const GgPeerGlu& glu, void** state) 
   return peers::sentence_of([&] {
     check_limits(p);
     auto made = std::make_unique<State>();
-    made->operands = {p, glu, peers::device_array<char>(kGlu ? size_t(p.groups) * p.n * p.k * 2 : 0)};
+    made->operands.p = p;
+    made->operands.glu = glu;
+    if (kGlu) {
+      const size_t bytes = size_t(p.groups) * size_t(p.n) * size_t(p.k) * 2;
+      made->operands.dealt_b = peers::device_array<char>(bytes);
+      made->operands.halves_of_b = peers::device_array<char>(bytes);
+    }
     made->operands.stage(nullptr);  // ways are timed on the numbers that they will have
     peers::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::vector<int64_t> key(p.host_offsets, p.host_offsets + p.groups + 1);

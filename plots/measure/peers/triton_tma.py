@@ -218,9 +218,12 @@ def kernel_row(configuration, groups, made, numberings):
     # Where 4 warps are specialised, Triton shares a tile between two groups of warps that multiply: each has its own
     # half of the left operand.
     halved = specialize and warps == 4
-    a_box_rows = BM // 2 if halved and "SWAP" not in forms else BM
-    b_box_rows = BN // 2 if halved and "SWAP" in forms else BN
-    numbers = (made.threads, made.shared_bytes, made.scratch_bytes, BM, BN, a_box_rows, b_box_rows, int("SWAP" in forms), least,
+    a_box_rows, b_box_rows = (box[0] for _, box in made.maps[:2])
+    if halved and "SWAP" in forms:
+        b_box_rows //= 2
+    elif halved:
+        a_box_rows //= 2
+    numbers = (made.threads, made.shared_bytes, made.scratch_bytes, BM, BN, a_box_rows, b_box_rows, int("SWAP" in forms), int(specialize), least,
                groups, numbering)
     return f'"{", ".join(words)}"', ", ".join(map(str, numbers))
 
