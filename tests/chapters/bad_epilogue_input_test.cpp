@@ -318,32 +318,44 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoodEpilogueInput);
 
 // ---- A and B of bf16, without scales ----
 
-// Two experts, of 3 and of 4 rows.
-void write_unscaled(const Folder& folder) {
-  both({halves("a.npy", {7, 64}), halves("b.npy", {2, 64, 64}), ends({0, 3, 7}), floats("alpha.npy", {2}),
-        floats("prob.npy", {7})})(folder);
+// Two experts, of 3 and of 4 rows, or of as many times what a group's rows must be multiples of.
+int unscaled_rows(const std::string& id, int rows) { return rows * limit_of(id, "m_multiple"); }
+
+void write_unscaled(const std::string& id, const Folder& folder) {
+  const int first = unscaled_rows(id, 3), all = unscaled_rows(id, 7);
+  both({halves("a.npy", {all, 64}), halves("b.npy", {2, 64, 64}), ends({0, first, all}),
+        floats("alpha.npy", {2}), floats("prob.npy", {all})})(folder);
 }
 
 std::vector<Bad> of_unscaled_command_line(const std::string& id) {
   const auto has = [&](const std::string& what) { return id + " has " + what; };
+  const std::string n = "N=72: " + id + " wants multiples of " + std::to_string(limit_of(id, "n_multiple")),
+                    formats = "bf16 -> " + texts_of(id, "d").at(0);
   std::vector<Bad> all = {
       {"TooManyExperts", id, problem("0", "64", "128", {"--groups", "1025"}), "between 1 and 1024"},
       {"TooManyExpertsListed", id, problem(many("0", 1025).c_str(), "64", "128", {}),
        "1025 groups: at most 1024"},
       {"NForEachGroup", id, problem("5,3", "64,128", "128", {}), "one N and one K"},
-      {"N", id, problem("5", "96", "64", {}), "N=96: " + id + " wants multiples of 64"},
-      {"K", id, problem("5", "64", "60", {}), "K=60: " + id + " wants multiples of 8"},
+      {"N", id, problem("0", "72", "64", {}), n},
+      {"K", id, problem("0", "64", "60", {}), "K=60: " + id + " wants multiples of 8"},
       {"Tile", id, {"--tile", "128x256"}, "--tile 128x256: " + has("256x128")},
-      {"F16", id, {"--in-dtype", "f16"}, "--in-dtype f16: " + has("bf16 -> bf16")},
-      {"DInF32", id, {"--d-dtype", "f32"}, "--d-dtype f32: " + has("bf16 -> bf16")},
+      {"F16", id, {"--in-dtype", "f16"}, "--in-dtype f16: " + has(formats)},
+      {"DInF32", id, {"--d-dtype", "f32"}, "--d-dtype f32: " + has(formats)},
       {"BiasInFp8", id, {"--bias", "--bias-dtype", "e4m3"}, "e4m3: " + has("bf16, f16, f32")},
       {"TypeOfNoBias", id, {"--bias-dtype", "f16"}, "--bias-dtype f16: there is no bias: add --bias"},
-      {"Act", id, {"--act", "relu"}, "--act relu: " + has("swiglu, geglu")},
       {"ALibrary", id, {"--peer", "cublas_loop"}, "--peer cublas_loop: " + id + " computes more"},
   };
-  for (const std::string option : {"format", "c-dtype", "norm-const", "weights", "transform", "b-layout"}) {
-    if (!has_option(id, option.c_str()))
-      all.push_back({"No_" + option, id, {"--" + option}, "--" + option + ": " + id + " has no such option"});
+  for (const std::string option :
+       {"format", "c-dtype", "act", "norm-const", "discrete-col-sfd", "weights", "transform", "b-layout"}) {
+    if (has_option(id, option.c_str())) continue;
+    all.push_back({"No_" + option, id, {"--" + option}, "--" + option + ": " + id + " has no such option"});
+  }
+  if (is_gated(id)) all.push_back({"Act", id, {"--act", "relu"}, "--act relu: " + has("swiglu, geglu")});
+  if (has_option(id, "norm-const")) {
+    all.push_back({"RowsOfAGroup", id, problem("128,100", "64", "64", {}),
+                   "M=100 of group 1: " + id + " wants multiples of 128"});
+    all.push_back({"NormOfZero", id, {"--norm-const", "0"}, "0: a finite number above 0"});
+    all.push_back({"NormNoNumber", id, {"--norm-const", "one"}, "one: not a number"});
   }
   if (has_option(id, "transform"))
     all.push_back({"Transform", id, {"--transform", "fast"}, "--transform fast: tensor or butterfly"});
@@ -355,19 +367,34 @@ std::vector<Bad> of_unscaled_files(const std::string& id) {
                        const Words& more = {}) {
     return Bad{name, id, with({"--in", "{}", "--check"}, more), says, spoil};
   };
+  const int first = unscaled_rows(id, 3), rows = unscaled_rows(id, 7), multiple = limit_of(id, "n_multiple");
+  const auto text = [](int number) { return std::to_string(number); };
   std::vector<Bad> all = {
-      row("AOfFloats", "a.npy: has type '<f4'", floats("a.npy", {7, 64})),
+      row("AOfFloats", "a.npy: has type '<f4'", floats("a.npy", {rows, 64})),
       row("BOfThree", "b.npy: has shape [3, 64, 64], the offsets name 2", halves("b.npy", {3, 64, 64})),
       row("OtherK", "b.npy has [2, 64, 32]: give both the same K", halves("b.npy", {2, 64, 32})),
-      row("HalfAPair", "N=32: " + id + " wants multiples of 64", halves("b.npy", {2, 32, 64})),
-      row("EndsInPlaceOfOffsets", "offset 0 is 3, it must be 0", ends({3, 7})),
-      row("OffsetBeyondA", "offset 2 is 8, but A has only 7 rows", ends({0, 3, 8})),
+      row("HalfTheColumns", "N=" + text(multiple / 2) + ": " + id + " wants multiples of " + text(multiple),
+          halves("b.npy", {2, multiple / 2, 64})),
+      row("EndsInPlaceOfOffsets", "offset 0 is " + text(first) + ", it must be 0", ends({first, rows})),
+      row("OffsetBeyondA", "offset 2 is " + text(rows + 128) + ", but A has only " + text(rows) + " rows",
+          ends({0, first, rows + 128})),
       row("AlphaOfThree", "alpha.npy: has shape [3], [2] is wanted", floats("alpha.npy", {3})),
-      row("ProbOfTooFew", "prob.npy: has shape [6], [7] is wanted", floats("prob.npy", {6})),
+      row("ProbOfTooFew", "prob.npy: has shape [" + text(rows - 1) + "], [" + text(rows) + "] is wanted",
+          floats("prob.npy", {rows - 1})),
       row("NoBias", "--bias: ", [](const Folder&) {}, {"--bias"}),
       row("BiasOfOne", "bias.npy: has shape [1, 64], [2, 64] is wanted", halves("bias.npy", {1, 64})),
-      row("NormInAFile", "has no block-scaled outputs: remove the file", floats("norm_const.npy", {1})),
   };
+  const Spoil one = floats("norm_const.npy", {1});
+  if (has_option(id, "norm-const")) {
+    all.push_back(
+        row("NormDisagrees", "is 1, --norm-const is 2: they must agree", one, {"--norm-const", "2"}));
+    all.push_back(
+        row("NormOfTwo", "norm_const.npy: has shape [2], [1] is wanted", floats("norm_const.npy", {2})));
+    all.push_back(row("RowsOfAGroupOfFiles", "M=100 of group 0: " + id + " wants multiples of 128",
+                      ends({0, 100, rows})));
+  } else {
+    all.push_back(row("NormInAFile", "has no block-scaled outputs: remove the file", one));
+  }
   for (const char* file : {"a", "b", "offsets", "alpha", "prob"}) {
     const std::string name = std::string(file) + ".npy";
     all.push_back(row(std::string("Without_") + file, name + ": cannot be read",
@@ -388,15 +415,20 @@ std::vector<Bad> of_unscaled_files(const std::string& id) {
 class UnscaledEpilogueInput : public testing::TestWithParam<std::string> {};
 
 TEST_P(UnscaledEpilogueInput, IsRefusedInOneSentence) {
-  for (const std::vector<Bad>& table : {of_unscaled_command_line(GetParam()), of_unscaled_files(GetParam())})
-    expect_each_refused(table, write_unscaled);
+  const std::string& id = GetParam();
+  for (const std::vector<Bad>& table : {of_unscaled_command_line(id), of_unscaled_files(id)})
+    expect_each_refused(table, [&](const Folder& folder) { write_unscaled(id, folder); });
 }
 TEST_P(UnscaledEpilogueInput, IsNotRefusedWhole) {
   const Folder folder;
-  write_unscaled(folder);
+  write_unscaled(GetParam(), folder);
   expect_accepted(GetParam(), folder, {"--in", "{}", "--check"});
   floats("bias.npy", {2, 64})(folder);
   expect_accepted(GetParam(), folder, {"--in", "{}", "--check", "--bias"});
+  if (!has_option(GetParam(), "norm-const")) return;
+  floats("norm_const.npy", {1}, 0.25f)(folder);
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check"});
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check", "--norm-const", "0.25"});
 }
 INSTANTIATE_TEST_SUITE_P(Built, UnscaledEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue(false)),
                          [](const auto& info) { return info.param; });

@@ -77,9 +77,9 @@ TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) { expect_who
 TEST_P(ChapterOnGpu, GivesTheBitsOfTheEmulator) {
   std::vector<Words> problems = {problem_of(GetParam())};
   if (contains(listed(GetParam(), "tiles"), "256x128") && GetParam() < "08")
-    problems.push_back(tall_problem());
+    problems.push_back(tall_problem(GetParam()));
   if (contains(listed(GetParam(), "b_layouts"), "kn") && contains(listed(GetParam(), "b_layouts"), "nk")) {
-    problems.push_back(with(tall_problem(), {"--b-layout", "kn"}));
+    problems.push_back(with(tall_problem(GetParam()), {"--b-layout", "kn"}));
   }
   for (const Words& problem : problems) {
     const Folder gpu, emulator;

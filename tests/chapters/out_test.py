@@ -16,8 +16,8 @@ import tempfile
 
 PROGRAMS, CHAPTER = sys.argv[1], sys.argv[2]
 COLUMNS = 4  # of D that are looked at in each row; of a transform, one block of 16
-ULP = {"<u2": 2.0**-8, "<f2": 2.0**-11, "<f4": 2.0**-23}  # half a step of D, for a number of size 1
-LEAST = {"<u2": 2.0**-133, "<f2": 2.0**-24, "<f4": 2.0**-149}  # the step of subnormal numbers
+ULP = {"<u2": 2.0**-8, "<f2": 2.0**-11, "<f4": 2.0**-23, "e4m3": 2.0**-4, "e5m2": 2.0**-3}  # half a step of D, for a number of size 1
+LEAST = {"<u2": 2.0**-133, "<f2": 2.0**-24, "<f4": 2.0**-149, "e4m3": 2.0**-9, "e5m2": 2.0**-16}  # the step of subnormal numbers
 SUM = 2.0**-19  # of sum |a * b|: what adding up in fp32 may lose
 
 
@@ -135,7 +135,11 @@ class Problem:
         _, _, offsets = read(folder, "offsets")
         bounds = [0, *offsets] if self.is_scaled else list(offsets)
         d_shape, d_type, d = read(folder, "d")
-        d = decoded(d_type, d)
+        if d_type == "|u1":
+            d_type = kind["d"]
+            d = self.unscaled(d, d_shape[1], d_type)
+        else:
+            d = [(number, LEAST[d_type]) for number in decoded(d_type, d)]
         alpha, prob = ([1.0] * len(bounds), [1.0] * len(a))
         if self.operator != "gemm":
             alpha, prob = read(folder, "alpha")[2], read(folder, "prob")[2]
@@ -148,10 +152,19 @@ class Problem:
                 self.look(a[row], columns, d[row * d_shape[1]:(row + 1) * d_shape[1]], d_type, alpha[group],
                           prob[row], f"group {group} row {row - bounds[group]}")
 
+    def unscaled(self, codes, width, element):
+        """Numbers of D in blocks of 32 along its rows, each with the step of subnormal ones there."""
+        norm, (scale_shape, _, scales) = read(self.folder, "norm_const")[2][0], read(self.folder, "sfd_row")
+        numbers = []
+        for at, code in enumerate(codes):
+            scale = SCALES["ue8m0"][scale_at(scales, scale_shape[1], at // width, at % width // 32)] / norm
+            numbers.append((ELEMENTS[element][code] * scale, LEAST[element] * scale))
+        return numbers
+
     def own(self, operands, group):
         a, b = operands.rows(f"a_{group:05}")[1], operands.rows(f"b_{group:05}")[1]
         d_shape, d_type, d = read(self.folder, f"d_{group:05}")
-        d = decoded(d_type, d)
+        d = [(number, LEAST[d_type]) for number in decoded(d_type, d)]
         columns = b if operands.is_nk else list(zip(*b))
         for row, a_row in enumerate(a):
             self.look(a_row, columns, d[row * d_shape[1]:(row + 1) * d_shape[1]], d_type, 1, 1,
@@ -177,8 +190,9 @@ class Problem:
                 expected.append((col, number * factor, off * abs(factor)))
         for col, number, off in expected:
             self.checked += 1
-            if not abs(d_row[col] - number) <= off + abs(number) * 2 * ULP[d_type] + LEAST[d_type]:
-                self.wrong.append(f"{where} column {col}: {d_row[col]}, not {number}")
+            got, least = d_row[col]
+            if not abs(got - number) <= off + abs(number) * 2 * ULP[d_type] + least:
+                self.wrong.append(f"{where} column {col}: {got}, not {number}")
 
 
 def problems(about):
@@ -196,7 +210,8 @@ def main():
     failed = 0
     for kind, words in itertools.product(about["formats"][:1] + about["formats"][-1:], problems(about)):
         chosen = ["--format" if "format" in about["options"] else "--in-dtype", kind["in"]]
-        if kind["d"] in ("e4m3", "e5m2"):  # D without scales is checked by type alone
+        always_scaled = any(tensor["name"] == "sfd_row" and tensor["when"].startswith("always") for tensor in about["tensors"])
+        if kind["d"] in ("e4m3", "e5m2") and not always_scaled:  # D without scales is checked by type alone
             kind = dict(kind, d="bf16")
         chosen += ["--d-dtype", kind["d"]]
         with tempfile.TemporaryDirectory() as folder:

@@ -93,8 +93,19 @@ inline bool has_option(const std::string& id, const char* name) {
   return std::find(options.begin(), options.end(), name) != options.end();
 }
 
+// Is it there whatever is chosen?
+inline bool always_has_tensor(const std::string& id, const std::string& name) {
+  const std::string& text = description(id);
+  const size_t at = text.find("\"name\": \"" + name + "\"");
+  return at != std::string::npos &&
+         text.substr(at, text.find('\n', at) - at).find("\"when\": \"always") != std::string::npos;
+}
+
 // The words for D in FP8 with block scales.
-inline Words scaled_d() { return {"--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"}; }
+inline Words scaled_d(const std::string& id) {
+  const Words words = {"--d-dtype", "e4m3", "--norm-const", "0.01"};
+  return has_option(id, "format") ? with({"--format", "mxfp8"}, words) : words;
+}
 
 // The words that choose each value of a chapter's own options. What comes first is chosen without words, but
 // not where the chapter chooses a tile for each problem.
@@ -123,16 +134,18 @@ inline std::vector<Words> choices_of(const std::string& id) {
     if (has_option(id, "blocks")) all.push_back({"--blocks", blocks});
   }
   if (has_option(id, "weights")) all.push_back({"--weights", "discrete"});
-  if (has_option(id, "norm-const")) all.push_back(with(scaled_d(), {"--bias"}));
+  if (has_option(id, "norm-const")) all.push_back(with(scaled_d(id), {"--bias"}));
   for (const std::string& type : listed(id, "bias")) all.push_back({"--bias", "--bias-dtype", type});
-  if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(), {"--discrete-col-sfd"}));
+  if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(id), {"--discrete-col-sfd"}));
   if (has_option(id, "act")) all.push_back({"--act", "geglu", "--bias", "--bias-dtype", "f32"});
   if (has_option(id, "c-dtype")) all.push_back({"--c-dtype", "f16", "--d-dtype", "f16"});
   if (has_option(id, "transform")) all.push_back({"--transform", "butterfly"});
   return all;
 }
 // Tiles of 256x128 that are stored in halves, and shorter ones before and behind.
-inline Words tall_problem() {
+inline Words tall_problem(const std::string& id) {
+  if (limit_of(id, "m_multiple") > 1)
+    return {"--tile", "256x128", "--m", "256,128,384,0,640,256", "--n", "144", "--k", "520"};
   return {"--tile", "256x128", "--m", "256,40,193,0,300,256", "--n", "136", "--k", "520"};
 }
 
@@ -153,7 +166,7 @@ struct SmallProblem {
 };
 inline SmallProblem small_problem(const std::string& id) {
   if (wants_equal_groups(id)) return {"64,64,64", 3, 192, 64, 72, 48};
-  if (has_block_scales(id)) return {"256,0,512", 3, 768, 512, n_from(id, 72), 96};
+  if (limit_of(id, "m_multiple") > 1) return {"256,0,512", 3, 768, 512, n_from(id, 72), 96};
   return {"5,0,33", 3, 38, 33, n_from(id, 72), 40};
 }
 inline Words problem_of(const std::string& id) { return small_problem(id).words(); }
@@ -200,6 +213,9 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   Words epilogue = {"a.npy", "alpha.npy", "b.npy", "d.npy", "offsets.npy", "prob.npy"};
   for (const std::string name : {"amax", "c", "hadamard", "sfa", "sfb"}) {
     if (has_tensor(id, name)) epilogue.push_back(name + ".npy");
+  }
+  for (const std::string name : {"d_col", "norm_const", "sfd_col", "sfd_row"}) {
+    if (always_has_tensor(id, name)) epilogue.push_back(name + ".npy");
   }
   std::sort(epilogue.begin(), epilogue.end());
   const Words& names = id == "04_persistent"  ? scattered

@@ -139,6 +139,18 @@ TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
   }
 }
 
+// A barrier that has come between is one, though there is a way around it that nobody takes.
+TEST(Races, AreNotThoseOfLoadsBeforeABarrierOnTheWay) {
+  for (const bool meets : {false, true}) {
+    const std::string way =
+        std::string("setp.eq.u32 %p4, %r0, 99;\n@%p4 bra AROUND;\n") + (meets ? "bar.sync 0;\n" : "");
+    std::string code = read_and_tell(way + "AROUND:\n@%p0");
+    const std::string one_lane = "setp.eq.and.u32 %p2, %r10, 1, %p0;";
+    code.replace(code.find(one_lane), one_lane.size(), "setp.eq.u32 %p2, %r10, 1;");  // all lanes load
+    EXPECT_EQ(fault_in(code, config_of(2, 32, 2)), meets ? "" : "race");
+  }
+}
+
 // Reads of bytes of which some were never written, in rows and alone.
 TEST(SharedMemory, EveryByteMustBeWritten) {
   for (const int missing : {0, 5, 16, 31}) {

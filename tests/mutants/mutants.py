@@ -161,7 +161,12 @@ def mutants(ptx, name):
 
 
 def taken_by(described, words):
-    """A problem with the next N that the chapter takes, in a list; none if it has no such tile."""
+    """A problem with the next N and rows that the chapter takes, in a list; none if it has no such tile."""
+    rows = described["limits"]["m_multiple"]
+    if "--m" in words:
+        at = words.index("--m") + 1
+        padded = ",".join(str(-(-int(m) // rows) * rows) for m in words[at].split(","))
+        words = [*words[:at], padded, *words[at + 1 :]]
     multiple, tiles = next(iter(described["formats"][0]["n_multiple"].values())), described["tiles"]
     if "--tile" in words and tiles and words[words.index("--tile") + 1] not in tiles:
         return []
@@ -182,7 +187,7 @@ def attempts(program):
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
         problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
-    rung = described["id"][:3] if re.match("07[c-n]", described["id"]) else ""
+    rung = described["id"][:3] if re.match("07[c-o]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
         rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
@@ -194,7 +199,9 @@ def attempts(program):
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
     rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of epilogues: each way that differs
-    scales = ["--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
+    scales = ["--d-dtype", "e4m3", "--norm-const", "0.01"]
+    if "format" in described["options"]:
+        scales = ["--format", "mxfp8", *scales]
     apart = ["--weights", "discrete"] if "weights" in described["options"] else []
     if "norm-const" in described["options"]:
         problems.append([*scales, "--bias", *apart, *rows])
@@ -209,7 +216,8 @@ def attempts(program):
         tiles = [[], ["--tile", "128x256", "--cluster", "2x1"]] if "128x256" in described["tiles"] else [[]]
         problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in tiles]
     if "discrete-col-sfd" in described["options"]:
-        problems.append([*scales, "--discrete-col-sfd", "--b-layout", "kn", *rows])
+        kn = ["--b-layout", "kn"] if "b-layout" in described["options"] else []
+        problems.append([*scales, "--discrete-col-sfd", *kn, *rows])
     equal = []
     if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]

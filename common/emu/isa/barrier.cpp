@@ -80,6 +80,7 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   uint32_t id;
   const std::shared_ptr<Phase> phase = enter(w, in, m, &id);
   check_lanes(w, in, m, *phase, id);
+  w.race.late.clear();  // loads before it have been made: no arrival behind it overtakes them
   phase->entered_by = &in;
   phase->entered_warp = &w;
   phase->arrived += kLanes;
