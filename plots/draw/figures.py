@@ -413,7 +413,8 @@ def rival(rows, chapter_id):
 
 def fused(plt, data):
     """What an epilogue takes beside the product alone: in its registers, and as kernels behind it."""
-    found = {chapter.id: rows for chapter in data.chapters if (rows := unfused.fused_rows(data, chapter))}
+    found = {chapter.id: next(iter(rows.values())) for chapter in data.chapters
+             if (rows := unfused.fused_rows(data, chapter))}
     if not found:
         raise NoData("gg-fused has timed no chapter")
     problems = list(dict.fromkeys(key for rows in found.values() for key in rows))

@@ -45,8 +45,9 @@ def told(row):
 
 def without_solos(rows):
     """A race's times of ours stay until the next race: one that was taken alone later is of another clock and heat."""
-    raced = {told(as_ours(row)) for row in rows if row.peer == ALL_IDEAS and row.set in RACES and row.ok and row.timed}
-    return [row for row in rows if row.peer or told(row) not in raced]
+    raced = {(row.device, told(as_ours(row))) for row in rows
+             if row.peer == ALL_IDEAS and row.set in RACES and row.ok and row.timed}
+    return [row for row in rows if row.peer or (row.device, told(row)) not in raced]
 
 
 def variant(row, chapters):
@@ -116,7 +117,7 @@ class Data:
         self.others = sorted(set(devices) - {self.device})
         self.all_ideas = {told(row): row for row in newest(first)
                           if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
-        self.fused = [row for row in newest(first) if row.set != "step" and (row.peer in OTHER_WAYS or any(
+        self.fused = [row for row in newest_on_each(first) if row.set != "step" and (row.peer in OTHER_WAYS or any(
             row.chapter == other.chapter and run_of(row) == run_of(other) for other in first if other.peer in OTHER_WAYS))]
         # gg-fused alone times others beside such a chapter: a library's gated linear unit is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}

@@ -48,7 +48,7 @@ def every(repo, data, history):
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
-        yield chapter.readme, "fused", signed(*unfused.fused_table(data, chapter))
+        yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
         yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
         for name in RACES:
             run = any(row.chapter == chapter.id and row.set == name for row in data.rows)

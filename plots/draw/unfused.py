@@ -41,18 +41,25 @@ def percent(part, whole):
 
 
 def fused_rows(data, chapter):
-    """By set and shape: the rows of a chapter's launch, "", of the other ways and of libraries, all cold."""
+    """By device, that of most measurements first, then by set and shape: the rows of a chapter's launch, "", of the other
+    ways and of libraries, all cold."""
     found = {}
-    for row in data.fused:
+    for row in sorted(data.fused, key=lambda row: row.device != data.device):
         if row.chapter == chapter.id and not row.warm and row.timed:
-            found.setdefault((row.set, row.shape), {})[row.peer] = row
-    return {key: ways for key, ways in found.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
+            found.setdefault(row.device, {}).setdefault((row.set, row.shape), {})[row.peer] = row
+    whole = {device: {key: ways for key, ways in rows.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
+             for device, rows in found.items()}
+    return {device: rows for device, rows in whole.items() if rows}
 
 
-def fused_table(data, chapter):
-    """A chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and the rows that it
-    shows. Without libraries it has no columns for them."""
-    found = fused_rows(data, chapter)
+def fused_tables(data, chapter):
+    """For each device a chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and
+    the rows that it shows. Without libraries it has no columns for them."""
+    return [fused_table(found) for found in fused_rows(data, chapter).values()] or [("Nothing is measured yet.", [])]
+
+
+def fused_table(found):
+    """That of one device."""
     beside = sorted({peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS})
     lines, shown = [], []
     for (name, (groups, m_total, m_max, n, k)), ways in found.items():
@@ -63,8 +70,6 @@ def fused_table(data, chapter):
         lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
                       *(value(row, "us_median") for row in (fused, unfused, product, *libraries)),
                       percent(fused, unfused), percent(fused, product), *([percent(fused, fastest)] if beside else [])])
-    if not lines:
-        return "Nothing is measured yet.", []
     libraries = [f"{peer}, µs" for peer in beside]
     text = table(["set and shape", "fused, µs", "unfused, µs", "product alone, µs", *libraries, "fused over unfused",
                   "fused over product", *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
