@@ -26,6 +26,7 @@ def read_chapters(repo):
             d="f32" if re.search(r"gg::run<\s*gg::Operands<\w+,\s*\w+,\s*float>", text) else "",
             format=first_format(text), pads="true" == field("pads_groups", r"(\w+)"),
             gated="Operator::glu" in text,  # two columns of B make one of D
+            operator=field("op", r"gg::Operator::(\w+)"),  # "": a product
             sets=re.findall(r'"(\w+)"', field("sets", r"\{([^}]*)\}")),
             # The first is the default, unless the chapter chooses for each problem; as in column `kernel`.
             tile="" if field("chooses_tile", "(true)") else first_tile(field("tiles", r"(\{\s*\{[\d,{}\s]*\}\s*\})"))))

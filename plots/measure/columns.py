@@ -5,8 +5,9 @@
   python3 -B plots/measure/columns.py [--repo DIR]        # exit code 1: a cell is not what the others make it
 
 Every number was written with six digits, so each stands for an interval; the intervals of a row must have a time in
-common. An edit that rounding hides, in the last digit, is not found. In formats with scales the bytes that a problem
-moves go by the epilogue: there they are only compared among the rows of one kernel and one problem.
+common. An edit that rounding hides, in the last digit, is not found. In formats with scales, and where an operator finds
+the largest magnitudes or quantises, the bytes that a problem moves go by the epilogue: there they are only compared among
+the rows of one kernel and one problem.
 """
 
 import argparse
@@ -174,7 +175,7 @@ def known_commit(repo, commit):
 
 def faults(repo):
     """Every cell that does not follow from the others, as file, line and sentence."""
-    defaults = {each.id: (each.d, each.gated) for each in read_chapters(repo)}
+    defaults = {each.id: (each.d, each.gated) for each in read_chapters(repo) if each.operator in ("", "glu")}
     roofs, alike = Roofs(), {}
     for path in sorted((repo / DATA).glob("*/*.csv")):
         for line, row in enumerate(read_csv(path, COLUMNS), 2):
@@ -194,7 +195,7 @@ def faults(repo):
 
 def of_work(row, where, defaults, roofs, alike):
     """What follows from the work of a problem."""
-    if row["format"] != "bf16":
+    if row["format"] != "bf16" or row["chapter"] not in defaults:
         return same_work(row, alike)
     work = flop_and_bytes(row, defaults)
     if work is None:
