@@ -388,7 +388,7 @@ def main():
                       if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
     if options.sample:  # what a chapter's problems launch takes a while to find out, minutes where it chooses among tiles
         quick = [program for program in programs if not "07k" <= program.name < "08"]
-        programs, options.each = sampled(quick, 6), options.each or 3
+        programs, options.each = sampled(quick, 3), options.each or 3
     known, results, bad = survivors(), Counter(), 0
     with ThreadPoolExecutor(options.jobs) as pool:
         work = [job for program in programs for job in work_of(program, pool, known)]
