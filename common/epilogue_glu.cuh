@@ -103,13 +103,17 @@ GG_HD inline void hadamard_butterfly(float (&x)[HADAMARD_SIZE]) {
 
 // The same for 16 X of bf16 in 8 words, the first of each two in bits 0 to 15, into 16 Y.
 GG_HD inline void hadamard_butterfly(const uint32_t* x, float* y) {
-  float v[HADAMARD_SIZE];
+  // In a struct: nvcc 13.0 makes one array of this and of 16 sums of wgmma elsewhere in a kernel, of integers
+  // like these bits, and moves the sums from one type to the other while wgmma still writes them.
+  struct {
+    float of[HADAMARD_SIZE];
+  } v;
   for (int i = 0; i < HADAMARD_SIZE; ++i) {  // a bf16 is the upper half of an f32
     const uint32_t bits = i % 2 == 0 ? x[i / 2] << 16 : x[i / 2] & 0xFFFF0000;
-    memcpy(&v[i], &bits, sizeof bits);
+    memcpy(&v.of[i], &bits, sizeof bits);
   }
-  hadamard_butterfly(v);
-  for (int i = 0; i < HADAMARD_SIZE; ++i) y[i] = v[i];
+  hadamard_butterfly(v.of);
+  for (int i = 0; i < HADAMARD_SIZE; ++i) y[i] = v.of[i];
 }
 
 }  // namespace gg::epilogue

@@ -31,8 +31,8 @@ template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
   const double average = std::max(1.0, 1.0 * sizes.m_total / sizes.groups),
                slices = std::ceil(sizes.k / double(BK * C::SPLIT));
-  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;        // measured: each tile's
-  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);  // measured: the launch's
+  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;  // measured: each tile's
+  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::TALL ? 3500 : 300);  // measured: the launch's
   double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, six groups
   for (const double of_average : SIXTHS) {
     const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);

@@ -12,12 +12,11 @@
 
 namespace chapter {
 
-constexpr int BK = 64;           // depth of a slice
-constexpr int ROW_BYTES = 128;   // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;         // columns of B: 32 gates, and behind them the 32 ups that belong to them
-constexpr int D_BYTES = 64;      // of a row of D, of the 32 columns that a consumer makes of a pair
-constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
-constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
+constexpr int BK = 64;          // depth of a slice
+constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
+constexpr int PAIR = 64;        // columns of B: 32 gates, and behind them the 32 ups that belong to them
+constexpr int D_BYTES = 64;     // of a row of D, of the 32 columns that a consumer makes of a pair
+constexpr int STEP = 32;        // rows of a tile go in multiples of it; store.cuh is written for 32
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -28,8 +27,9 @@ template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int STORING = SCHEDULER + 1;                         // and so on: one for each consumer
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;  // of a thread, once dealt out anew
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
@@ -37,9 +37,9 @@ struct Config {
   static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
-  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer
+  static constexpr bool TALL = BM > 128;   // a consumer's sums want more registers than other roles need
+  static_assert(BM % STEP == 0 && BM <= 256);
+  static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
 };
@@ -60,13 +60,14 @@ struct alignas(16) Tile {
 
 // Shared memory.
 struct Memory {
-  uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
-  uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
-  unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 32 columns, swizzled
-  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
-  uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums
+  uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled
+  unsigned char* boxes;  // [CONSUMERS][STORE_BYTES]: X, and then Y, of 32 columns, swizzled
+  Tile* tiles;           // [CONSUMERS]: whose X lies there, its col0 in D; group -1: there is no other tile
+  unsigned char* sums;   // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
+  uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
+  uint32_t sums_addr;    // [CONSUMERS][2] barriers of AddSums
 };
 
 }  // namespace chapter

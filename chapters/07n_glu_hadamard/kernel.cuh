@@ -6,7 +6,7 @@
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
 //     X[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart
 //     D[row, 16q + j] = sum over i < 16 of X[row, 16q + i] * W[j, i]; amax[g] is the largest of its rows
-// New here: mma.sync multiplies X in shared memory by W, under the next tile's wgmma.
+// New here: a warp of each consumer's own transforms and stores its tiles, while it multiplies the next ones.
 
 #pragma once
 
@@ -41,11 +41,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
+  __shared__ Tile tiles[C::CONSUMERS];
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
-  memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
-  memory.sums = memory.d_rows + C::CONSUMERS * C::STORE_BYTES;
+  memory.boxes = shared + STAGES * (C::A_BYTES + C::B_BYTES);
+  memory.tiles = tiles;
+  memory.sums = memory.boxes + C::CONSUMERS * C::STORE_BYTES;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.sums_addr = memory.empty_addr + STAGES * 8;
@@ -74,12 +76,15 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [/dependent]
   // [roles]
   if (warp < C::LOADER) {
-    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
-    multiply_tiles<C>(maps.d, d, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);
+    if constexpr (C::TALL) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
+    multiply_tiles<C>(operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);
   } else {
-    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
+    if constexpr (C::TALL) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailbox, guess, offsets, slices, n_rank, n);
     if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, guess, offsets, groups, n, k, counter);
+    if (warp >= C::STORING && warp < C::STORING + C::CONSUMERS && k_rank == 0) {
+      store_tiles<C>(maps.d, d, operands, memory, warp - C::STORING, n / 2);
+    }
   }
   // [/roles]
   if constexpr (C::BLOCKS > 1) {

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .id = "07n_glu_hadamard",
       .arch = gg::Arch::sm_90a,
-      .title = "a transform under the products",
+      .title = "a transform by warps that had nothing to do",
       .k_multiple = 8,
       .n_multiple = 64,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and 32 gates lie beside 32 ups",

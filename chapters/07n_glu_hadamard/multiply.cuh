@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 columns of B of each tile and makes 32 columns of X of them.
-// It transforms and stores these while it has the next tile.
+// It leaves X to its storing warp and goes on with the next tile.
 // It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
@@ -24,10 +24,10 @@ namespace chapter {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C>
-__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
-                                               const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
-                                               const Guess<C>& guess, const gg::Offsets& offsets,
-                                               Slices slices, int n_rank, int k_rank, int n, int k) {
+__device__ __forceinline__ void multiply_tiles(const Operands& operands, const Memory& memory,
+                                               Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
+                                               const gg::Offsets& offsets, Slices slices, int n_rank,
+                                               int k_rank, int n, int k) {
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
@@ -38,7 +38,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  BoxStore<C> store(d_map, d, operands, n / 2, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  const Outbox<C> outbox(memory, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
@@ -86,14 +86,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
                                k_tile > 0 || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        store.proceed();  // with the tile before, during these products
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
         }
         last = stage;
       }
-      store.complete();
       // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
       more = tiles.next(next);
       const int col0 = tile.col0 + consumer * PAIR;
@@ -106,12 +104,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        store.put(words, tile, col0 / 2);
+        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});
       }
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
-  store.finish();
+  if (k_rank == 0) outbox.put_none();
 }
 
 }  // namespace chapter

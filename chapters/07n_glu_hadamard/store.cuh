@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's outputs, 32 columns of a tile of D, get to memory. stmatrix transposes X on the way to
-// shared memory, where Y takes its place. TMA stores boxes of 32 rows from there. Rows that fill no box are
-// stored by threads, for a box would reach into the next group's rows.
+// How X of a tile becomes D. A consumer puts its 32 columns into shared memory. Its storing warp makes Y of
+// them there, and TMA stores boxes of 32 rows. Rows that fill no box are stored by lanes, for a box would
+// reach into the next group's rows.
 
 #pragma once
 
@@ -17,145 +17,96 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have
-// more rows (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
-// registers, as 16 bits: two rows of a column in each. `proceed` sends every tile then, one action at a time.
+// Two named barriers of each consumer and its storing warp. `filled`: X of a tile lies in shared memory.
+// `emptied`: TMA has read it.
+struct Meeting {
+  static constexpr int THREADS = 128 + 32;
+  int filled, emptied;
+
+  __device__ explicit Meeting(int consumer) : filled(3 + consumer), emptied(5 + consumer) {}
+};
+
+// A consumer's end. Who: a whole consumer.
 template <class C>
-class BoxStore {
-  static constexpr int BM = C::BM;
-
+class Outbox {
  public:
-  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
-  // n: columns of D.
-  __device__ BoxStore(const CUtensorMap& d_map, bf16* d, const Operands& operands, int n,
-                      unsigned char* shared, int barrier)
-      : d_map_(d_map),
-        d_(d),
-        transform_(operands.w, operands.amax),
-        n_(n),
-        barrier_(barrier),
-        shared_(shared) {}
+  __device__ Outbox(const Memory& memory, int consumer)
+      : meeting_(consumer),
+        tile_(memory.tiles + consumer),
+        addr_(gg::ptx::keep(gg::ptx::shared_addr(memory.boxes + consumer * C::STORE_BYTES))) {}
 
-  // Takes X of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
-  // Before: `complete`.
+  // Takes X of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored, and only
+  // columns that D has. tile.col0: the first of the 32.
+  // [put]
   template <int WORDS>
-  __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile, int col0) {
-    if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
-    stored_ = true;
+  __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile) const {
+    gg::ptx::bar_sync(meeting_.emptied, Meeting::THREADS);
+    // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums. Lane l
+    // gives the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk.
+    const int lane = int(threadIdx.x) % 32, chunk = int(threadIdx.x) / 32 % 4;
 #pragma unroll
     for (int box = 0; box * 4 < WORDS; ++box) {
       const auto& reg = reinterpret_cast<const uint32_t(&)[4]>(words[box * 4]);
-      if (box < STORE_ROWS / STEP) {
-        write_box(box, reg);
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) held_[(box - STORE_ROWS / STEP) * 4 + i] = reg[i];
-      }
+      gg::ptx::stmatrix_x4_trans(addr_ + box * BOX_BYTES + swizzled(lane, chunk), reg);
     }
-    group_ = tile.group;
-    row0_ = tile.row0;
-    rows_ = tile.rows;
-    col0_ = col0;
-    if constexpr (C::HOLDS_ROWS) {
-      action_ = SEND_FIRST;
-    } else {
-      send(0, rows_);
-    }
+    if (threadIdx.x % 128 == 0) *tile_ = tile;
+    gg::ptx::bar_arrive(meeting_.filled, Meeting::THREADS);
   }
-
-  // [proceed]
-  // Does the next action for the tile that `put` took, during products of the tile after it. Only the
-  // products of two slices are queued: if all actions came at once, the tensor cores would run dry.
-  __device__ void proceed() {
-    if constexpr (C::HOLDS_ROWS) {
-      if (action_ == DONE) return;
-      if (action_ == SEND_FIRST) {
-        send(0, min(rows_, STORE_ROWS));
-      } else if (action_ == WRITE_HELD) {
-        make_room();
-#pragma unroll
-        for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
-          if (STORE_ROWS + box * STEP < rows_)
-            write_box(box, reinterpret_cast<uint32_t(&)[4]>(held_[box * 4]));
-        }
-      } else if (action_ == SEND_HELD) {
-        send(STORE_ROWS, rows_ - STORE_ROWS);
-      } else {  // MAKE_ROOM
-        make_room();
-      }
-      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? MAKE_ROOM : action_ - 1;
-    }
-  }
-  // Does all actions that are left, so that `put` may be called again.
-  __device__ void complete() {
-    while (action_ != DONE) proceed();
-  }
-  // [/proceed]
+  // [/put]
   // Call it after the last tile.
-  __device__ void finish() {
-    complete();
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  __device__ void put_none() const {
+    gg::ptx::bar_sync(meeting_.emptied, Meeting::THREADS);
+    if (threadIdx.x % 128 == 0) *tile_ = {-1, 0, 0, 0};
+    gg::ptx::bar_arrive(meeting_.filled, Meeting::THREADS);
   }
 
  private:
-  __device__ static int thread() { return int(threadIdx.x) % 128; }
-
-  // Waits until all that was stored from shared memory has been read.
-  __device__ void make_room() {
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
-    gg::ptx::bar_sync(barrier_, 128);
-  }
-
-  // Writes 32 rows of this warp's 8 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
-  // matrix: rows i * 8 and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of
-  // matrix l / 8, whose 8 columns are one chunk.
-  __device__ void write_box(int box, const uint32_t (&reg)[4]) {
-    static_assert(STEP == 32);  // one stmatrix
-    const int lane = thread() % 32, chunk = thread() / 32;
-    gg::ptx::stmatrix_x4_trans(addr_ + box * STEP * D_BYTES + swizzled(lane, chunk), reg);
-  }
-
-  // Transforms and stores `rows` rows from the beginning of shared memory. The first one is the tile's row
-  // `first`.
-  // [send]
-  __device__ void send(int first, int rows) {
-    const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 4;
-    gg::ptx::bar_sync(barrier_, 128);                         // X of all four warps is there
-    if (col0_ < n_) transform_.apply(shared_, rows, group_);  // all 32 columns are D's, or none
-    gg::ptx::fence_proxy_async();
-    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
-    if (thread() == 0) {
-#pragma unroll 1
-      for (int box = 0; box < boxes; ++box) {
-        gg::ptx::tma_store_2d(&d_map_, col0_, row0 + box * STEP, addr_ + box * STEP * D_BYTES);
-      }
-      gg::ptx::bulk_commit_group();
-    }
-    // [/send]
-#pragma unroll 1
-    for (int row = boxes * STEP + thread() / 4; row < rows; row += 32) {
-      if (col0_ + chunk * 8 < n_) {
-        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0_ + chunk * 8) =
-            *reinterpret_cast<const uint4*>(shared_ + swizzled(row, chunk));
-      }
-    }
-  }
-
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
-  // branch of `proceed` set the next one instead, ptxas spilled.
-  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
-
-  const CUtensorMap& d_map_;
-  bf16* d_;
-  Transform transform_;
-  int n_, barrier_;
-  unsigned char* shared_;
-  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
-  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
-  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 8 : 1];
-  int group_ = 0, row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
-  int action_ = DONE;                               // its next action
-  bool stored_ = false;
+  Meeting meeting_;
+  Tile* tile_;
+  uint32_t addr_;
 };
+
+// Who: the storing warp of this consumer. n: columns of D.
+// [store]
+template <class C>
+__device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands, const Memory& memory,
+                            int consumer, int n) {
+  const int lane = int(threadIdx.x) % 32;
+  const Meeting meeting(consumer);
+  const Transform transform(operands.w);
+  for (;;) {
+    gg::ptx::bar_arrive(meeting.emptied, Meeting::THREADS);
+    gg::ptx::bar_sync(meeting.filled, Meeting::THREADS);
+    const Tile tile = gg::ptx::uniform(memory.tiles[consumer]);
+    if (tile.group < 0) return;
+    if (tile.col0 >= n) continue;  // N is a multiple of 64, so D has all 32 columns or none
+    unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;
+    uint32_t largest = 0;
+#pragma unroll 1
+    for (int first = 0; first < tile.rows; first += STEP, box += BOX_BYTES) {
+      const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;
+      largest = gg::epilogue::larger(largest, transform.apply(box, rows));
+      gg::ptx::fence_proxy_async();
+      __syncwarp();  // Y of all lanes is there, for TMA too
+      if (rows < STEP) {
+        for (int row = lane / 4, chunk = lane % 4; row < rows; row += 8) {
+          *reinterpret_cast<uint4*>(d + int64_t(row0 + row) * n + tile.col0 + chunk * 8) =
+              *reinterpret_cast<const uint4*>(box + swizzled(row, chunk));
+        }
+      } else if (gg::ptx::elect()) {
+        gg::ptx::tma_store_2d(&d_map, tile.col0, row0, gg::ptx::shared_addr(box));
+        gg::ptx::bulk_commit_group();
+      }
+    }
+    largest = __reduce_max_sync(~0u, largest);
+    if (gg::ptx::elect()) {
+      // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+      atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest));
+      gg::ptx::bulk_wait_group_read<0>();
+    }
+    __syncwarp();  // TMA has read all boxes, and lanes the last rows
+  }
+}
+// [/store]
 
 }  // namespace chapter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Y = X W^T for each 16 neighbours of a row. X lies in shared memory, in boxes of 32 rows and 32 columns,
-// each as `write_box` left it. A warp multiplies one quadrant of each box, and Y takes the place of its X.
+// Y = X W^T for each 16 neighbours of a row. X lies in shared memory, in boxes of 32 rows and 32 columns, as
+// Outbox put it there. A warp transforms a box, and Y takes the place of X.
 
 #pragma once
 
@@ -10,22 +10,23 @@
 #include "common/ptx/cvt.cuh"
 #include "common/ptx/ldmatrix.cuh"
 #include "common/ptx/mma.cuh"
+#include "common/ptx/shared.cuh"
 #include "common/ptx/stmatrix.cuh"
-#include "common/ptx/warp.cuh"
 #include "config.cuh"
 
 namespace chapter {
 
-constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W, and of a quadrant
+constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W, and of a quadrant of a box
+constexpr int BOX_BYTES = STEP * D_BYTES;
 
 // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
-// Who: a whole consumer. It transforms rows that it is about to store.
+// Who: a whole warp.
 class Transform {
  public:
-  // w: [16,16]; null: the butterfly. amax: [G], starts as -infinity, which a group without rows keeps.
-  __device__ Transform(const bf16* w, float* amax) : amax_(amax), has_w_(w) {
+  // w: [16,16]; null: the butterfly.
+  __device__ explicit Transform(const bf16* w) : has_w_(w) {
     if (!w) return;
     // [w]
     const bf16* const first = w + lane() / 4 * W_SIZE + lane() % 4 * 2;
@@ -36,64 +37,26 @@ class Transform {
     // [/w]
   }
 
-  // Makes Y of X in the first `rows` rows of `boxes`, rounded up to whole boxes, and adds the largest
-  // magnitude among these rows to amax of their group.
-  // Before: a barrier, for each quadrant was written by two warps. Behind: one too.
-  // [apply]
-  __device__ void apply(unsigned char* boxes, int rows, int group) const {
-    const uint32_t own = has_w_ ? multiply(gg::ptx::shared_addr(boxes), rows) : add(boxes, rows);
-    const uint32_t largest = __reduce_max_sync(~0u, own);
-    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
-    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(amax_) + group, int(largest));
+  // Makes Y of X in a box. Returns the largest magnitude that this lane has in the first `rows` rows, as its
+  // bits; NaN is left out. Behind it: __syncwarp.
+  __device__ uint32_t apply(unsigned char* box, int rows) const {
+    return has_w_ ? multiply(gg::ptx::shared_addr(box), rows) : add(box, rows);
   }
-  // [/apply]
 
  private:
   __device__ static int lane() { return int(threadIdx.x) % 32; }
 
-  // The way of the tensor cores, as Y^T = W X^T: a row of X, as it lies there, is a column of operand B. Y^T
-  // comes out as wgmma leaves its sums, so it goes back as X came.
-  // [multiply]
-  __device__ uint32_t multiply(uint32_t boxes_addr, int rows) const {
-    const int warp = int(threadIdx.x) / 32 % 4, row0 = warp % 2 * W_SIZE, chunk0 = warp / 2 * 2;
-    // Lane l gives the address of row l % 8 of matrix l / 8: two chunks of 8 rows, then of the next 8 rows.
-    const int row = row0 + lane() / 16 * 8 + lane() % 8, chunk = chunk0 + lane() / 8 % 2;
-    uint32_t row_addr = boxes_addr + swizzled(row, chunk);
-    float largest = 0;
-#pragma unroll 1
-    for (int box = 0; box < rows; box += STEP, row_addr += STEP * D_BYTES) {
-      gg::ptx::FragmentB<bf16> x;
-      gg::ptx::ldmatrix_x4(x.reg, row_addr);
-      uint32_t words[4];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float y[4] = {};  // two rows of column lane / 4, and the same rows 8 columns further on
-        gg::ptx::mma_m16n8k16(y, w_, x, half);
-        words[2 * half] = gg::ptx::cvt_rn_x2<bf16>(y[0], y[1]);
-        words[2 * half + 1] = gg::ptx::cvt_rn_x2<bf16>(y[2], y[3]);
-        const int r = box + row0 + half * 8 + lane() % 4 * 2;
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {  // max.f32 leaves NaN out
-          if (r + e < rows) largest = fmaxf(largest, fmaxf(fabsf(y[e]), fabsf(y[2 + e])));
-        }
-      }
-      gg::ptx::stmatrix_x4_trans(row_addr, words);
-    }
-    return gg::epilogue::bits_of(largest);
-  }
-  // [/multiply]
-
-  // The other way, by sums and differences: a thread has 16 columns of a row. It knows Hadamard's W alone.
+  // By sums and differences: a lane has 16 columns of a row. It knows Hadamard's W alone.
   // [add]
-  __device__ static uint32_t add(unsigned char* boxes, int rows) {
+  __device__ static uint32_t add(unsigned char* box, int rows) {
     uint32_t largest = 0;
 #pragma unroll 1
-    for (int i = int(threadIdx.x) % 128; i < rows * 2; i += 128) {
+    for (int i = lane(); i < rows * 2; i += 32) {
       uint4* chunks[2];
       uint32_t x[W_SIZE / 2];
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        chunks[c] = reinterpret_cast<uint4*>(boxes + swizzled(i / 2, i % 2 * 2 + c));
+        chunks[c] = reinterpret_cast<uint4*>(box + swizzled(i / 2, i % 2 * 2 + c));
         const uint4 words = *chunks[c];
         x[c * 4] = words.x, x[c * 4 + 1] = words.y, x[c * 4 + 2] = words.z, x[c * 4 + 3] = words.w;
       }
@@ -109,7 +72,38 @@ class Transform {
   }
   // [/add]
 
-  float* amax_;
+  // By the tensor cores, as Y^T = W X^T: a row of X, as it lies there, is a column of operand B. Y^T comes
+  // out as wgmma leaves its sums, so it goes back as X came.
+  // [multiply]
+  __device__ uint32_t multiply(uint32_t box_addr, int rows) const {
+    float largest = 0;
+#pragma unroll
+    for (int quadrant = 0; quadrant < 4; ++quadrant) {
+      // Lane l gives the address of row l % 8 of matrix l / 8: two chunks of 8 rows, then of the next 8 rows.
+      const int row0 = quadrant % 2 * W_SIZE, chunk0 = quadrant / 2 * 2;
+      const int row = row0 + lane() / 16 * 8 + lane() % 8, chunk = chunk0 + lane() / 8 % 2;
+      const uint32_t row_addr = box_addr + swizzled(row, chunk);
+      gg::ptx::FragmentB<bf16> x;
+      gg::ptx::ldmatrix_x4(x.reg, row_addr);
+      uint32_t words[4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float y[4] = {};  // two rows of column lane / 4, and the same rows 8 columns further on
+        gg::ptx::mma_m16n8k16(y, w_, x, half);
+        words[2 * half] = gg::ptx::cvt_rn_x2<bf16>(y[0], y[1]);
+        words[2 * half + 1] = gg::ptx::cvt_rn_x2<bf16>(y[2], y[3]);
+        const int r = row0 + half * 8 + lane() % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {  // max.f32 leaves NaN out
+          if (r + e < rows) largest = fmaxf(largest, fmaxf(fabsf(y[e]), fabsf(y[2 + e])));
+        }
+      }
+      gg::ptx::stmatrix_x4_trans(row_addr, words);
+    }
+    return gg::epilogue::bits_of(largest);
+  }
+  // [/multiply]
+
   bool has_w_;
   gg::ptx::FragmentA<bf16> w_ = {};
 };

@@ -9,6 +9,7 @@ from measure.files import read_counts, read_errors, read_rows, read_timeline
 
 ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
 OTHER_WAYS = ["unfused", "product"]  # peers of gg-fused: programs of ours, and no libraries
+OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}  # and fused launches with another choice, where a chapter has one
 RACES = ["peers", "moe", "ragged"]  # sets with a table of their own, of ours and the fastest library
 
 

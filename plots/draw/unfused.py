@@ -4,7 +4,7 @@ step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/s
 Hopper timed (gg-fused)."""
 
 from draw.markdown import NONE, named, table, value
-from draw.results import OTHER_WAYS
+from draw.results import OTHER_CHOICES, OTHER_WAYS
 from measure.recount import UNFUSED
 
 # A chapter's run in said.csv, the format of both, and what the table's first cell says.
@@ -60,19 +60,23 @@ def fused_tables(data, chapter):
 
 def fused_table(found):
     """That of one device."""
-    beside = sorted({peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS})
+    there = {peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS}
+    beside, choices = sorted(there - {*OTHER_CHOICES}), [peer for peer in OTHER_CHOICES if peer in there]
     lines, shown = [], []
     for (name, (groups, m_total, m_max, n, k)), ways in found.items():
         fused, unfused, product = (ways[peer] for peer in ("", *OTHER_WAYS))
-        libraries = [ways.get(peer) for peer in beside]
+        libraries, others = ([ways.get(peer) for peer in some] for some in (beside, choices))
         fastest = min((row for row in libraries if row), key=lambda row: row.us_median, default=None)
-        shown += [row for row in (fused, unfused, product, *libraries) if row]
+        shown += [row for row in (fused, *others, unfused, product, *libraries) if row]
         lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
-                      *(value(row, "us_median") for row in (fused, unfused, product, *libraries)),
-                      percent(fused, unfused), percent(fused, product), *([percent(fused, fastest)] if beside else [])])
+                      *(value(row, "us_median") for row in (fused, *others, unfused, product, *libraries)),
+                      percent(fused, unfused), percent(fused, product), *(percent(row, product) for row in others),
+                      *([percent(fused, fastest)] if beside else [])])
     libraries = [f"{peer}, µs" for peer in beside]
-    text = table(["set and shape", "fused, µs", "unfused, µs", "product alone, µs", *libraries, "fused over unfused",
-                  "fused over product", *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
+    text = table(["set and shape", "fused, µs", *(f"{OTHER_CHOICES[peer]}, µs" for peer in choices), "unfused, µs",
+                  "product alone, µs", *libraries, "fused over unfused", "fused over product",
+                  *(f"{OTHER_CHOICES[peer]} over product" for peer in choices),
+                  *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
     if beside:
         versions = {named(row): row for row in shown if row.peer in beside}
         text += f"\nLibraries: {', '.join(sorted(versions))}."

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "common/base/text.h"
-#include "common/check.h"
 #include "common/epilogue_glu.cuh"
 #include "common/launch.h"
 #include "common/ptx/warpgroup.cuh"
@@ -83,26 +81,20 @@ namespace {
 void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                    const Outputs& unfused, const Outputs& fused) {
   const gg::Problem& p = buffers.problem();
-  const int64_t rows = p.layout().offsets.back(), columns = p.n() / 2;
-  std::vector<char> c(size_t(rows * p.n()) * sizeof(bf16));
+  const int64_t columns = p.n() / 2;
+  std::vector<char> c(size_t(p.layout().offsets.back() * p.n()) * sizeof(bf16));
   machine.download(c.data(), product, c.size());
   const std::vector<char>&expected = unfused.at(gg::Tensor::d), &got = fused.at(gg::Tensor::d);
   const std::vector<float>& alpha = buffers.epilogue_operands().alpha;
-  for (int g = 0; g < p.groups(); ++g) {
-    for (int64_t row = p.layout().offsets[size_t(g)]; row < p.layout().offsets[size_t(g) + 1]; ++row) {
-      for (int col = 0; col < int(columns); ++col) {
-        const size_t at = size_t(row * columns + col);
-        const float gate = alpha[size_t(g)] * value(c, size_t(row * p.n() + ep::gate_column(col)));
-        const float want = value(expected, at), is = value(got, at);
-        const float bound = (std::fabs(want) * (5 + std::fabs(gate)) + 0x1p-100f) * 0x1p-8f;
-        if (!(std::fabs(is - want) <= bound))
-          throw gg::Error(
-              gg::Exit::check_failed,
-              gg::format("%s: row %lld column %d: fused %g, unfused %g", buffers.shape().describe().c_str(),
-                         static_cast<long long>(row), col, double(is), double(want)));
-      }
+  for_each_row(p, [&](size_t group, int64_t row) {
+    for (int col = 0; col < int(columns); ++col) {
+      const size_t at = size_t(row * columns + col);
+      const float gate = alpha[group] * value(c, size_t(row * p.n() + ep::gate_column(col)));
+      const float want = value(expected, at), is = value(got, at);
+      const float bound = (std::fabs(want) * (5 + std::fabs(gate)) + 0x1p-100f) * 0x1p-8f;
+      if (!(std::fabs(is - want) <= bound)) differ(buffers, place(row, col), is, want);
     }
-  }
+  });
 }
 
 gg::Setup setup() {

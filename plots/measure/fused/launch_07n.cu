@@ -7,14 +7,20 @@
 #define chapter chapter_07n  // all chapters have a namespace of this name
 #include "launch.cuh"
 
-void launch_07n(const gg::Problem& p, bf16*, cudaStream_t stream) {
+// w: null for the butterfly.
+static void launch(const gg::Problem& p, const bf16* w, cudaStream_t stream) {
   const chapter_07n::Operands operands = {.alpha = p.epilogue().alpha,
                                           .prob = p.epilogue().prob,
                                           .bias = nullptr,
                                           .bias_format = gg::Format::bf16,
                                           .geglu = false,
-                                          .w = p.epilogue().hadamard,
+                                          .w = w,
                                           .amax = p.epilogue().amax};
   chapter_07n::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
                       {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
 }
+
+void launch_07n(const gg::Problem& p, bf16*, cudaStream_t stream) {
+  launch(p, p.epilogue().hadamard, stream);
+}
+void launch_07n_butterfly(const gg::Problem& p, bf16*, cudaStream_t stream) { launch(p, nullptr, stream); }

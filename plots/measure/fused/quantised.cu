@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "common/base/text.h"
-#include "common/check.h"
 #include "common/launch.h"
 #include "common/ptx/warpgroup.cuh"
 #include "rows.cuh"
@@ -154,42 +152,37 @@ void require_equal(gg::Machine&, const gg::Buffers& buffers, const bf16*, const 
   const float norm = buffers.setup().epilogue.norm_const;
   const ScaleLayout of_rows{p.rows(), (n + kBlock - 1) / kBlock},
       of_columns{n, (p.rows() + kBlock - 1) / kBlock};
-  const auto require = [&](bool holds, const std::string& what, double is, double want) {
-    if (holds) return;
-    throw gg::Error(gg::Exit::check_failed,
-                    gg::format("%s: %s: fused %g, unfused %g", buffers.shape().describe().c_str(),
-                               what.c_str(), is, want));
-  };
-  const auto compare = [&](Tensor tensor, Tensor scales, const char* name) {
-    for (int64_t row = 0; row < p.layout().offsets.back(); ++row) {
-      for (int col = 0; col < n; ++col) {
-        const size_t at = size_t(row * n + col),
-                     scale_at = size_t(scales == Tensor::sfd_row ? of_rows.offset(row, col / kBlock)
-                                                                 : of_columns.offset(col, row / kBlock));
-        const std::string where = gg::format("%s row %lld column %d", name, static_cast<long long>(row), col);
-        double value[2], scale[2];
-        const Outputs* const ways[] = {&unfused, &fused};
-        for (int i = 0; i < 2; ++i) {
-          const int code = uint8_t(ways[i]->at(scales)[scale_at]);
-          scale[i] = std::exp2(code - 127) / double(norm);
-          value[i] = double(gg::decode(Format::e4m3, uint8_t(ways[i]->at(tensor)[at]))) * scale[i];
-        }
-        require(scale[0] == scale[1] || scale[0] == 2 * scale[1] || scale[1] == 2 * scale[0],
-                "the scale of " + where, scale[1], scale[0]);
-        const double bound =
-            (std::fabs(value[0]) + std::fabs(value[1])) * (0x1p-4 + 0x1p-8) + (scale[0] + scale[1]) * 0x1p-10;
-        require(std::fabs(value[0] - value[1]) <= bound, where, value[1], value[0]);
+  const auto compare = [&](Tensor tensor, Tensor scales, int64_t row) {
+    for (int col = 0; col < n; ++col) {
+      const size_t at = size_t(row * n + col),
+                   scale_at = size_t(scales == Tensor::sfd_row ? of_rows.offset(row, col / kBlock)
+                                                               : of_columns.offset(col, row / kBlock));
+      double value[2], scale[2];
+      const Outputs* const ways[] = {&unfused, &fused};
+      for (int i = 0; i < 2; ++i) {
+        const int code = uint8_t(ways[i]->at(scales)[scale_at]);
+        scale[i] = std::exp2(code - 127) / double(norm);
+        value[i] = double(gg::decode(Format::e4m3, uint8_t(ways[i]->at(tensor)[at]))) * scale[i];
       }
+      const std::string name = tensor == Tensor::d ? "D, " : "D_col, ";
+      if (!(scale[0] == scale[1] || scale[0] == 2 * scale[1] || scale[1] == 2 * scale[0]))
+        differ(buffers, name + "the scale of " + place(row, col), scale[1], scale[0]);
+      const double bound =
+          (std::fabs(value[0]) + std::fabs(value[1])) * (0x1p-4 + 0x1p-8) + (scale[0] + scale[1]) * 0x1p-10;
+      if (!(std::fabs(value[0] - value[1]) <= bound))
+        differ(buffers, name + place(row, col), value[1], value[0]);
     }
   };
-  compare(Tensor::d, Tensor::sfd_row, "D");
-  compare(Tensor::d_col, Tensor::sfd_col, "D_col");
+  for_each_row(p, [&](size_t, int64_t row) {
+    compare(Tensor::d, Tensor::sfd_row, row);
+    compare(Tensor::d_col, Tensor::sfd_col, row);
+  });
   for (int group = 0; group < p.groups(); ++group) {
     float want, is;
     std::memcpy(&want, unfused.at(Tensor::amax).data() + size_t(group) * sizeof want, sizeof want);
     std::memcpy(&is, fused.at(Tensor::amax).data() + size_t(group) * sizeof is, sizeof is);
-    require(is == want || std::fabs(is - want) <= 0x1p-7f * std::fabs(want),
-            gg::format("amax of group %d", group), is, want);
+    if (!(is == want || std::fabs(is - want) <= 0x1p-7f * std::fabs(want)))
+      differ(buffers, gg::format("amax of group %d", group), is, want);
   }
 }
 

@@ -5,9 +5,16 @@
 
 #pragma once
 
+#include <algorithm>
+#include <exception>
 #include <map>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include "common/base/parallel.h"
+#include "common/base/text.h"
+#include "common/check.h"
 #include "common/machine/buffers.h"
 #include "common/types.cuh"
 
@@ -22,11 +29,42 @@ struct Comparison {
   gg::Setup setup;
   const char* sets;  // without --set
   Launch fused, unfused;
+  std::map<std::string, Launch> others{};  // fused too, by the option that makes them so
   // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product may change.
   // The product is there.
   void (*require_equal)(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                         const Outputs& unfused, const Outputs& fused);
 };
+
+// Helpers of `require_equal`: an element's name, what is thrown where the ways differ, and calls of
+// body(group, row) for all rows, on all cores. What a call throws ends it.
+inline std::string place(int64_t row, int col) {
+  return gg::format("row %lld column %d", static_cast<long long>(row), col);
+}
+[[noreturn]] inline void differ(const gg::Buffers& buffers, const std::string& what, double is, double want) {
+  throw gg::Error(
+      gg::Exit::check_failed,
+      gg::format("%s: %s: fused %g, unfused %g", buffers.shape().describe().c_str(), what.c_str(), is, want));
+}
+
+template <class Body>
+void for_each_row(const gg::Problem& problem, Body body) {
+  const auto& offsets = problem.layout().offsets;
+  std::exception_ptr thrown;
+  std::mutex mutex;
+  gg::parallel_for(offsets.back(), 16, [&](int64_t begin, int64_t end) {
+    try {
+      for (int64_t row = begin; row < end; ++row) {
+        const auto after = std::upper_bound(offsets.begin(), offsets.end(), row);
+        body(size_t(after - offsets.begin()) - 1, row);
+      }
+    } catch (const gg::Error&) {
+      const std::lock_guard lock(mutex);
+      thrown = std::current_exception();
+    }
+  });
+  if (thrown) std::rethrow_exception(thrown);
+}
 
 // All that are in this program. Each chapter's file adds its own.
 std::vector<Comparison>& comparisons();
@@ -39,6 +77,7 @@ inline bool add(const Comparison& comparison) {
 void launch_07l(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07m(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07n(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07n_butterfly(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07o(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 // Chapter 07m's output the unfused way: the product, and D by a kernel that reads it.
 void launch_glu(const gg::Problem& problem, bf16* product, cudaStream_t stream);
