@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
 """The Python tools on inputs that somebody broke: one sentence that names the file, exit code 2, never a traceback."""
 
+import contextlib
 import csv
+import io
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "plots"))
 
+from draw import plot  # noqa: E402
 from measure import files  # noqa: E402
 
 GOOD = dict.fromkeys(files.COLUMNS, "") | {
@@ -39,11 +43,16 @@ class Broken(unittest.TestCase):
         return done
 
     def plot(self, content, *parts):
-        """plot.py with one file of this content."""
+        """plot.py with one file of this content: in this process, as to start Python takes longer than to read the file."""
         file = self.folder / "x.csv"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        done = self.says([str(file), *parts], "plots/draw/plot.py", "--data", self.folder, "--out", self.folder / "figures")
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        command = ["plot.py", "--repo", str(self.folder), "--data", str(self.folder), "--out", str(self.folder / "figures")]
+        err = io.StringIO()
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stderr(err):
+            self.assertEqual(plot.main(), 2, err.getvalue())
+        self.assertEqual(len(err.getvalue().splitlines()), 1, err.getvalue())
+        for part in (str(file), *parts):
+            self.assertIn(part, err.getvalue())
 
     def with_field(self, column, value):
         row = GOOD | {column: value}
