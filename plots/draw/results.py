@@ -118,8 +118,9 @@ class Data:
         self.others = sorted(set(devices) - {self.device})
         self.all_ideas = {told(row): row for row in newest(first)
                           if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
-        self.fused = [row for row in newest_on_each(first) if row.set != "step" and (row.peer in OTHER_WAYS or any(
-            row.chapter == other.chapter and run_of(row) == run_of(other) for other in first if other.peer in OTHER_WAYS))]
+        beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
+        self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
+            row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
         # gg-fused alone times others beside such a chapter: a library's gated linear unit is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
         first = without_solos([row for row in first if not (row.peer and row.chapter in timed_by_it)])
