@@ -93,6 +93,11 @@ class PlotsCase(unittest.TestCase):
                 status = tool.main()
         return status, out.getvalue(), err.getvalue()
 
+    def fill(self, publish, *arguments):
+        """As run_tool does, without the figures, which take most of the time, for those that look at tables alone."""
+        with mock.patch.object(publish.plot, "draw", return_value=True):
+            return self.run_tool(publish, *arguments)
+
     def cells(self, path, start):
         text = (self.repo / path).read_text()
         lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]

@@ -19,12 +19,12 @@ class PublishTest(PlotsCase):
         save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 12),
                                 row("01_naive", "prefill", [2048] * 8, 13),
                                 row("01_naive", "smoke", [4], 1, device="emulator", ok=0)])
-        self.run_tool(publish, "--run", tour)
+        self.fill(publish, "--run", tour)
         written = (self.data / "01_naive.csv").read_text()
         self.assertEqual(self.cells("README.md", "[01_naive]")[3], "13.0")
         self.assertEqual(len(written.splitlines()), 2)
         self.assertFalse((self.data.parent / "emulator.csv").exists())
-        _, out, _ = self.run_tool(publish, "--run", tour)
+        _, out, _ = self.fill(publish, "--run", tour)
         self.assertEqual((self.data / "01_naive.csv").read_text(), written)
         self.assertNotIn("publish:", out)
 
@@ -35,7 +35,7 @@ class PublishTest(PlotsCase):
         save(tour / "01.counts.csv", counted("01_naive", 3) + counted("01_naive", 9, order="1:skew"),
              COUNT_COLUMNS)
         save(tour / "02.counts.csv", counted("02_tiled", 5), COUNT_COLUMNS)
-        self.run_tool(publish, "--run", tour)
+        self.fill(publish, "--run", tour)
         self.assertEqual([line.split(",")[:3] for line in there.read_text().splitlines()[1::11]],
                          [["01_naive", "smoke", "0:fair"], ["01_naive", "smoke", "1:skew"], ["02_tiled", "smoke", "0:fair"]])
         self.assertEqual(self.cells("chapters/02_tiled/README.md", "counter")[1:], ["01_naive", "02_tiled"])
@@ -43,24 +43,24 @@ class PublishTest(PlotsCase):
         self.assertEqual(self.cells("chapters/02_tiled/results.md", "wasted")[1:], ["75 %", "75 %"])
         self.assertNotIn("instructions_mma", (self.repo / "chapters/02_tiled/results.md").read_text())
         save(tour / "01.counts.csv", counted("01_naive", 4), COUNT_COLUMNS)
-        self.run_tool(publish, "--run", tour)
+        self.fill(publish, "--run", tour)
         found = {key: some["shared_bank_conflicts"] for key, some in read_counts(there).items()}
         self.assertEqual(found, {("01_naive", "smoke", "0:fair"): 4, ("01_naive", "smoke", "1:skew"): 9,
                                  ("02_tiled", "smoke", "0:fair"): 5})
-        _, out, _ = self.run_tool(publish, "--run", tour)
+        _, out, _ = self.fill(publish, "--run", tour)
         self.assertNotIn("publish:", out)
 
     def test_rows_of_uncommitted_changes_are_left_out(self):
         tour = self.repo / "build" / "tour"
         save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 12),
                                 row("01_naive", "decode", [16] * 32, 13, commit="0123456789abcdef-dirty")])
-        _, out, _ = self.run_tool(publish, "--run", tour)
+        _, out, _ = self.fill(publish, "--run", tour)
         self.assertIn("run.csv: 1 of 2 rows left out, as their program was built from changes that were not "
                       "committed\n", out)
         self.assertEqual([row["set"] for row in read_csv(self.data / "01_naive.csv")], ["prefill"])
         save(self.data / "01_naive.csv", [row("01_naive", "prefill", [2048] * 8, 12, commit="0123456789abcdef-dirty"),
                                           row("01_naive", "decode", [16] * 32, 13, date="2026-01-01")])
-        self.run_tool(publish)
+        self.fill(publish)
         text = (self.repo / "chapters/01_naive/README.md").read_text()
         self.assertIn(" · commit 0123456789-dirty, 0123456789.", text)  # what is there already says so
         self.assertIn("| 01_naive, of 2026-01-01 at 0123456789 |", text)

@@ -28,7 +28,7 @@ class TablesTest(PlotsCase):
             row("01_naive", "prefill", [2048] * 8, 98, peer="triton_tma")])
         (self.repo / "chapters/02_tiled/schedule.cuh").write_text("one\n\ntwo\n")
         (self.repo / "chapters/03_tensor_cores/schedule.cuh").write_text("  one\ntwo\n")
-        self.run_tool(publish)
+        self.fill(publish)
         self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
                          ["Idea of 01_naive", "sm_80", "10.0", "10 %"])
         self.assertEqual(self.cells("README.md", "[02_tiled]")[3:5], ["50.0", "50 %"], "the newest row wins")
@@ -53,14 +53,14 @@ class TablesTest(PlotsCase):
             return [row("02_tiled", "moe", m, 10, us_median=time, peer=peer, version=f"{peer} 1.0",
                         date="2026-02-01") for peer, time in us.items()]
 
-        self.run_tool(publish)
+        self.fill(publish)
         self.assertIn("<!-- fused -->\nNothing is measured yet.\n", (self.repo / path).read_text())
         save(self.data / "fused.csv", ways([32, 5], **{"": 90, "unfused": 100, "product": 80}))
-        self.run_tool(publish)
+        self.fill(publish)
         self.assertEqual(self.cells(path, "`moe`")[1:], ["90.0", "100", "80.0", "-10.0 %", "+12.5 %"])
         save(self.data / "fused.csv", [*ways([32, 5], **{"": 90, "unfused": 100, "product": 80, "a_glu": 120, "b_glu": 95}),
                                        *ways([64, 5], **{"": 90, "unfused": 100, "product": 80, "b_glu": 75})])
-        self.run_tool(publish)
+        self.fill(publish)
         self.assertEqual(self.cells(path, "set and shape | fused, µs")[4:],
                          ["a_glu, µs", "b_glu, µs", "fused over unfused", "fused over product", "fused over the fastest library"])
         self.assertEqual(self.cells(path, "`moe`: G=2, M=37")[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
@@ -75,7 +75,7 @@ class TablesTest(PlotsCase):
         save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),
                                       row("02_tiled", "prefill", [2048] * 8, 47, kernel="grouped_gemm 64x64"),
                                       row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop")])
-        self.run_tool(publish)
+        self.fill(publish)
         path = "chapters/02_tiled/README.md"
         first = self.cells(path, "`prefill`")
         self.assertEqual(first[0], "`prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168")
@@ -106,7 +106,7 @@ class TablesTest(PlotsCase):
             row("02_tiled", "prefill", m, 80, peer="cublas_grouped"),
             row("03_tensor_cores", "prefill", m, 50, peer="cublas_loop"),  # D as 03 has it, and 02's run had not
             row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
-        self.run_tool(publish)
+        self.fill(publish)
 
         self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "README.md").read_text())
 
@@ -130,7 +130,7 @@ class TablesTest(PlotsCase):
         path = "chapters/03_tensor_cores/README.md"
         with open(self.repo / path, "a") as readme:
             readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("ideas", "peers", "moe", "sustained"))
-        self.run_tool(publish)
+        self.fill(publish)
         self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 5)
 
         def timed(m, us, **changed):
@@ -209,7 +209,7 @@ class TablesTest(PlotsCase):
             timed(3, 100.5, 101, 102, **idea), timed(3, 100, 99, 100.5, **whole),
             timed(4, 97, 96, 98, **idea), timed(4, 100, 99, 101, **whole),
             timed(5, 2.4694, 2.46, 2.47, **idea), timed(5, 2.3506, 2.35, 2.36, **whole)])
-        self.run_tool(publish)
+        self.fill(publish)
         text = (self.repo / path).read_text()
         for cells in ("| 1.050, level |", "| 1.009, level |", "| 0.991, level |", "| 1.050 |", "| 0.970 |",
                       "| 103.0 / 100.0 (+3.0 %) |", "| 103.0 / 100.0 (level) |", "| 100.5 / 100.0 (level) |",
@@ -229,7 +229,7 @@ class TablesTest(PlotsCase):
         both = [timed(10), timed(12, peer="cublas_loop")]
         for changed, cell in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
             save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
-            self.run_tool(publish)
+            self.fill(publish)
             text = (self.repo / path).read_text()
             self.assertEqual("without PDL" in text, bool(cell))
             self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
