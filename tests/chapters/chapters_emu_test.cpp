@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter on the emulator: right on the sets that it is checked with in three orders, the same bits in
+// Every chapter on the emulator: right on `smoke` in three orders and on `edges` in one, the same bits in
 // each, counts in place of times, and one sentence where there is no emulator.
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 struct InOrder {
   std::string chapter, order;
-  bool has_turn;  // with all sets, if it is the turn of one order alone
+  bool has_turn;  // with all sets
 };
 void PrintTo(const InOrder& each, std::ostream* out) { *out << each.chapter << " " << each.order; }
 
@@ -29,20 +29,21 @@ class ChapterInOrder : public testing::TestWithParam<InOrder> {};
 
 TEST_P(ChapterInOrder, PassesItsSets) {
   const auto& [id, order, has_turn] = GetParam();
-  // A check of an epilogue has twice the launches: `edges` takes turns with the orders there.
   Words sets;
-  if (has_epilogue(id) && !has_turn) sets = {"--set", wants_equal_groups(id) ? "smoke_uniform" : "smoke"};
+  if (!has_turn) sets = {"--set", wants_equal_groups(id) ? "smoke_uniform" : "smoke"};
   const Outcome outcome = run_chapter(id, with({"--device", "emu", "--order", order, "--check"}, sets));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_NE(outcome.out.find(" checked on the emulator, order " + order), std::string::npos) << outcome.out;
 }
 
+// `smoke` in each order, `edges` in one: the skewed ones, which let a warp be late, take turns from chapter
+// to chapter.
 std::vector<InOrder> every_order() {
   std::vector<InOrder> all;
-  int turn = 0;
+  int turn = 1;
   for (const std::string& id : built_chapters()) {
-    turn = (turn + 1) % 3;
+    turn = 3 - turn;
     for (int i = 0; i < 3; ++i)
       all.push_back({id, std::vector{"0:fair", "1:skew", "2:skew"}[size_t(i)], i == turn});
   }
