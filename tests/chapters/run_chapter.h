@@ -107,6 +107,12 @@ inline Words scaled_d(const std::string& id) {
   return has_option(id, "format") ? with({"--format", "mxfp8"}, words) : words;
 }
 
+// The least N from this one on that a chapter takes.
+inline int n_from(const std::string& id, int least) {
+  const int multiple = limit_of(id, "n_multiple");
+  return (least + multiple - 1) / multiple * multiple;
+}
+
 // The words that choose each value of a chapter's own options. What comes first is chosen without words, but
 // not where the chapter chooses a tile for each problem.
 inline std::vector<Words> choices_of(const std::string& id) {
@@ -146,16 +152,11 @@ inline std::vector<Words> choices_of(const std::string& id) {
 inline Words tall_problem(const std::string& id) {
   if (limit_of(id, "m_multiple") > 1)
     return {"--tile", "256x128", "--m", "256,128,384,0,640,256", "--n", "144", "--k", "520"};
-  return {"--tile", "256x128", "--m", "256,40,193,0,300,256", "--n", "136", "--k", "520"};
+  const std::string n = std::to_string(n_from(id, 136));
+  return {"--tile", "256x128", "--m", "256,40,193,0,300,256", "--n", n, "--k", "520"};
 }
 
 inline bool wants_equal_groups(const std::string& id) { return is_described(id, "\"equal_groups\": true"); }
-
-// The least N from this one on that a chapter takes.
-inline int n_from(const std::string& id, int least) {
-  const int multiple = limit_of(id, "n_multiple");
-  return (least + multiple - 1) / multiple * multiple;
-}
 
 // A small problem that a chapter takes: ragged, padded, or of equal groups.
 struct SmallProblem {
