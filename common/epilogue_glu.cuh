@@ -103,8 +103,9 @@ GG_HD inline void hadamard_butterfly(float (&x)[HADAMARD_SIZE]) {
 
 // The same for 16 X of bf16 in 8 words, the first of each two in bits 0 to 15, into 16 Y.
 GG_HD inline void hadamard_butterfly(const uint32_t* x, float* y) {
-  // In a struct: nvcc 13.0 makes one array of this and of 16 sums of wgmma elsewhere in a kernel, of integers
-  // like these bits, and moves the sums from one type to the other while wgmma still writes them.
+  // A struct, for nvcc 13.0 lets an array of 16 floats share its place with 16 sums of wgmma elsewhere in a
+  // kernel. The bits below would make that place one of integers. Then the sums are moved from one type to
+  // the other while wgmma still writes them.
   struct {
     float of[HADAMARD_SIZE];
   } v;

@@ -26,7 +26,7 @@ struct Meeting {
   __device__ explicit Meeting(int consumer) : filled(3 + consumer), emptied(5 + consumer) {}
 };
 
-// A consumer's end. Who: a whole consumer.
+// The consumer's end. A whole consumer has one and makes each call.
 template <class C>
 class Outbox {
  public:
@@ -35,8 +35,8 @@ class Outbox {
         tile_(memory.tiles + consumer),
         addr_(gg::ptx::keep(gg::ptx::shared_addr(memory.boxes + consumer * C::STORE_BYTES))) {}
 
-  // Takes X of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored, and only
-  // columns that D has. tile.col0: the first of the 32.
+  // Takes X of a tile's rows, rounded up to a multiple of STEP. tile.col0 is the first of its 32 columns in
+  // D. Only tile.rows rows are stored, and only columns that D has.
   // [put]
   template <int WORDS>
   __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile) const {
@@ -66,7 +66,7 @@ class Outbox {
   uint32_t addr_;
 };
 
-// Who: the storing warp of this consumer. n: columns of D.
+// The role of a consumer's storing warp. n: columns of D.
 // [store]
 template <class C>
 __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands, const Memory& memory,

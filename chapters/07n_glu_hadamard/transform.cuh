@@ -22,7 +22,7 @@ constexpr int BOX_BYTES = STEP * D_BYTES;
 // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
-// Who: a whole warp.
+// A whole warp has one and makes each call.
 class Transform {
  public:
   // w: [16,16]; null: the butterfly.

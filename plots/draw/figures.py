@@ -420,7 +420,8 @@ def fused(plt, data):
     problems = list(dict.fromkeys(key for rows in found.values() for key in rows))
     names = [f"{name}: {shape[1]} rows, N={shape[3]}, K={shape[4]}" for name, shape in problems]
     fig, axes = canvas(plt, "What an epilogue costs behind a product",
-                       "time over that of the product alone, cold: hollow as kernels of their own, full in the same launch",
+                       "time over that of the product alone, cold: hollow as kernels of their own, full in the same launch "
+                       "(its quickest choice)",
                        bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
     shown = []
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):

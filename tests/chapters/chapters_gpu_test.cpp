@@ -116,8 +116,7 @@ TEST_P(ChapterOnGpu, AppendsAColdAndAWarmRowPerRun) {
 // that said "read" before the load was made hung on this problem, in one of some thousand launches.
 TEST_P(ChapterOnGpu, ReadsATileBeforeTheNextOneIsThere) {
   if (GetParam() < "07f" || GetParam() >= "08") GTEST_SKIP() << "its blocks get no tiles from each other";
-  const int multiple = is_described(GetParam(), "\"m_multiple\": 128") ? 128 : 1;
-  const gg::Shape shape = gg::shape_set("moe", {.pad_rows_to = multiple}).at(4);
+  const gg::Shape shape = gg::shape_set("moe", {.pad_rows_to = limit_of(GetParam(), "m_multiple")}).at(4);
   std::string rows;
   for (const int m : shape.m) rows += (rows.empty() ? "" : ",") + std::to_string(m);
   const Outcome outcome =

@@ -62,16 +62,17 @@ class Turns {
     entrants_.push_back({"product", "", launch_of(launch_07l)});
     for (const auto& [name, launch] : comparison_.others) entrants_.push_back({name, "", launch_of(launch)});
     const Outputs unfused = outputs(1);
-    for (size_t i = 0; i < entrants_.size(); ++i) {
-      if (i == 1 || i == 2) continue;  // unfused itself, and the product
+    const auto compare = [&](size_t i) {
       comparison_.require_equal(machine_, *sets_[0], products_[0].get(), unfused, outputs(i));
-    }
+    };
+    compare(0);
+    for (size_t i = 3; i < entrants_.size(); ++i) compare(i);
+    const size_t first_peer = entrants_.size();
     for (const auto& peer : peers_) enter(*peer);
     if (!device_.emulated) return take_turns(shape);
     std::printf("%s: as unfused: fused", shape.describe().c_str());
-    const size_t peers = 3 + comparison_.others.size();
-    for (size_t i = 3; i < peers; ++i) std::printf(", %s", entrants_[i].name.c_str());
-    for (size_t i = peers; i < entrants_.size(); ++i) std::printf(", right: %s", entrants_[i].name.c_str());
+    for (size_t i = 3; i < first_peer; ++i) std::printf(", %s", entrants_[i].name.c_str());
+    for (size_t i = first_peer; i < entrants_.size(); ++i) std::printf(", right: %s", entrants_[i].name.c_str());
     std::printf("\n");
   }
 

@@ -36,17 +36,17 @@ struct Comparison {
                         const Outputs& unfused, const Outputs& fused);
 };
 
-// Helpers of `require_equal`: an element's name, what is thrown where the ways differ, and calls of
-// body(group, row) for all rows, on all cores. What a call throws ends it.
+// An element's name in what `differ` says.
 inline std::string place(int64_t row, int col) {
   return gg::format("row %lld column %d", static_cast<long long>(row), col);
 }
+// Throws that an element, `what`, is of another value than the unfused way's.
 [[noreturn]] inline void differ(const gg::Buffers& buffers, const std::string& what, double is, double want) {
   throw gg::Error(
       gg::Exit::check_failed,
       gg::format("%s: %s: fused %g, unfused %g", buffers.shape().describe().c_str(), what.c_str(), is, want));
 }
-
+// Calls body(group, row) for all rows, on all cores. It throws what a call has thrown, if one has.
 template <class Body>
 void for_each_row(const gg::Problem& problem, Body body) {
   const auto& offsets = problem.layout().offsets;
