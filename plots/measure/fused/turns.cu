@@ -72,7 +72,8 @@ class Turns {
     if (!device_.emulated) return take_turns(shape);
     std::printf("%s: as unfused: fused", shape.describe().c_str());
     for (size_t i = 3; i < first_peer; ++i) std::printf(", %s", entrants_[i].name.c_str());
-    for (size_t i = first_peer; i < entrants_.size(); ++i) std::printf(", right: %s", entrants_[i].name.c_str());
+    for (size_t i = first_peer; i < entrants_.size(); ++i)
+      std::printf(", right: %s", entrants_[i].name.c_str());
     std::printf("\n");
   }
 
