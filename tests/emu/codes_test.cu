@@ -14,7 +14,7 @@
 #include "common/machine/emulator.h"
 #include "common/run/device.h"
 
-namespace {
+namespace codes {
 
 __global__ void nothing(int*) {}
 __global__ void __launch_bounds__(64) few_threads(int*) {}
@@ -330,4 +330,4 @@ TEST_F(Codes, OfACaptureWhoseSideStreamWasDestroyed) {
   cudaStreamDestroy(stream);
 }
 
-}  // namespace
+}  // namespace codes

@@ -8,7 +8,7 @@
 
 #include "tests/emu/runtime.cuh"
 
-namespace {
+namespace cooperative {
 
 using namespace runtime_test;
 namespace cg = cooperative_groups;
@@ -92,7 +92,8 @@ TEST_F(Cooperative, GridsKnowWhetherTheyMayWait) {
   ASSERT_EQ(together(kernel, dim3(3, 2), dim3(16, 2)), cudaSuccess);
   EXPECT_EQ(read(3), (std::vector<int>{192, 6, 1}));
   ASSERT_EQ(launch(kernel, 2, 32), cudaSuccess);
-  EXPECT_EQ(read(2), (std::vector<int>{64, 2}));  // an H100 says here too that they may; the emulator does not
+  // An H100 says here too that they may; the emulator does not.
+  EXPECT_EQ(read(2), (std::vector<int>{64, 2}));
 }
 
 TEST_F(Cooperative, RefusesAGridThatDoesNotFit) {
@@ -116,4 +117,4 @@ TEST_F(Cooperative, BlocksOfAClusterWaitForEachOther) {
   EXPECT_EQ(read(4), (std::vector<int>{11, 10, 11, 10}));
 }
 
-}  // namespace
+}  // namespace cooperative

@@ -5,7 +5,7 @@
 
 #include "tests/emu/runtime.cuh"
 
-namespace {
+namespace graphs {
 
 using namespace runtime_test;
 
@@ -263,4 +263,4 @@ TEST_F(Graphs, RefuseMisuse) {
   EXPECT_EQ(read(1)[0], 8);
 }
 
-}  // namespace
+}  // namespace graphs

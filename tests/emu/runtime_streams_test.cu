@@ -13,7 +13,7 @@
 
 #include "tests/emu/runtime.cuh"
 
-namespace {
+namespace runtime_streams {
 
 using namespace runtime_test;
 
@@ -300,4 +300,4 @@ TEST_F(Runtime, AllocatesMemoryInAGraph) {
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
 }
 
-}  // namespace
+}  // namespace runtime_streams

@@ -15,7 +15,7 @@
 
 #include "tests/emu/runtime.cuh"
 
-namespace {
+namespace runtime {
 
 using namespace runtime_test;
 
@@ -530,4 +530,4 @@ TEST_F(Emulator, ShowsMemoryAndCounts) {
   emu->reset_counts();
 }
 
-}  // namespace
+}  // namespace runtime

@@ -9,7 +9,7 @@
 #include "tests/harness/a_device.h"
 
 namespace gg {
-namespace {
+namespace contest {
 
 __global__ void count(int* launches, int turns) {
   for (int i = 0; i < turns; ++i) __threadfence();
@@ -122,5 +122,5 @@ TEST_F(Contest, ChoosesTheFastest) {
             "fast");
 }
 
-}  // namespace
+}  // namespace contest
 }  // namespace gg

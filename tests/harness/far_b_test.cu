@@ -11,7 +11,7 @@
 #include "common/verify/trials.h"
 
 namespace gg {
-namespace {
+namespace far_b {
 
 template <class Index>
 __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int n, int k,
@@ -93,5 +93,5 @@ TEST_F(FarB, TakesNoMemoryOnTheEmulator) {
   EXPECT_EQ(machine_->free_bytes(), before);
 }
 
-}  // namespace
+}  // namespace far_b
 }  // namespace gg

@@ -9,7 +9,7 @@
 #include "tests/harness/a_device.h"
 
 namespace gg {
-namespace {
+namespace peers_gpu {
 
 __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int n, int k) {
   const int row = int(blockIdx.x), col = int(threadIdx.x);
@@ -112,5 +112,5 @@ TEST_F(PeerOnDevice, ThatBreaksOffACaptureLeavesTheStreamToOthers) {
   EXPECT_EQ(refusal(Does::its_work), "");
 }
 
-}  // namespace
+}  // namespace peers_gpu
 }  // namespace gg

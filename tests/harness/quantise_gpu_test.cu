@@ -11,7 +11,7 @@
 #include "tests/isa/probe.cuh"
 
 namespace gg {
-namespace {
+namespace quantise_gpu {
 
 constexpr Format kTiny[] = {Format::e4m3, Format::e5m2, Format::e2m1, Format::ue8m0, Format::ue4m3};
 constexpr int kWords = 7;  // that `describe` writes
@@ -109,5 +109,5 @@ TEST_F(QuantiseOnDevice, RowsOfAllKindsWithTheirScales) {
   }
 }
 
-}  // namespace
+}  // namespace quantise_gpu
 }  // namespace gg

@@ -8,7 +8,7 @@
 #include "tests/harness/a_device.h"
 
 namespace gg {
-namespace {
+namespace reference_gpu {
 
 constexpr Formats kF32{Format::f32, Format::f32, Format::f32}, kF16{Format::f16, Format::f16, Format::f16},
     kBf16{Format::bf16, Format::bf16, Format::bf16}, kMixed{Format::bf16, Format::f16, Format::f32};
@@ -221,5 +221,5 @@ TEST_F(OnGpu, NamesTheBytesThatAreNotThere) {
   }
 }
 
-}  // namespace
+}  // namespace reference_gpu
 }  // namespace gg

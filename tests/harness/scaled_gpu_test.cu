@@ -11,7 +11,7 @@
 #include "tests/process.h"
 
 namespace gg {
-namespace {
+namespace scaled_gpu {
 
 struct Codes {  // what the kernel sees of A or B
   const uint8_t *codes, *scales;
@@ -106,5 +106,5 @@ TEST_P(ScaledOnDevice, OtherRowCountsAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Format, ScaledOnDevice, testing::Values("mxfp8", "mxfp8_e5m2", "mxfp4", "nvfp4"),
                          [](const auto& info) { return std::string(info.param); });
 
-}  // namespace
+}  // namespace scaled_gpu
 }  // namespace gg

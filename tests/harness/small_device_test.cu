@@ -10,7 +10,7 @@
 #include "common/verify/trials.h"
 
 namespace gg {
-namespace {
+namespace small_device {
 
 // A tile is a row of D. B is [G,K,N].
 __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int groups, int n,
@@ -45,8 +45,9 @@ class SmallDevice : public testing::TestWithParam<bool> {
     setup.host_offsets = false;
     const Launch launch = [&](const Problem& p, cudaStream_t stream) {
       const int blocks = multiprocessors();
-      multiply<<<unsigned(blocks), unsigned(p.n()), 0, stream>>>(
-          p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), p.offsets().as<int32_t>(), p.groups(), p.n(), p.k(), first_only);
+      multiply<<<unsigned(blocks), unsigned(p.n()), 0, stream>>>(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(),
+                                                                 p.offsets().as<int32_t>(), p.groups(), p.n(),
+                                                                 p.k(), first_only);
       GG_CHECK(cudaGetLastError());
     };
     return check_problem(*machine_, setup, launch, {{5, 0, 17, 42}, {64}, {128}}, {0, replay, true});
@@ -82,5 +83,5 @@ TEST_P(SmallDevice, ShowsAKernelThatForgetsItsNextTile) {
 
 INSTANTIATE_TEST_SUITE_P(LaunchedAndReplayed, SmallDevice, testing::Bool());
 
-}  // namespace
+}  // namespace small_device
 }  // namespace gg

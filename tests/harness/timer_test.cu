@@ -10,7 +10,7 @@
 #include "common/run/device.h"
 
 namespace gg {
-namespace {
+namespace timer {
 
 constexpr int kSets = 3;
 
@@ -68,5 +68,5 @@ TEST_F(TimedWork, IsRunAgainOnEverySet) {
 
 TEST_F(TimedWork, ThatWasRightAtFirstAloneIsFound) { EXPECT_FALSE(right(20)); }
 
-}  // namespace
+}  // namespace timer
 }  // namespace gg

@@ -11,7 +11,7 @@
 #include "common/ptx/cvt.cuh"
 
 namespace probe {
-namespace {
+namespace alu_blackwell {
 
 constexpr int kThreads = 96, kSources = 8, kResults = 9;
 
@@ -133,5 +133,5 @@ TEST_F(AluBlackwell, NarrowFormatsAndPairs) {
   }
 }
 
-}  // namespace
+}  // namespace alu_blackwell
 }  // namespace probe

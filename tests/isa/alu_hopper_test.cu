@@ -12,7 +12,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace alu_hopper {
 
 constexpr int kThreads = 64;
 
@@ -129,5 +129,5 @@ TEST_F(AluHopper, ElectsOneLaneOfEachWarp) {
   }
 }
 
-}  // namespace
+}  // namespace alu_hopper
 }  // namespace probe

@@ -10,7 +10,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace alu {
 
 constexpr int kThreads = 64;
 
@@ -168,5 +168,5 @@ TEST_F(Alu, Numbers) {
   }
 }
 
-}  // namespace
+}  // namespace alu
 }  // namespace probe

@@ -7,7 +7,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace barrier {
 
 constexpr int kTeams = 2, kTeamThreads = 64;
 
@@ -80,5 +80,5 @@ TEST_F(NamedBarrier, TellsTheOtherTeamAndGoesOn) {
   }
 }
 
-}  // namespace
+}  // namespace barrier
 }  // namespace probe

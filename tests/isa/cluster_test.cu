@@ -11,7 +11,7 @@
 #include "hopper.cuh"
 
 namespace probe {
-namespace {
+namespace cluster {
 
 constexpr int kBlocks = 4, kThreads = 64;
 
@@ -323,5 +323,5 @@ TEST_F(ClusterOf2, MulticastReachesBothBlocks) {
   expect_multicast<3>();
 }
 
-}  // namespace
+}  // namespace cluster
 }  // namespace probe

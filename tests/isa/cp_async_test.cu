@@ -7,7 +7,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace cp_async {
 
 constexpr int kThreads = 64;
 
@@ -63,5 +63,5 @@ TEST_F(CpAsync, CopiesAndFillsWithZeros) {
   }
 }
 
-}  // namespace
+}  // namespace cp_async
 }  // namespace probe

@@ -11,7 +11,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace cvt_halves {
 
 constexpr int kThreads = 256, kCodes = 1 << 16;
 
@@ -99,5 +99,5 @@ TEST_F(ConvertHalves, RoundsToNearestEvenWithoutAModifier) {
   compare(gg::Format::f16, gg::Format::bf16, codes, got.data() + kCodes);
 }
 
-}  // namespace
+}  // namespace cvt_halves
 }  // namespace probe

@@ -10,7 +10,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace cvt {
 
 constexpr int kThreads = 64;
 
@@ -91,5 +91,5 @@ TEST_F(Convert, RoundsAndSaturates) {
   }
 }
 
-}  // namespace
+}  // namespace cvt
 }  // namespace probe

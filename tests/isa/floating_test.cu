@@ -11,7 +11,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace floating {
 
 constexpr int kThreads = 1024;
 
@@ -100,5 +100,5 @@ TEST_F(Floating, MaximumKeepsNan) {
   }
 }
 
-}  // namespace
+}  // namespace floating
 }  // namespace probe

@@ -8,7 +8,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace heap {
 
 constexpr int kThreads = 64;
 
@@ -150,5 +150,5 @@ TEST_F(Heap, TheLimitIsFixedOnceAKernelHasUsedIt) {
   cudaGetLastError();
 }
 
-}  // namespace
+}  // namespace heap
 }  // namespace probe

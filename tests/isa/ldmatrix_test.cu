@@ -7,7 +7,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace ldmatrix {
 
 constexpr int kWarps = 2;
 
@@ -132,5 +132,5 @@ TEST_F(Matrices, AreTransposedInRegisters) {
   }
 }
 
-}  // namespace
+}  // namespace ldmatrix
 }  // namespace probe

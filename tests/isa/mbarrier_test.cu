@@ -8,7 +8,7 @@
 #include "hopper.cuh"
 
 namespace probe {
-namespace {
+namespace mbarrier {
 
 enum class Op : int { none, arrive, arrive_2, arrive_expect, expect, complete, drop };
 struct Step {
@@ -237,5 +237,5 @@ TEST_F(Mbarrier, CopiesOfThreadsArrive) {
   }
 }
 
-}  // namespace
+}  // namespace mbarrier
 }  // namespace probe

@@ -8,7 +8,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace mma_forms {
 
 using matrix::Format;
 using matrix::Matrix;
@@ -220,5 +220,5 @@ TEST_P(MmaForms, GiveTheBitsOfAnH200) {
 INSTANTIATE_TEST_SUITE_P(Isa, MmaForms, testing::ValuesIn(kForms),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace mma_forms
 }  // namespace probe

@@ -7,7 +7,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace mma {
 
 constexpr int kWarps = 2;
 
@@ -113,5 +113,5 @@ TEST_F(MmaTf32, MultipliesAndAdds) {
   expect_product(d_array.read(), c, a, b, 8, 8);
 }
 
-}  // namespace
+}  // namespace mma
 }  // namespace probe

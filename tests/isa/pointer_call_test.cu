@@ -9,7 +9,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace pointer_call {
 
 constexpr int kThreads = 64;
 
@@ -187,5 +187,5 @@ TEST_F(PointerCall, FunctionsThatCallEachOtherThroughPointers) {
          [](int i) { return host_next(i % 2, i, 6 + i % 3); });
 }
 
-}  // namespace
+}  // namespace pointer_call
 }  // namespace probe

@@ -7,7 +7,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace stmatrix {
 
 constexpr int kWarps = 2;
 
@@ -78,5 +78,5 @@ INSTANTIATE_TEST_SUITE_P(Isa, Stmatrix,
                                   (info.param.transposed ? "Transposed" : "");
                          });
 
-}  // namespace
+}  // namespace stmatrix
 }  // namespace probe

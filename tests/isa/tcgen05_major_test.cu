@@ -12,7 +12,7 @@
 #include "common/ptx/warp.cuh"
 
 namespace probe {
-namespace {
+namespace tcgen05_major {
 
 constexpr int kM = 128, kN = 256, kK = 128, kThreads = 128, kRowBytes = 128;
 constexpr int kABytes = kM * kRowBytes, kBBytes = kN * kRowBytes, kAtomBytes = 512;
@@ -123,5 +123,5 @@ TEST_F(Tcgen05Major, BAlongKAndAlongN) {
   }
 }
 
-}  // namespace
+}  // namespace tcgen05_major
 }  // namespace probe

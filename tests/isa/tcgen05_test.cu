@@ -17,7 +17,7 @@
 #include "matrix_data.h"
 
 namespace probe {
-namespace {
+namespace tcgen05 {
 
 using matrix::Format;
 using matrix::Matrix;
@@ -549,5 +549,5 @@ TEST_F(Tcgen05, ScalesFp4By16PowersOfTwo) {
 }
 TEST_F(Tcgen05, MultipliesF16) { expect_product<f16, 128>(matrix::kF16); }
 
-}  // namespace
+}  // namespace tcgen05
 }  // namespace probe

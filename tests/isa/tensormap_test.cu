@@ -13,7 +13,7 @@
 #include "hopper.cuh"
 
 namespace probe {
-namespace {
+namespace tensormap {
 
 constexpr int kGroups = 5, kBoxColumns = 32, kBoxRows = 8, kBox = kBoxColumns * kBoxRows;
 constexpr int kColumn0 = 16, kRow0 = 4;
@@ -106,5 +106,5 @@ TEST_F(Tensormap, EveryGroupHasItsOwn) {
   }
 }
 
-}  // namespace
+}  // namespace tensormap
 }  // namespace probe

@@ -13,7 +13,7 @@
 #include "common/tensor_map.h"
 
 namespace probe {
-namespace {
+namespace tma_pair {
 
 constexpr int kThreads = 128, kRows = 8, kColumns = 32, kBoxBytes = kRows * kColumns * 4;
 
@@ -148,5 +148,5 @@ TEST_F(TmaPair, MulticastCountsAtTheEvenBlockOfEachDestination) {
   }
 }
 
-}  // namespace
+}  // namespace tma_pair
 }  // namespace probe

@@ -17,7 +17,7 @@
 #include "hopper.cuh"
 
 namespace probe {
-namespace {
+namespace tma {
 
 constexpr int kThreads = 128;
 constexpr int kWords = 4096;  // of shared memory, 16 KB at a multiple of 1024
@@ -574,5 +574,5 @@ TEST_F(Tma, KernelsMakeTensorMaps) {
         << "word " << i;
 }
 
-}  // namespace
+}  // namespace tma
 }  // namespace probe

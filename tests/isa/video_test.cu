@@ -9,7 +9,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace video {
 
 constexpr int kThreads = 128;
 using Words = std::vector<uint32_t>;
@@ -177,5 +177,5 @@ TEST_F(Video, OnePart) {
   GG_EXPECT(vshr_clamped, (b & 0xFF) > 31 ? (int32_t(a) < 0 ? ~0u : 0u) : uint32_t(int32_t(a) >> (b & 0xFF)));
 }
 
-}  // namespace
+}  // namespace video
 }  // namespace probe

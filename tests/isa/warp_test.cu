@@ -8,7 +8,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace warp {
 
 constexpr int kThreads = 64, kResults = 11;
 
@@ -89,5 +89,5 @@ TEST_F(Warp, LanesTellEachOther) {
   }
 }
 
-}  // namespace
+}  // namespace warp
 }  // namespace probe

@@ -9,7 +9,7 @@
 #include "hopper.cuh"
 
 namespace probe {
-namespace {
+namespace warpgroup {
 
 constexpr int kThreads = 256, kFew = 16, kMany = 160, kRounds = 5;  // kMany: more than a thread begins with
 
@@ -146,5 +146,5 @@ TEST_F(Kernels, AreWrongOnTheEmulatorWithoutTheWait) {
   gg::emulator()->set_order(0, 0);
 }
 
-}  // namespace
+}  // namespace warpgroup
 }  // namespace probe

@@ -13,7 +13,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace wgmma {
 
 using gg::ptx::Major;
 using gg::ptx::Swizzle;
@@ -587,5 +587,5 @@ TEST_F(WgmmaProbe, KeepsGroupsApart) {
   EXPECT_EQ(run(o, tile, b, true, multiply_in_groups), o.c.data);
 }
 
-}  // namespace
+}  // namespace wgmma
 }  // namespace probe

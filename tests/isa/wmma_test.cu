@@ -12,7 +12,7 @@
 #include "probe.cuh"
 
 namespace probe {
-namespace {
+namespace wmma_fragments {
 
 using namespace nvcuda;
 using f16 = __half;
@@ -257,5 +257,5 @@ TEST_F(Wmma, SumsWrapOrSaturate) {
   }
 }
 
-}  // namespace
+}  // namespace wmma_fragments
 }  // namespace probe
