@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 64,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and 32 gates lie beside 32 ups",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge_b",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
       .previous = "07l_peak_hopper",
       .options = {"offsets", "tile", "tune"},

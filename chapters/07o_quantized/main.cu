@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       .m_multiple = 128,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and an atom of scales has 128 rows of one group",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge_b",
+      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
       .previous = "07m_fused_glu",
       .options = {"offsets", "tile", "tune"},
