@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/measure/cost_counts.py [--build DIR] [--fetch | --compare [--one]]
+  python3 -B plots/measure/cost_counts.py [--build DIR] [--fetch | --compare [--sample]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
@@ -13,7 +13,7 @@ comes from that: machine_code/ has the model, what it assumes, and how wrong it 
 Writes plots/measure/data/costs.csv, of which `publish` makes the tables of predicted costs. --fetch gets what reads machine code
 from PyPI first. --compare writes nothing and ends with 1 if bytes or multiply-adds differ from those that are there;
 instructions and cycles depend on the compiler.
---one takes one variant of each chapter, another one when its kernel changes: `check` has time for that.
+--sample takes one variant of every third chapter, others when a kernel changes: `check` has time for that.
 """
 
 import argparse
@@ -108,9 +108,12 @@ def slice_and_tile(program, fmt, tile, choice=""):
     return found
 
 
-def one_of(chapter, variants):
-    text = b"".join(path.read_bytes() for path in sorted((REPO / "chapters" / chapter).glob("*.cuh")))
-    return [variants[zlib.crc32(text) % len(variants)]]
+def sampled(chapters):
+    """One variant of every third chapter; other ones when a kernel changes."""
+    text = b"".join(path.read_bytes() for chapter in chapters for path in sorted((REPO / "chapters" / chapter).glob("*.cuh")))
+    turn = zlib.crc32(text)
+    return {chapter: [variants[turn % len(variants)]]
+            for at, (chapter, variants) in enumerate(chapters.items()) if (at + turn) % 3 == 0}
 
 
 def main():
@@ -118,18 +121,18 @@ def main():
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")
-    parser.add_argument("--one", action="store_true", help="variant of each chapter; only with --compare")
+    parser.add_argument("--sample", action="store_true", help="one variant of every third chapter; only with --compare")
     parser.add_argument("--out", type=Path, default=REPO / DATA / "costs.csv", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one and not args.compare:
-        parser.error("--one: what is written has all variants, so it goes with --compare")
+    if args.sample and not args.compare:
+        parser.error("--sample: what is written has all variants, so it goes with --compare")
     rows, differ, build = [], 0, args.build.resolve()
     try:
         if args.fetch:
             cycles.fetch(build)
         before = read_costs(args.out)
-        for chapter, variants in CHAPTERS.items():
-            for fmt, tile, *more in one_of(chapter, variants) if args.one else variants:
+        for chapter, variants in (sampled(CHAPTERS) if args.sample else CHAPTERS).items():
+            for fmt, tile, *more in variants:
                 key = chapter, fmt, tile, "".join(more)
                 program = build / "bin" / chapter
                 found = slice_and_tile(program, *key[1:])
