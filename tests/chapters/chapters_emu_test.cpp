@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
-#include <set>
 
 #include "common/base/text.h"
 #include "common/problem/shapes.h"
@@ -24,6 +23,15 @@ namespace {
 // The i-th of a list runs in this one.
 const char* order_of(size_t i) { return std::array{"0:fair", "1:skew", "2:skew"}[i % 3]; }
 
+// How many the emulated GPU has while this lives. A block that gets no tile costs time too: most tests do
+// with 16, and with the 2 of the small device that a check plays besides.
+class Multiprocessors {
+ public:
+  explicit Multiprocessors(int count) { setenv("GG_EMU_MULTIPROCESSORS", std::to_string(count).c_str(), 1); }
+  Multiprocessors(const Multiprocessors&) = delete;
+  ~Multiprocessors() { unsetenv("GG_EMU_MULTIPROCESSORS"); }
+};
+
 struct InOrder {
   std::string chapter, order;
 };
@@ -32,6 +40,7 @@ void PrintTo(const InOrder& each, std::ostream* out) { *out << each.chapter << "
 class ChapterInOrder : public testing::TestWithParam<InOrder> {};
 
 TEST_P(ChapterInOrder, PassesItsSets) {
+  const Multiprocessors few(16);
   const auto& [id, order] = GetParam();
   const Outcome outcome = run_chapter(id, {"--device", "emu", "--order", order, "--check"});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -89,6 +98,7 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
 
 // But the first one: the other tests run that.
 TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
+  const Multiprocessors few(16);
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
   const std::vector<Words> formats = formats_of(GetParam());
   for (size_t i = 1; i < formats.size(); ++i) {
@@ -103,6 +113,7 @@ class ChapterWithChoices : public testing::TestWithParam<std::string> {};
 
 // The other tests run the tile that comes first, or what the chapter chooses for their small problems.
 TEST_P(ChapterWithChoices, PassesSmokeWithEachChoice) {
+  const Multiprocessors few(16);
   const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
   size_t turn = 0;
   for (const Words& choice : choices_of(GetParam())) {
@@ -219,13 +230,12 @@ std::string first_complaint(const Words& words) {
   return line;
 }
 
-// What the harness says is asked of the first chapter of each architecture, and of the first with an
-// epilogue.
+// The first chapter of each architecture, and the first with an epilogue: they are asked what the harness
+// says. Each test begins with this list, so no program is asked for it.
 std::vector<std::string> one_of_each_kind() {
-  std::set<std::pair<gg::Arch, bool>> found;
   std::vector<std::string> all;
-  for (const std::string& id : built_chapters()) {
-    if (found.insert({arch_of(id), has_epilogue(id)}).second) all.push_back(id);
+  for (const char* id : {"01_naive", "06a_tma", "07m_fused_glu", "08a_tcgen05", "08e_epilogue"}) {
+    if (is_built(id)) all.push_back(id);
   }
   return all;
 }
@@ -233,6 +243,7 @@ std::vector<std::string> one_of_each_kind() {
 class ChapterOfEachKind : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Built, ChapterOfEachKind, testing::ValuesIn(one_of_each_kind()),
                          [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterOfEachKind);
 
 TEST_P(ChapterOfEachKind, DoesNotCallFilesRandom) {
   const Folder folder;
@@ -316,6 +327,7 @@ std::vector<gg::Shape> drawn_problems(const Drawn& drawn) {
 class ChapterOnDrawnProblems : public testing::TestWithParam<Drawn> {};
 
 TEST_P(ChapterOnDrawnProblems, IsRight) {
+  const Multiprocessors few(16);
   const auto& [id, seed] = GetParam();
   const std::vector<Words> formats = formats_of(id), choices = choices_of(id);
   const Words tiles = listed(id, "tiles");
@@ -361,7 +373,7 @@ Words rung(const std::string& id) { return is_built(id.c_str()) ? Words{id} : Wo
 
 // Sums are made in one order of K in every rung, so neither tiles nor who has them change a bit of D.
 TEST(Rungs, GiveTheSameBits) {
-  setenv("GG_EMU_MULTIPROCESSORS", "4", 1);
+  const Multiprocessors few(4);
   for (const char* k : {"72", "648"}) {
     const Words problem = {"--device", "emu", "--m", "270,0,70,33", "--n", "136", "--k", k};
     Folder first;
@@ -378,12 +390,11 @@ TEST(Rungs, GiveTheSameBits) {
       if (!files_in(first).empty()) expect_same_files(first, other);
     }
   }
-  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 // Three blocks for twelve tiles, long enough to be claimed: which block has which tile depends on the order.
 TEST(Rungs, ThatClaimTilesGiveTheSameBitsWhoeverHasATile) {
-  setenv("GG_EMU_MULTIPROCESSORS", "3", 1);
+  const Multiprocessors few(3);
   const Words problem = {"--tile", "32x128", "--m", "5,0,70,33", "--n", "136", "--k", "2056"};
   const Words emulated = with(problem, {"--device", "emu"});
   Folder in_turn;
@@ -398,7 +409,6 @@ TEST(Rungs, ThatClaimTilesGiveTheSameBitsWhoeverHasATile) {
     expect_same_files(fair, other);
     if (!files_in(in_turn).empty()) expect_same_files(fair, in_turn);
   }
-  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 // Tiles of each width: products come in steps of 32 rows.
@@ -414,6 +424,7 @@ TEST(Rungs, WithTokensOnNMultiplyWhatTheyMust) {
 
 // Tiles are independent, a maximum has no order, and weights are the same wherever they lie.
 TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
+  const Multiprocessors few(16);
   for (const std::string& id : built_chapters()) {
     if (!has_epilogue(id)) continue;
     SCOPED_TRACE(id);
@@ -472,7 +483,7 @@ uint64_t wgmmas(const std::string& id, const Words& problem) {
 
 // Four pairs of blocks for six tiles: the two of the last round are cut into pieces.
 TEST(Rungs, ThatCutTheLastRoundGiveTheSameBits) {
-  setenv("GG_EMU_MULTIPROCESSORS", "8", 1);
+  const Multiprocessors few(8);
   const Words problem = {"--tile", "256x128", "--m", "512,768,0,250", "--n", "256", "--k", "512"};
   const Folder wholes;
   uint64_t of_wholes = 0;
@@ -490,13 +501,12 @@ TEST(Rungs, ThatCutTheLastRoundGiveTheSameBits) {
     expect_same_files(pieces, wholes);
     EXPECT_GT(wgmmas(id, problem), of_wholes) << "no tile was cut";
   }
-  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 // Five pairs of blocks for five tiles: none is left over, and none is made twice, whole by whom it is the
 // first and in pieces, though all groups but one have as many rows.
 TEST(Rungs, ThatGuessMakeNoTileTwice) {
-  setenv("GG_EMU_MULTIPROCESSORS", "10", 1);
+  const Multiprocessors few(10);
   const auto five = [](const std::string& rows) {
     return Words{"--tile", "256x128", "--m", "256,256," + rows + ",256,256", "--n", "256", "--k", "512"};
   };
@@ -506,7 +516,6 @@ TEST(Rungs, ThatGuessMakeNoTileTwice) {
       EXPECT_EQ(wgmmas(id, problem), wgmmas(before, problem)) << id;
     }
   }
-  unsetenv("GG_EMU_MULTIPROCESSORS");
 }
 
 INSTANTIATE_TEST_SUITE_P(Built, ChapterOnEmulator, testing::ValuesIn(built_chapters()),

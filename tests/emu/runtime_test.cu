@@ -349,6 +349,7 @@ TEST_F(Runtime, CopiesAndFillsBoxes) {
   params.kind = cudaMemcpyHostToDevice;
   EXPECT_EQ(cudaMemcpy3D(&params), cudaSuccess);
   EXPECT_EQ(cudaMemset3D(box, 0, make_cudaExtent(4, 2, 2)), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // stream_ does not wait for the default stream
   params.srcPtr = box;
   params.srcPos = make_cudaPos(0, 1, 0);
   params.dstPtr = make_cudaPitchedPtr(back, 16, 4, 3);
