@@ -167,12 +167,13 @@ void say_if_long(Session& session, const Plan& plan) {
   if (!sentence.empty()) std::fprintf(stderr, "%s: %s\n", session.chapter.id, sentence.c_str());
 }
 
-// The problem whose outputs can be the next launch's A: as many rows in each group, and a K that N may have.
+// The problem that launches behind each other make. Where their outputs can be the next one's A it has as
+// many rows in each group, and a K that N may have.
 std::optional<Shape> chained(const Session& session, const Shape& shape) {
   constexpr int kMostK = 256;
   const Chapter& chapter = session.chapter;
-  if (!is_small(shape.set) || !can_chain(session.setup, shape) || shape.m_total() > kMostK * kMostK)
-    return std::nullopt;
+  if (!is_small(shape.set) || !has_chain(shape) || shape.m_total() > kMostK * kMostK) return std::nullopt;
+  if (!chains_d(session.setup)) return shape;
   const int step =
       std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.tile_k));
   const int k = (std::min(shape.k_of(0), kMostK) + step - 1) / step * step;
@@ -193,9 +194,9 @@ CheckResult result_of_check(Session& session, const Shape& shape, const GivenOpe
   Machine& machine = *session.machine;
   CheckResult result = given ? check_given(machine, session.setup, session.launch, *given)
                              : check_problem(machine, session.setup, session.launch, shape, options);
-  if (const auto square = chained(session, shape); square && !given && !result.failure) {
+  if (const auto links = chained(session, shape); links && !given && !result.failure) {
     result.failure =
-        check_chain(machine, session.setup, session.launch, *square, options.seed, options.graph_replay);
+        check_chain(machine, session.setup, session.launch, *links, options.seed, options.graph_replay);
   }
   return result;
 }

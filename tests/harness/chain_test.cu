@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/harness.cuh"
 #include "common/machine/emulator.h"
 #include "common/ptx/warpgroup.cuh"
 #include "common/run/device.h"
@@ -16,8 +17,8 @@ namespace {
 enum class Waits { first_of_all, after_the_offsets, before_it_writes, never };
 
 // One element of D to a thread, one row to a block.
-template <Waits WAITS>
-__global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int n, int k) {
+template <Waits WAITS, class D = bf16>
+__global__ void multiply(const bf16* a, const bf16* b, D* d, const int32_t* offsets, int n, int k) {
   ptx::griddepcontrol_launch_dependents();
   if (WAITS == Waits::first_of_all) ptx::griddepcontrol_wait();
   const int row = int(blockIdx.x), col = int(threadIdx.x);
@@ -30,7 +31,7 @@ __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* o
            __bfloat162float(b[int64_t(g) * n * k + int64_t(i) * n + col]);
   }
   if (WAITS == Waits::before_it_writes) ptx::griddepcontrol_wait();
-  d[int64_t(row) * n + col] = __float2bfloat16(sum);
+  d[int64_t(row) * n + col] = D(sum);
 }
 
 class Chain : public testing::TestWithParam<bool> {
@@ -43,7 +44,11 @@ class Chain : public testing::TestWithParam<bool> {
       GTEST_SKIP() << error.what();
     }
   }
-  static std::optional<Failure> check(decltype(&multiply<Waits::never>) kernel) {
+  template <class D>
+  static std::optional<Failure> check(void (*kernel)(const bf16*, const bf16*, D*, const int32_t*, int,
+                                                     int)) {
+    Setup setup;
+    setup.formats.d = format_of<D>();
     const auto machine = emulator() ? emulator_machine() : gpu_machine();
     const Launch launch = [kernel](const Problem& p, cudaStream_t stream) {
       cudaLaunchAttribute attribute = {};
@@ -55,10 +60,10 @@ class Chain : public testing::TestWithParam<bool> {
       config.stream = stream;
       config.attrs = &attribute;
       config.numAttrs = 1;
-      GG_CHECK(cudaLaunchKernelEx(&config, kernel, p.a<bf16>(), p.b<bf16>(), p.d<bf16>(),
+      GG_CHECK(cudaLaunchKernelEx(&config, kernel, p.a<bf16>(), p.b<bf16>(), p.d<D>(),
                                   p.offsets().as<int32_t>(), p.n(), p.k()));
     };
-    return check_chain(*machine, gg::Setup{}, launch, {{5, 0, 33}, {32}, {32}}, 1, GetParam());
+    return check_chain(*machine, setup, launch, {{5, 0, 33}, {32}, {32}}, 1, GetParam());
   }
 };
 
@@ -71,6 +76,19 @@ TEST_P(Chain, ThatReadsTooEarlyIsFound) {
     const std::optional<Failure> failure = check(kernel);
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->symptom, Symptom::overlapping) << failure->sentence;
+  }
+}
+
+// D of another type cannot be the next launch's A: the offsets are left.
+TEST_P(Chain, OfTheOffsetsAloneIsRight) { EXPECT_FALSE((check(multiply<Waits::first_of_all, float>))); }
+
+TEST_P(Chain, OfTheOffsetsAloneFindsWhoReadsThemTooEarly) {
+  if (!emulator()) GTEST_SKIP() << "only the emulator makes the next launch begin early";
+  for (const auto kernel : {multiply<Waits::never, float>, multiply<Waits::before_it_writes, float>}) {
+    const std::optional<Failure> failure = check(kernel);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->symptom, Symptom::overlapping) << failure->sentence;
+    EXPECT_NE(failure->sentence.find("a launch whose offsets the one before wrote"), std::string::npos);
   }
 }
 
