@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Work that takes long tells on a terminal how far it is, in one line that is gone when the work ends. What is piped has
-nothing of it. The programs run with a pseudo-terminal in place of stderr, and with less patience than a reader's."""
+nothing of it. The programs run with a pseudo-terminal in place of stderr, and with less patience than a reader's. Where
+there is none, in a chroot say, those tests are skipped."""
 
 import os
 import pty
@@ -32,6 +33,18 @@ again:
   ret;
 }}
 """ for name, rest in (("counts", ""), ("fails", "ld.shared.b32 %r2, [word];")))
+
+
+def why_no_terminal():
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError as error:
+        return f"no pseudo-terminal here: {error}"
+    return ""
+
+
+wants_terminal = unittest.skipIf(why_no_terminal(), why_no_terminal())
 
 
 def on_terminal(*words, **variables):
@@ -80,6 +93,7 @@ class Terminal(unittest.TestCase):
         launches = [word for name in kernels for word in ("--launch", name, "--grid", "8", "--block", "32")]
         return [GG_PTX, self.ptx, "--progress-after", SECONDS, *launches]
 
+    @wants_terminal
     def test_a_launch_shows_its_blocks_and_leaves_nothing(self):
         code, out, got = on_terminal(*self.gg_ptx("counts", "counts"))
         self.assertEqual((code, out), (0, ""))
@@ -87,10 +101,12 @@ class Terminal(unittest.TestCase):
         self.assertEqual(screen(got), [""])
         self.assertTrue(got.endswith("\r"))
 
+    @wants_terminal
     def test_patience(self):
         got = on_terminal(GG_PTX, self.ptx, "--progress-after", "600", "--entry", "counts", "--grid", "1", "--block", "32")[2]
         self.assertEqual(got, "")
 
+    @wants_terminal
     def test_a_fault_stands_alone(self):
         words = self.gg_ptx("counts", "fails")
         piped = subprocess.run([str(word) for word in words], capture_output=True, text=True)
@@ -104,6 +120,7 @@ class Terminal(unittest.TestCase):
         done = subprocess.run([str(word) for word in self.gg_ptx("counts")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    @wants_terminal
     def test_a_chapter_shows_its_trials(self):
         if not CHAPTER.exists():
             self.skipTest(f"{CHAPTER.name} is not in this build")
