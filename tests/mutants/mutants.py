@@ -228,10 +228,8 @@ def attempts(program):
     if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
         # are under a slice, or behind the last one
         tall = ["--tile", "256x128", "--n", "136", "--m"]
-        widths = "250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212"
-        if padded == 128:  # 192 rows of a tile are half of 384, and 224 and 192 come of 640
-            widths = "384,640,128,256,640,384"
-        all_widths = tall + [widths, "--k"]
+        ragged = "250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212"
+        all_widths = tall + ["384,640,128,256,640,384" if padded == 128 else ragged, "--k"]  # 640: 224 and 192
         tall_ones = [all_widths + [k] for k in ("64", "320", "448", "520")]
         tall_ones += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
         problems += tall_ones
