@@ -56,14 +56,14 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
   constexpr const char* kEarly =
       "looks like a launch that reads or writes before the one before it has ended";
   const char* how = from_graph ? ", replayed from a graph" : "";
+  const auto differs = std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin();
   if (!of_d) {
     return Failure{
         Symptom::overlapping,
         format("%s, a launch whose offsets the one before wrote%s: its output differs from what it is "
-               "when it waits for that: %s",
-               shape.describe().c_str(), how, kEarly)};
+               "when it waits for that, first in byte %td of D: %s",
+               shape.describe().c_str(), how, differs, kEarly)};
   }
-  const auto differs = std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin();
   const bool in_first = size_t(differs) < first.d_bytes();
   const int bytes = format_info(setup.formats.d).bits / 8;
   const Place place = place_of(

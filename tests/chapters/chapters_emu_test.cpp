@@ -20,11 +20,11 @@
 namespace testing_gg {
 namespace {
 
-// The i-th of a list runs in this one.
+// The order in which the i-th of a list runs.
 const char* order_of(size_t i) { return std::array{"0:fair", "1:skew", "2:skew"}[i % 3]; }
 
-// How many the emulated GPU has while this lives. A block that gets no tile costs time too: most tests do
-// with 16, and with the 2 of the small device that a check plays besides.
+// While this lives, the emulated GPU has so many multiprocessors. A block that gets no tile costs time too:
+// most tests do with 16, and with the 2 of the small device that a check plays besides.
 class Multiprocessors {
  public:
   explicit Multiprocessors(int count) { setenv("GG_EMU_MULTIPROCESSORS", std::to_string(count).c_str(), 1); }
@@ -341,7 +341,7 @@ TEST_P(ChapterOnDrawnProblems, IsRight) {
               std::to_string(seed) + ":skew"},
              has_epilogue(id) ? choices[turn % choices.size()]
                               : with({"--tile", tiles[seed % tiles.size()]}, formats[seed % formats.size()]));
-    turn += 3;  // seeds
+    ++turn;
     const Outcome outcome = run_chapter(id, words);
     EXPECT_EQ(outcome.code, 0) << shape.describe() << "\n" << outcome.out << outcome.err;
   }
