@@ -2,16 +2,11 @@
 //
 // Errors, and the macros that raise them. Every failure a program can end with is a gg::Error that carries
 // its exit code (1 check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, 77 no
-// device); gg::run prints its sentence and returns its code.
+// device); gg::run prints its sentence and returns its code. What it is made of is in common/base/error.h.
 
 #pragma once
 
 #include <cuda_runtime_api.h>
-
-#include <cstdarg>
-#include <cstdio>
-#include <stdexcept>
-#include <string>
 
 #ifdef __CUDACC__
 #define GG_HD __host__ __device__
@@ -31,33 +26,15 @@ enum class Exit : int {
   no_device = 77,
 };
 
-class Error : public std::runtime_error {
- public:
-  Error(Exit code, const std::string& sentence) : std::runtime_error(sentence), code(code) {}
-  Exit code;
-};
+// Throws a gg::Error for this exit code, with a sentence as printf makes it.
+[[noreturn, gnu::format(printf, 2, 3)]] void fail(Exit code, const char* text, ...);
 
-// printf into a std::string.
-[[gnu::format(printf, 1, 2)]] inline std::string format(const char* text, ...) {
-  va_list args, again;
-  va_start(args, text);
-  va_copy(again, args);
-  std::string out(size_t(std::vsnprintf(nullptr, 0, text, args)), '\0');
-  std::vsnprintf(out.data(), out.size() + 1, text, again);
-  va_end(again);
-  va_end(args);
-  return out;
-}
-
-// One hint for the errors a learner meets; empty for the rest.
-const char* cuda_hint(cudaError_t error);
+// Throws a gg::Error that names the call, its place and the error, with one hint for errors that a learner
+// meets.
+[[noreturn]] void fail_cuda(cudaError_t error, const char* call, const char* file, int line);
 
 inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
-  if (error == cudaSuccess) return;
-  const char* hint = cuda_hint(error);
-  throw Error(error == cudaErrorMemoryAllocation ? Exit::no_memory : Exit::device_error,
-              format("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorName(error),
-                     cudaGetErrorString(error), *hint ? "; " : "", hint));
+  if (error != cudaSuccess) fail_cuda(error, call, file, line);
 }
 
 }  // namespace gg
@@ -65,9 +42,9 @@ inline void check_cuda(cudaError_t error, const char* call, const char* file, in
 #define GG_CHECK(call) ::gg::check_cuda((call), #call, __FILE__, __LINE__)
 
 // A limit of a chapter or of the harness: GG_REQUIRE(k % 8 == 0, "K=%d: ...", k) ends with exit code 2.
-#define GG_REQUIRE(condition, ...)                                                         \
-  do {                                                                                     \
-    if (!(condition)) throw ::gg::Error(::gg::Exit::bad_input, ::gg::format(__VA_ARGS__)); \
+#define GG_REQUIRE(condition, ...)                                    \
+  do {                                                                \
+    if (!(condition)) ::gg::fail(::gg::Exit::bad_input, __VA_ARGS__); \
   } while (0)
 
 // On in debug builds only; a failing thread stops the kernel with file and line.

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <vector>
+#include <type_traits>
 
 #include "common/problem/chapter.h"
 
@@ -96,17 +96,18 @@ constexpr bool is_for(Operands<A, B, void> tag, const Formats& formats) {
   return wanted.a == formats.a && wanted.b == formats.b && !formats.has_scales();
 }
 
-int run_chapter(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats,
-                const Launch& launch);
+int run_chapter(int argc, char** argv, const Chapter& chapter, const List<Formats>& formats,
+                void (*launch)(const Problem& problem, cudaStream_t stream));
 
-// run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda is called with the tag of the formats in
-// use; the first tag is the default. Returns the exit code (check.h).
+// run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda, which captures nothing, is called with
+// the tag of the formats in use; the first tag is the default. Returns the exit code (check.h).
 template <class... Tags, class Lambda>
-int run(int argc, char** argv, const Chapter& chapter, Lambda lambda) {
-  const Launch launch = [lambda](const Problem& problem, cudaStream_t stream) {
-    ((is_for(Tags{}, problem.formats()) ? lambda(Tags{}, problem, stream) : void()), ...);
-  };
-  return run_chapter(argc, argv, chapter, {formats_of(Tags{})...}, launch);
+int run(int argc, char** argv, const Chapter& chapter, Lambda) {
+  static_assert(std::is_empty_v<Lambda>, "the launch captures nothing: it is called anew for each problem");
+  return run_chapter(
+      argc, argv, chapter, {formats_of(Tags{})...}, [](const Problem& problem, cudaStream_t stream) {
+        ((is_for(Tags{}, problem.formats()) ? Lambda{}(Tags{}, problem, stream) : void()), ...);
+      });
 }
 
 }  // namespace gg

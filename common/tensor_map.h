@@ -8,20 +8,25 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <vector>
+
+#include "common/list.h"
 
 namespace gg {
+
+constexpr int kMostDimensions = 5;  // of a tensor
+template <class T>
+using PerDimension = List<T, kMostDimensions>;
 
 // Dimension 0, whose elements are neighbours in memory, comes first: columns, then rows, then matrices.
 struct TensorBox {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  const void* data = nullptr;         // in global memory, at a multiple of 16
-  std::vector<int64_t> dims;          // elements of the tensor
-  std::vector<int64_t> stride_bytes;  // of dimension 1 and up: multiples of 16
-  std::vector<int> box;  // elements, at most 256 along each dimension; a row is a multiple of 16 bytes
+  const void* data = nullptr;          // in global memory, at a multiple of 16
+  PerDimension<int64_t> dims;          // elements of the tensor
+  PerDimension<int64_t> stride_bytes;  // of dimension 1 and up: multiples of 16
+  PerDimension<int> box;  // elements, at most 256 along each dimension; a row is a multiple of 16 bytes
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;  // a row of the box is at most this long
-  bool nan_fill = false;               // elements outside the tensor load as NaN, not as 0
-  std::vector<int> element_strides{};  // empty: every element; 2: every other one of the box
+  bool nan_fill = false;                // elements outside the tensor load as NaN, not as 0
+  PerDimension<int> element_strides{};  // empty: every element; 2: every other one of the box
 };
 
 // For a kernel's `const __grid_constant__ CUtensorMap` parameter. The device sees changes of the tensor's
@@ -30,6 +35,7 @@ CUtensorMap make_tensor_map(const TensorBox& box);
 
 // The map of a tensor without gaps, of elements of 16 bits, whose boxes have rows of at most 128 bytes and
 // land swizzled by 128 bytes: as wgmma and tcgen05 read operands (chapter 06b).
-CUtensorMap make_swizzled_map(const void* data, std::vector<int64_t> dims, std::vector<int> box);
+CUtensorMap make_swizzled_map(const void* data, const PerDimension<int64_t>& dims,
+                              const PerDimension<int>& box);
 
 }  // namespace gg

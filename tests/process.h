@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/error.h"
 
 namespace testing_gg {
 

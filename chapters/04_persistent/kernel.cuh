@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdio>
-#include <vector>
 
 #include "common/check.h"
 #include "common/ptx/cp_async.cuh"
@@ -201,15 +200,10 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 // [schedule]
 // The same walk on the host: prints which block computes which tiles, as group(tile_m,tile_n).
-template <class Shape>
-void print_schedule(const Shape& shape, gg::TileShape tile, int blocks) {
-  std::vector<int> sizes;
-  for (int group = 0; group < shape.groups(); ++group) {
-    sizes.insert(sizes.end(), {shape.m[size_t(group)], shape.n_of(group), shape.k_of(group)});
-  }
+inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
-    for (Walk walk{block}; walk.find(sizes.data(), shape.groups(), tile.m, tile.n); walk.tile += blocks) {
+    for (Walk walk{block}; walk.find(sizes, groups, tile.m, tile.n); walk.tile += blocks) {
       std::printf(" %d(%d,%d)", walk.group, walk.tile_m, walk.tile_n);
     }
     std::printf("\n");

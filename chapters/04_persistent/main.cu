@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,
       .reads_offsets_on_host = true,
-      .print_schedule = chapter::print_schedule<gg::Shape>,
+      .print_schedule = chapter::print_schedule,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info,

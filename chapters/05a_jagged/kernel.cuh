@@ -188,8 +188,13 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   if (tile.m == 0) tile = {128, 128};
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
-  auto* kernel =
-      tile.m == 128 ? grouped_gemm<A, B, D, Offset, 128, 128> : grouped_gemm<A, B, D, Offset, 64, 64>;
+  auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
+  // Both tiles of every type would be 16 kernels to compile.
+  if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
+    if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
+  } else {
+    GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
+  }
   const int threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 64>;
   const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       .previous = "04_persistent",
       .options = {"offsets", "shared-b", "tile"},
       .tiles = {{128, 128}, {64, 64}},
+      .one_tile_for_others = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Operands<bf16, f16, float>,
                  gg::Operands<f16, bf16, float>>(

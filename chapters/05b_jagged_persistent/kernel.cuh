@@ -217,6 +217,11 @@ auto* kernel_for(int bn) {
                     : grouped_gemm<A, B, D, Offset, BM, 32>;
 }
 
+// Every tile of every type would be 72 kernels, which take a minute to compile.
+template <class A, class B, class Offset>
+constexpr bool HAS_ALL_TILES =
+    std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;
+
 // `blocks` 0: one worker per multiprocessor. Two teams where an SM has shared memory for both.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
@@ -229,9 +234,15 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   const auto legal = [](int extent) { return extent == 32 || extent == 64 || extent == 128; };
   GG_REQUIRE(legal(tile.m) && legal(tile.n), "--tile %dx%d: tiles have 32, 64 or 128 rows and columns",
              tile.m, tile.n);
-  auto* kernel = tile.m == 128  ? kernel_for<A, B, D, Offset, 128>(tile.n)
-                 : tile.m == 64 ? kernel_for<A, B, D, Offset, 64>(tile.n)
-                                : kernel_for<A, B, D, Offset, 32>(tile.n);
+  auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
+  if constexpr (HAS_ALL_TILES<A, B, Offset>) {
+    kernel = tile.m == 128  ? kernel_for<A, B, D, Offset, 128>(tile.n)
+             : tile.m == 64 ? kernel_for<A, B, D, Offset, 64>(tile.n)
+                            : kernel_for<A, B, D, Offset, 32>(tile.n);
+  } else {
+    GG_REQUIRE(tile.m == 128 && tile.n == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m,
+               tile.n);
+  }
   const int team_threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 32>;
   // [launch]
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;

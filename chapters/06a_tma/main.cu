@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
       .previous = "05b_jagged_persistent",
       .options = {"offsets", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 64}, {64, 128}, {64, 64}},
+      .one_tile_for_others = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {

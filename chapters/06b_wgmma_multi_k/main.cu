@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
                  gg::Same<f16>>(
       argc, argv, info,
       []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.groups(), p.layout().groups[0].m, p.n(), p.k(),
-                        p.tile_k(), stream);
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.groups(), p.rows_each(), p.n(), p.k(), p.tile_k(),
+                        stream);
       });
 }

@@ -18,12 +18,11 @@ struct Group {  // what a block must know of a group
 };
 
 // The same list on the host: prints which block computes which tiles, as group(tile_m,tile_n).
-template <class Shape>
-void print_schedule(const Shape& shape, gg::TileShape tile, int blocks) {
+inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
-    for (int g = 0, next = block, tiles; g < shape.groups(); ++g, next -= tiles) {  // next: seen from group g
-      const Group group = {nullptr, 0, shape.m[size_t(g)], shape.n_of(g), shape.k_of(g), 0};
+    for (int g = 0, next = block, tiles; g < groups; ++g, next -= tiles) {  // next: seen from group g
+      const Group group = {nullptr, 0, sizes[3 * g], sizes[3 * g + 1], sizes[3 * g + 2], 0};
       for (tiles = group.tiles(tile.m, tile.n); next < tiles; next += blocks)
         std::printf(" %d(%d,%d)", g, group.tile_m(next, tile.m), group.tile_n(next, tile.m));
     }

@@ -17,9 +17,9 @@ int main(int argc, char** argv) {
       .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
       .b_layouts = {gg::BLayout::nk},
       .own_sizes = gg::OwnSizes::when_listed,
-      .print_schedule = chapter::print_schedule<gg::Shape>,
+      .print_schedule = chapter::print_schedule,
   };
-  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+  return gg::run<gg::Same<bf16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
         p.offsets().with([&](const auto* offsets) {
           const chapter::OwnSizes<T> own = {.a_ptrs = p.own().a_ptrs<T>(),

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}},
       .b_layouts = {gg::BLayout::nk},
   };
-  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+  return gg::run<gg::Same<bf16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
         chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.offsets(), p.rows(), p.groups(), p.n(), p.k(),
                         p.tile(), stream);

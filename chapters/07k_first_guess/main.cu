@@ -11,17 +11,17 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers",
-               "moe", "few_tiles"},
+      .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
+               "peers", "moe", "few_tiles"},
       .previous = "07j_split_k",
       .options = {"offsets", "tile"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {64, 64}},
       .chooses_tile = true,
       .b_layouts = {gg::BLayout::nk},
   };
-  return gg::run<gg::Same<bf16>, gg::Same<f16>>(
+  return gg::run<gg::Same<bf16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.offsets(), p.rows(), p.layout().offsets.back(),
-                        p.groups(), p.n(), p.k(), p.rows_each(), p.tile(), stream);
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), p.offsets(), p.rows(), p.m_total(), p.groups(), p.n(),
+                        p.k(), p.rows_each(), p.tile(), stream);
       });
 }

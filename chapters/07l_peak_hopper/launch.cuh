@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "choose.cuh"
 #include "common/check.h"
@@ -37,27 +38,37 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
-// estimated. `dependent`: the launch may begin under the one before.
+// estimated, and the largest where T and D are not bf16 or B is [G,K,N]. `dependent`: the launch may begin
+// under the one before.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
   GG_REQUIRE(sizes.n % 8 == 0 && sizes.k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8",
              sizes.n, sizes.k);
   const int multiprocessors = gg::multiprocessors();
-  decltype(&launch_as<Config<2, 256, 4>, T, D, Major::k>) best = nullptr;
-  double least = INFINITY;
-  // [choose]
-  for_each_config([&]<class C>(C) {
-    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
-    if (cycles > least) return;
-    least = cycles;
-    best = nk ? launch_as<C, T, D, Major::k> : launch_as<C, T, D, Major::mn>;
-  });
-  // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
-             multiprocessors);
-  best(a, b, d, offsets, rows, sizes, dependent, stream);
+  // For all types and layouts of B each of the nine sizes would be 72 kernels, which compile for minutes.
+  constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;
+  if (!HAS_ALL_SIZES || !nk) {
+    using C = Config<2, 256, 4>;
+    auto* largest = nk ? launch_as<C, T, D, Major::k> : launch_as<C, T, D, Major::mn>;
+    return largest(a, b, d, offsets, rows, sizes, dependent, stream);
+  }
+  if constexpr (HAS_ALL_SIZES) {
+    decltype(&launch_as<Config<2, 256, 4>, T, D, Major::k>) best = nullptr;
+    double least = INFINITY;
+    // [choose]
+    for_each_config([&]<class C>(C) {
+      if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+      const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+      if (cycles > least) return;
+      least = cycles;
+      best = launch_as<C, T, D, Major::k>;
+    });
+    // [/choose]
+    GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+               multiprocessors);
+    best(a, b, d, offsets, rows, sizes, dependent, stream);
+  }
 }
 
 }  // namespace chapter

@@ -11,11 +11,12 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge",
-               "peers", "moe", "ragged", "few_tiles"},
+      .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
+               "huge", "peers", "moe", "ragged", "few_tiles"},
       .previous = "07k_first_guess",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
+      .one_tile_for_others = true,
       .chooses_tile = true,
       .ideas = {{"pdl", "a launch begins while the one before ends"}},
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
       argc, argv, info,
       []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
         chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.offsets(), p.rows(),
-                        {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()},
+                        {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()},
                         p.b_layout() == gg::BLayout::nk, p.tile(), !p.is_off("pdl"), stream);
       });
 }

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 64,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and 32 gates lie beside 32 ups",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random",
+      .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
       .previous = "07m_fused_glu",
       .options = {"offsets", "tile", "tune"},
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
                                             .w = e.butterfly ? nullptr : e.hadamard,
                                             .amax = e.amax};
         chapter::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
-                        {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(),
-                        !p.is_off("pdl"), stream);
+                        {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(), !p.is_off("pdl"),
+                        stream);
       });
 }

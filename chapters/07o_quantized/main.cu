@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       .m_multiple = 128,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and an atom of scales has 128 rows of one group",
-      .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random",
+      .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
       .previous = "07m_fused_glu",
       .options = {"offsets", "tile", "tune"},
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
                                             .discrete_col_sfd = e.discrete_col_sfd,
                                             .rows = p.rows()};
         chapter::launch(p.a<bf16>(), p.b<bf16>(), p.d<void>(), e.d_col, operands, p.offsets(),
-                        {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(),
-                        !p.is_off("pdl"), stream);
+                        {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(), !p.is_off("pdl"),
+                        stream);
       });
 }

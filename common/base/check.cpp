@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The hints that follow an error of the CUDA runtime.
+// Errors of the CUDA runtime, and the hints that follow them.
 
 #include "common/check.h"
 
 namespace gg {
 
-const char* cuda_hint(cudaError_t error) {
+// Empty for errors that need no hint.
+static const char* cuda_hint(cudaError_t error) {
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
       return "the program holds no code for this GPU";
@@ -25,6 +26,13 @@ const char* cuda_hint(cudaError_t error) {
     default:
       return "";
   }
+}
+
+void fail_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  const char* hint = cuda_hint(error);
+  fail(error == cudaErrorMemoryAllocation ? Exit::no_memory : Exit::device_error,
+       "%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorName(error), cudaGetErrorString(error),
+       *hint ? "; " : "", hint);
 }
 
 }  // namespace gg

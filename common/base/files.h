@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/error.h"
 
 namespace gg {
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/formats.h"
 
 namespace gg {

@@ -23,7 +23,7 @@ std::string join(const std::vector<std::string>& parts, const char* separator) {
   return text;
 }
 
-bool has(const std::vector<const char*>& names, const std::string& name) {
+bool has(const List<const char*>& names, const std::string& name) {
   return std::any_of(names.begin(), names.end(), [&](const char* each) { return name == each; });
 }
 

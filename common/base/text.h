@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
+#include "common/list.h"
+
 namespace gg {
 
 // "a,b" -> {"a", "b"}; an empty text is one empty part, and so is what follows a separator at the end.
 std::vector<std::string> split(const std::string& text, char separator);
 std::string join(const std::vector<std::string>& parts, const char* separator);
-bool has(const std::vector<const char*>& names, const std::string& name);
+bool has(const List<const char*>& names, const std::string& name);
 
 }  // namespace gg

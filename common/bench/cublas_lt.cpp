@@ -7,7 +7,7 @@
 
 #include <dlfcn.h>
 
-#include "common/check.h"
+#include "common/base/error.h"
 
 namespace gg {
 namespace {

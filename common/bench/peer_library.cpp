@@ -48,8 +48,8 @@ class LibraryPeer : public Peer {
                      !epilogue.amax),
             "takes swiglu without C, bias and amax");
     const bool one_type = formats.a == formats.b && formats.a == formats.d && formats.a != Format::f32;
-    require(one_type, "takes bf16 or f16, one type for A, B and D, not " + formats.name() + " -> " +
-                          format_info(formats.d).name);
+    require(one_type, format("takes bf16 or f16, one type for A, B and D, not %s -> %s", formats.name(),
+                             format_info(formats.d).name));
     require(!p.own().sizes, "takes packed groups of one N and one K");
     require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
     require(!buffers.setup().wide_offsets, "takes offsets of type i32, not i64");

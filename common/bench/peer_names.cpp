@@ -6,9 +6,8 @@
 
 namespace gg {
 
-const std::vector<const char*>& cublas_names() {
-  static const std::vector<const char*> names = {"cublas_loop", "cublas_grouped", "cublas_strided",
-                                                 "cublas_plain"};
+const List<const char*>& cublas_names() {
+  static const List<const char*> names = {"cublas_loop", "cublas_grouped", "cublas_strided", "cublas_plain"};
   return names;
 }
 

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include "common/list.h"
 
 namespace gg {
 
 // The names by which cuBLAS is asked for, and the NAME of a path that ends in libgg_peer_NAME.so, or nothing.
-const std::vector<const char*>& cublas_names();
+const List<const char*>& cublas_names();
 std::string library_peer_name(const std::string& path);
 
 }  // namespace gg

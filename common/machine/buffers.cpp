@@ -15,7 +15,7 @@ Layout layout_for(const Setup& setup, const Shape& shape) {
     return packed_layout(shape, setup.b_layout, setup.formats.scaled, setup.epilogue.columns_of_b_per_d());
   }
   GG_REQUIRE(!setup.formats.has_scales(), "%s: groups of their own sizes have no block scales here",
-             setup.formats.name().c_str());
+             setup.formats.name());
   return scattered_layout(shape, setup.b_layout);
 }
 
@@ -143,6 +143,13 @@ void Buffers::upload_arrays() {
   machine_.upload(sizes_.get(), sizes.data(), sizes.size() * sizeof(int));
 }
 
+// The rows of every group where all have as many, else 0.
+static int rows_each(const std::vector<Group>& groups) {
+  const bool equal = std::all_of(groups.begin(), groups.end(),
+                                 [&](const Group& group) { return group.m == groups.front().m; });
+  return equal && !groups.empty() ? groups.front().m : 0;
+}
+
 // Fills in the problem that a launch sees.
 void Buffers::show() {
   const size_t groups = layout_.groups.size();
@@ -152,10 +159,20 @@ void Buffers::show() {
   p.a_ = of(Tensor::a).first();
   p.b_ = discrete_ ? nullptr : of(Tensor::b).first();
   p.d_ = of(Tensor::d).first();
-  p.offsets_ = offsets_.get();
+  p.offsets_ = {offsets_.get(), setup_.wide_offsets};
   p.host_offsets_ = setup_.host_offsets ? host_offsets_.data() : nullptr;
   p.layout_ = &layout_;
   p.request_ = &setup_;
+  p.groups_ = int(groups);
+  p.rows_each_ = rows_each(layout_.groups);
+  p.b_group_stride_ = layout_.b_group_stride;
+  p.rows_ = layout_.rows;
+  p.m_total_ = layout_.offsets.back();
+  p.formats_ = setup_.formats;
+  p.b_layout_ = setup_.b_layout;
+  p.tile_k_ = setup_.tile_k;
+  p.blocks_ = setup_.blocks;
+  p.dynamic_schedule_ = setup_.scheduler == Scheduler::dynamic;
   p.ideas_off_ = &setup_.ideas_off;
   p.tile_ = setup_.tile;
   p.n_ = shape_.n_of(0);

@@ -12,6 +12,7 @@
 #include "common/machine/discrete_weights.h"
 #include "common/machine/machine.h"
 #include "common/machine/random_operands.h"
+#include "common/problem/request.h"
 #include "common/problem/tensors.h"
 
 namespace gg {
@@ -19,7 +20,7 @@ namespace gg {
 struct SameBits {  // what a reader may choose without changing a bit of an output, as far as a chapter offers
                    // it
   bool weights = false, schedule = false;
-  std::vector<ClusterTileShape> tiles{};
+  List<ClusterTileShape> tiles{};
   bool fewer_multiprocessors = true;
 };
 

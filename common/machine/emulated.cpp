@@ -15,8 +15,11 @@ namespace {
 
 class EmulatorMachine : public CudaMachine {
  public:
-  EmulatorMachine() { GG_CHECK(cudaDeviceGetAttribute(&whole_, cudaDevAttrMultiProcessorCount, 0)); }
-  ~EmulatorMachine() override { emulator()->set_multiprocessors(whole_); }
+  EmulatorMachine() {
+    GG_CHECK(cudaDeviceGetAttribute(&all_, cudaDevAttrMultiProcessorCount, 0));
+    whole_ = all_;
+  }
+  ~EmulatorMachine() override { emulator()->set_multiprocessors(all_); }
 
   // Where address space is limited there may not be enough for what nobody touches.
   bool reserves() const override {
@@ -36,6 +39,10 @@ class EmulatorMachine : public CudaMachine {
     if (few == whole_) return 0;
     emulator()->set_multiprocessors(small ? few : whole_);
     return few;
+  }
+  void play_at_most(int multiprocessors) override {
+    whole_ = multiprocessors > 0 ? std::min(multiprocessors, all_) : all_;
+    emulator()->set_multiprocessors(whole_);
   }
   void doing(const std::string& what) override { emulator()->doing(what.empty() ? nullptr : what.c_str()); }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
@@ -87,7 +94,7 @@ class EmulatorMachine : public CudaMachine {
   }
 
   const std::unique_ptr<Machine> host_ = host_machine();
-  int whole_ = 0;
+  int all_ = 0, whole_ = 0;  // multiprocessors of the device, and of what it plays as whole
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "common/base/duration.h"
-#include "common/check.h"
+#include "common/base/error.h"
 
 namespace gg {
 

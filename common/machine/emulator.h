@@ -20,6 +20,9 @@ std::string loaded_runtime();  // the file of the CUDA runtime in use
 // The multiprocessors of the small device that a check plays beside one with `whole` multiprocessors: two,
 // enough for a pair of blocks, or the whole if it has no more.
 int small_multiprocessors(int whole);
+// And of the one that takes the place of the whole device where a problem is checked that has more tiles than
+// few blocks.
+constexpr int kSomeMultiprocessors = 16;
 
 // Counters of all launches since `reset_counts`, in the emulator's order.
 using Counters = std::vector<std::pair<std::string, uint64_t>>;

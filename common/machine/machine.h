@@ -12,11 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/machine/compare.h"
+#include "common/problem/layout.h"
 #include "common/problem/problem.h"
 
 namespace gg {
+
+using Launch = std::function<void(const Problem&, cudaStream_t)>;
 
 struct Matrices {  // the operands of a comparison, in the machine's memory
   const void *a, *b, *d;
@@ -65,6 +69,9 @@ class Machine {
   // is run or captured after this finds the small one, or the whole one again. Returns how many
   // multiprocessors the small one has; 0, and nothing changes, where the machine has one size only.
   virtual int play_small(bool) { return 0; }
+  // The whole device has at most so many multiprocessors from now on; 0: all of its own. Nothing changes
+  // where the machine has one size only.
+  virtual void play_at_most(int) {}
 
   // As a router writes offsets that the next launch reads: in this stream, and by a kernel that lets the one
   // behind it begin at once, where the machine has programmatic dependent launch.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/machine/machine.h"
+#include "common/problem/tensors.h"
 
 namespace gg {
 

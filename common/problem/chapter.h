@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "common/list.h"
 #include "common/problem/epilogue.h"
 #include "common/problem/problem.h"
 
@@ -25,27 +25,30 @@ struct Chapter {
   const char* title = "";   // the idea in five words
   int k_multiple = 1;       // what K and N must be multiples of,
   int n_multiple = 1;
-  int m_multiple = 1;                     // and the rows of each group,
-  bool pads_groups = false;               // the sets' groups are rounded up to that; a reader's are refused
-  const char* multiple_reason = "";       // and why: ends the sentence that refuses the rest
-  int most_n = INT32_MAX;                 // columns of D that its grid covers
-  int most_m = INT32_MAX;                 // rows of a group that its grid covers
-  int64_t most_b_rows = INT64_MAX;        // rows of B [G,K,N] that its tensor map counts
-  bool equal_groups = false;              // every group has the same number of rows
-  std::vector<const char*> sets{};        // common/problem/shapes.h; no sizes here
-  const char* previous = "";              // for the table and the step plot
-  std::vector<const char*> options{};     // of its own, by name, as --help lists them
-  std::vector<ClusterTileShape> tiles{};  // legal values of --tile, and --cluster; the first is the default
-  bool chooses_tile = false;              // without --tile the chapter chooses, and Problem::tile() is 0x0
-  std::vector<int> tile_ks{};             // legal values of --tile-k
-  std::vector<Idea> ideas{};              // what --off takes
-  std::vector<BLayout> b_layouts{};       // legal values of --b-layout; the first is the default, none: kn
-  EpilogueChoices epilogue{};             // what it computes behind the product
-  bool discrete_weights = false;          // --weights discrete
-  bool dynamic_schedule = false;          // --schedule dynamic
-  OwnSizes own_sizes = OwnSizes::never;   // pointer and size arrays: groups have their own M, N and K
+  int m_multiple = 1;                // and the rows of each group,
+  bool pads_groups = false;          // the sets' groups are rounded up to that; a reader's are refused
+  const char* multiple_reason = "";  // and why: ends the sentence that refuses the rest
+  int most_n = INT32_MAX;            // columns of D that its grid covers
+  int most_m = INT32_MAX;            // rows of a group that its grid covers
+  int64_t most_b_rows = INT64_MAX;   // rows of B [G,K,N] that its tensor map counts
+  bool equal_groups = false;         // every group has the same number of rows
+  List<const char*> sets{};          // common/problem/shapes.h; no sizes here
+  const char* previous = "";         // for the table and the step plot
+  List<const char*> options{};       // of its own, by name, as --help lists them
+  List<ClusterTileShape> tiles{};    // legal values of --tile, and --cluster; the first is the default
+  bool one_tile_for_others =
+      false;  // other types, offsets and layouts of B than the first have the first tile alone
+  bool chooses_tile = false;             // without --tile the chapter chooses, and Problem::tile() is 0x0
+  List<int> tile_ks{};                   // legal values of --tile-k
+  List<Idea> ideas{};                    // what --off takes
+  List<BLayout> b_layouts{};             // legal values of --b-layout; the first is the default, none: kn
+  EpilogueChoices epilogue{};            // what it computes behind the product
+  bool discrete_weights = false;         // --weights discrete
+  bool dynamic_schedule = false;         // --schedule dynamic
+  OwnSizes own_sizes = OwnSizes::never;  // pointer and size arrays: groups have their own M, N and K
   bool reads_offsets_on_host = false;  // from 05a on no chapter does, and launches are replayed from a graph
-  void (*print_schedule)(const Shape& shape, TileShape tile, int blocks) = nullptr;
+  // sizes: [G,3], each group's M, N and K.
+  void (*print_schedule)(const int* sizes, int groups, TileShape tile, int blocks) = nullptr;
 };
 
 }  // namespace gg

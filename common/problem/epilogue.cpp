@@ -21,9 +21,9 @@ void scale_outputs(const EpilogueChoices& choices, float norm_const, Epilogue& e
   epilogue.sfd_col = choices.sfd_col;
 }
 
-void require_norm_const(const std::string& source, float value) {
+void require_norm_const(const char* source, float value) {
   GG_REQUIRE(std::isfinite(value) && value > 0,
-             "%s %g: a finite number above 0 is wanted, of others no scale has a meaning", source.c_str(),
+             "%s %g: a finite number above 0 is wanted, of others no scale has a meaning", source,
              double(value));
 }
 

@@ -7,10 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "common/base/formats.h"
+#include "common/list.h"
 
 namespace gg {
 
@@ -26,15 +25,15 @@ const char* activation_name(Activation activation);
 // The epilogue that a chapter offers; the harness allocates, fills, checks and describes exactly that.
 struct EpilogueChoices {
   Operator op = Operator::gemm;
-  std::vector<Format> d_types{};     // of --d-dtype; the first that the input format allows is the default
-  std::vector<Format> c_types{};     // of --c-dtype; the first is the default. None: C is not stored
-  std::vector<Format> bias_types{};  // of --bias-dtype; none: no --bias
-  bool amax = true;                  // the largest |v| of each group is computed
-  bool sfd_row = false;              // --norm-const: D in blocks of 32 along rows, with SFD_row
-  bool sfd_col = false;              // and D_col in blocks of 32 along columns, with SFD_col
-  float norm_const = 0;              // where nobody gives one; 0: D is not in blocks then
-  std::vector<Activation> activations{};  // of --act; the first is the default
-  bool butterfly = false;                 // --transform butterfly
+  List<Format> d_types{};          // of --d-dtype; the first that the input format allows is the default
+  List<Format> c_types{};          // of --c-dtype; the first is the default. None: C is not stored
+  List<Format> bias_types{};       // of --bias-dtype; none: no --bias
+  bool amax = true;                // the largest |v| of each group is computed
+  bool sfd_row = false;            // --norm-const: D in blocks of 32 along rows, with SFD_row
+  bool sfd_col = false;            // and D_col in blocks of 32 along columns, with SFD_col
+  float norm_const = 0;            // where nobody gives one; 0: D is not in blocks then
+  List<Activation> activations{};  // of --act; the first is the default
+  bool butterfly = false;          // --transform butterfly
 };
 
 // The epilogue of one problem, chosen from what its chapter offers.
@@ -57,13 +56,6 @@ struct Epilogue {
 void scale_outputs(const EpilogueChoices& choices, float norm_const, Epilogue& epilogue);
 
 // Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const", or a file.
-void require_norm_const(const std::string& source, float value);
-
-// Operands of an epilogue on the host, with what no group owns left out.
-struct EpilogueOperands {
-  std::vector<float> alpha, prob;  // [G], [last offset or more]
-  std::vector<char> bias;          // [G,N] of Epilogue::bias_format; empty: none
-  std::vector<uint16_t> hadamard;  // [16,16] codes of bf16; empty: none
-};
+void require_norm_const(const char* source, float value);
 
 }  // namespace gg

@@ -108,7 +108,7 @@ void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k, 
   }
 }
 
-std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets) {
+std::vector<std::string> sets_of(const Chapter& chapter, const List<const char*>& sets) {
   std::vector<std::string> taken;
   for (const char* set : sets) {
     if (has(chapter.sets, set)) taken.push_back(set);
@@ -116,7 +116,7 @@ std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const
   return taken;
 }
 std::vector<std::string> default_check_sets(const Chapter& chapter) {
-  return sets_of(chapter, {"smoke", "edges", "smoke_uniform", "edges_uniform"});
+  return sets_of(chapter, {"smoke", "edges", "long", "smoke_uniform", "edges_uniform"});
 }
 std::vector<std::string> default_bench_sets(const Chapter& chapter) {
   const std::vector<std::string> sets = sets_of(chapter, {"prefill", "decode"});

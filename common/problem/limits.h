@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/problem/chapter.h"
+#include "common/problem/layout.h"
+#include "common/problem/request.h"
 
 namespace gg {
 
@@ -35,7 +37,7 @@ Multiples multiples_of(const Chapter& chapter, const Steps& steps, int tile_k = 
 void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0, const Steps& steps = {});
 
 // Returns those of these sets that the chapter lists.
-std::vector<std::string> sets_of(const Chapter& chapter, const std::vector<const char*>& sets);
+std::vector<std::string> sets_of(const Chapter& chapter, const List<const char*>& sets);
 std::vector<std::string> default_check_sets(const Chapter& chapter);
 std::vector<std::string> default_bench_sets(const Chapter& chapter);
 std::vector<std::string> default_count_sets(const Chapter& chapter);

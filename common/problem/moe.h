@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace gg {
 

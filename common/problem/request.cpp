@@ -4,13 +4,21 @@
 
 #include "common/problem/request.h"
 
+#include <mutex>
+#include <utility>
+
 namespace gg {
 
 const char* layout_name(BLayout layout) { return layout == BLayout::nk ? "nk" : "kn"; }
 
-std::string Formats::name() const {
+const char* Formats::name() const {
   if (has_scales()) return scaling().name;
-  return a == b ? format_info(a).name : format("%s,%s", format_info(a).name, format_info(b).name);
+  if (a == b) return format_info(a).name;
+  static std::mutex alone;
+  static std::map<std::pair<Format, Format>, std::string> mixed;
+  const std::lock_guard lock(alone);
+  return mixed.try_emplace({a, b}, format("%s,%s", format_info(a).name, format_info(b).name))
+      .first->second.c_str();
 }
 
 void require_consistent(const Request& request) {

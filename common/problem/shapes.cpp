@@ -44,8 +44,9 @@ static std::vector<int> skewed_rows(int rows) {
 static std::vector<Shape> edges(const ShapeLimits& limits) {
   const int dn = limits.n_multiple, dk = limits.k_multiple, tm = limits.tile.m, tn = limits.tile.n;
   const int n = tn + 2 * dn, k = 64 + dk, less_n = tn > dn ? tn - dn : dn;
-  std::vector<int> few_rows(limits.pad_rows_to > 1 ? 9 : 70);  // padded, each costs a whole tile
-  for (size_t g = 0; g < few_rows.size(); ++g) few_rows[g] = int(hash(7, 0, g) % 4);
+  std::vector<int> few_rows(limits.pad_rows_to > 1 ? 40 : 70);  // more than a warp has lanes
+  const size_t step = limits.pad_rows_to > 1 ? 5 : 1;           // padded, each costs a whole tile
+  for (size_t g = 0; g < few_rows.size(); g += step) few_rows[g] = int(hash(7, 0, g) % 4);
   std::vector<Shape> shapes = {
       {{0, 0, 0}, {n}, {k}},                // nothing to do at all
       {{0, 0, 33, 5}, {n}, {k}},            // empty experts first
@@ -134,10 +135,10 @@ static std::vector<Shape> many() {
   return {{m, {256}, {128}}};
 }
 
-// 200 problems of 1 to 40 groups, a third of them empty; one in ten has a group that owns nearly all.
+// 80 problems of 1 to 40 groups, a third of them empty; one in ten has a group that owns nearly all.
 static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   std::vector<Shape> shapes;
-  for (uint64_t i = 0; i < 200; ++i) {
+  for (uint64_t i = 0; i < 80; ++i) {
     uint64_t drawn = 0;
     const auto below = [&](int bound) { return int(hash(limits.seed, i, drawn++) % uint64_t(bound)); };
     const int most = below(2) ? 300 : 40;
@@ -183,6 +184,22 @@ static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   shapes = kept;
 }
 
+static int rounded_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// For launches in each form of a chapter: a ragged problem with some slices of K and some columns more than a
+// tile, and equal groups, whose first tiles may be guessed, of more rows than half a tile.
+static std::vector<Shape> forms(const ShapeLimits& limits) {
+  const int n = rounded_up(136, limits.n_multiple), k = rounded_up(328, limits.k_multiple);
+  const std::vector<int> ragged =
+      limits.pad_rows_to > 1 ? std::vector<int>{0, 200} : std::vector<int>{5, 0, 200};
+  return {{ragged, {n}, {k}}, {{200, 200}, {n}, {k}}};
+}
+
+// Few rows and a sum of 33 slices of 64: with so many, tiles are claimed, and every block has several tiles.
+static std::vector<Shape> long_sums(const ShapeLimits& limits) {
+  return {{{5, 0, 70, 33}, {rounded_up(136, limits.n_multiple)}, {rounded_up(2056, limits.k_multiple)}}};
+}
+
 static std::vector<Shape> smoke_uniform(const ShapeLimits& limits) {
   const int step = limits.k_multiple;
   return {{std::vector<int>(3, 128), {72}, {(80 + step - 1) / step * step}}};
@@ -215,6 +232,10 @@ const std::vector<ShapeSet>& shape_sets() {
        .what = "empty experts, one expert owning all, single rows, sizes around a tile, the least N and K",
        .edges = true,
        .make = edges},
+      {.name = "long", .what = "four groups of few rows, K=2056: many slices a tile", .make = long_sums},
+      {.name = "forms",
+       .what = "three groups, one empty, and two equal ones: for each form of a chapter",
+       .make = forms},
       {.name = "smoke_uniform",
        .what = "three equal groups: small enough for any machine",
        .small = true,
@@ -272,7 +293,7 @@ const std::vector<ShapeSet>& shape_sets() {
        .what = "1000 groups of 0 to 3 rows, N=256, K=128",
        .make = [](Limits) { return many(); }},
       {.name = "random",
-       .what = "200 problems drawn from --seed: sizes, empty groups, one that owns nearly all",
+       .what = "80 problems drawn from --seed: sizes, empty groups, one that owns nearly all",
        .make = random_problems},
       {.name = "huge",
        .what = "more than 2^31 elements in A and in D",

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace gg {
 

@@ -142,7 +142,7 @@ class Specs {
 
 using Has = bool (*)(const Formats&, const Epilogue&);
 using FormatOf = Format (*)(const Formats&, const Epilogue&);
-struct Row {
+struct TensorRow {
   const char *in_sentences, *file;
   Has has;
   FormatOf format;
@@ -170,7 +170,7 @@ Format always_of(const Formats&, const Epilogue&) {
   return FORMAT;
 }
 
-constexpr Row kRows[kTensors] = {
+constexpr TensorRow kRows[kTensors] = {
     {"A", "a", always, type_of_a},
     {"B", "b", always, type_of_b},
     {"the scales of A", "sfa", scaled, type_of_scales},

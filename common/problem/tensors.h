@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/problem/layout.h"
 #include "common/problem/problem.h"
 
 namespace gg {
@@ -62,5 +63,12 @@ struct TensorSpec {
 
 // All tensors of a problem, operands before outputs. `layout` is that of the shape, of at least one group.
 std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilogue, const Layout& layout);
+
+// Operands of an epilogue on the host, with what no group owns left out.
+struct EpilogueOperands {
+  std::vector<float> alpha, prob;  // [G], [last offset or more]
+  std::vector<char> bias;          // [G,N] of Epilogue::bias_format; empty: none
+  std::vector<uint16_t> hadamard;  // [16,16] codes of bf16; empty: none
+};
 
 }  // namespace gg

@@ -77,7 +77,7 @@ std::vector<std::string> activation_names(const Chapter& chapter) {
   return names;
 }
 
-std::vector<std::string> type_names(const std::vector<Format>& types) {
+std::vector<std::string> type_names(const List<Format>& types) {
   std::vector<std::string> names;
   for (const Format type : types) names.push_back(format_info(type).name);
   return names;
@@ -106,7 +106,8 @@ std::vector<Formats> with_outputs(const Chapter& chapter, const std::vector<Form
 
 std::vector<std::string> format_names(const std::vector<Formats>& formats) {
   std::vector<std::string> names;
-  for (const Formats& each : formats) names.push_back(each.name() + " -> " + format_info(each.d).name);
+  for (const Formats& each : formats)
+    names.push_back(format("%s -> %s", each.name(), format_info(each.d).name));
   return names;
 }
 

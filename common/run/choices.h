@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/problem/chapter.h"
 
 namespace gg {
@@ -24,8 +25,8 @@ std::vector<std::string> tile_and_cluster_names(const Chapter& chapter);
 std::vector<std::string> tile_k_names(const Chapter& chapter);  // "64"
 std::vector<std::string> idea_names(const Chapter& chapter);
 std::vector<std::string> b_layout_names(const Chapter& chapter);
-std::vector<std::string> activation_names(const Chapter& chapter);      // "swiglu"
-std::vector<std::string> type_names(const std::vector<Format>& types);  // "bf16"
+std::vector<std::string> activation_names(const Chapter& chapter);  // "swiglu"
+std::vector<std::string> type_names(const List<Format>& types);     // "bf16"
 // Returns the formats the chapter takes, with each D that its operator gives: as listed where it is a plain
 // product.
 std::vector<Formats> with_outputs(const Chapter& chapter, const std::vector<Formats>& formats);

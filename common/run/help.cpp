@@ -11,6 +11,7 @@
 #include "common/problem/limits.h"
 #include "common/problem/shapes.h"
 #include "common/run/choices.h"
+#include "common/run/forms.h"
 #include "common/run/options.h"
 
 namespace gg {
@@ -22,7 +23,7 @@ static const char* operator_name(Operator op) {
 
 // The layouts of B that a chapter takes in these types: 4-bit elements lie along K.
 static std::vector<BLayout> layouts_of(const Chapter& chapter, const Formats& formats) {
-  std::vector<BLayout> layouts = chapter.b_layouts;
+  std::vector<BLayout> layouts(chapter.b_layouts.begin(), chapter.b_layouts.end());
   if (layouts.empty()) layouts = {BLayout::kn};
   if (format_info(formats.b).bits < 8) std::erase(layouts, BLayout::kn);
   return layouts;
@@ -181,8 +182,10 @@ static std::string epilogue_text(const Chapter& chapter) {
   const auto quoted = [](const std::vector<std::string>& names) {
     return names.empty() ? std::string("[]") : "[\"" + join(names, "\", \"") + "\"]";
   };
-  std::vector<Format> discrete = chapter.discrete_weights ? e.bias_types : std::vector<Format>();
-  std::erase(discrete, Format::f32);
+  List<Format> discrete;
+  for (const Format type : e.bias_types) {
+    if (chapter.discrete_weights && type != Format::f32) discrete.push_back(type);
+  }
   return format(
       "  \"epilogue\": {\"operator\": \"%s\", \"c\": %s, \"bias\": %s, \"bias_with_discrete_weights\": %s, "
       "\"act\": %s},\n",
@@ -194,7 +197,7 @@ static std::string epilogue_text(const Chapter& chapter) {
 static std::string format_text(const Chapter& chapter, const Formats& formats) {
   const BlockScaling scaling = formats.scaling();
   std::string text =
-      format("    {\"in\": \"%s\", \"d\": \"%s\"", formats.name().c_str(), format_info(formats.d).name);
+      format("    {\"in\": \"%s\", \"d\": \"%s\"", formats.name(), format_info(formats.d).name);
   if (formats.has_scales())
     text += format(", \"element\": \"%s\", \"scale\": \"%s\", \"block\": %d",
                    format_info(scaling.element).name, format_info(scaling.scale).name, scaling.block);
@@ -233,6 +236,9 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
   const char* arch = chapter.arch == Arch::sm_80 ? "80" : chapter.arch == Arch::sm_90a ? "90a" : "100a";
   std::vector<std::string> types;
   for (const Formats& each : formats) types.push_back(format_text(chapter, each));
+  std::vector<std::string> forms;
+  for (const std::vector<std::string>& words : forms_of(chapter, formats))
+    forms.push_back("\"" + join(words, " ") + "\"");
   const bool nk = !chapter.b_layouts.empty() && chapter.b_layouts[0] == BLayout::nk;
   std::string b_layout = nk ? "K contiguous" : "N contiguous";
   if (chapter.b_layouts.size() > 1) {
@@ -270,16 +276,17 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
       "  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
-      "  \"chooses_tile\": %s,\n"
+      "  \"chooses_tile\": %s,\n  \"one_tile_for_others\": %s,\n"
       "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": "
-      "%s\n}\n",
+      "%s,\n  \"forms\": [\n    %s\n  ]\n}\n",
       chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(),
       limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
       quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
       quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",
-      quoted(cluster_names(chapter)).c_str(), quoted(tile_and_cluster_names(chapter)).c_str(),
-      quoted(tile_k_names(chapter)).c_str(), quoted(idea_names(chapter)).c_str(),
-      quoted(b_layout_names(chapter)).c_str());
+      chapter.one_tile_for_others ? "true" : "false", quoted(cluster_names(chapter)).c_str(),
+      quoted(tile_and_cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
+      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str(),
+      join(forms, ",\n    ").c_str());
 }
 
 }  // namespace gg

@@ -96,14 +96,14 @@ void off(Draft& draft, const std::string& value) {
   for (const std::string& name : split(value, ',')) chosen[choice("off", name, draft.chapter, names)] = true;
   draft.options.off.clear();
   for (size_t i = 0; i < names.size(); ++i) {
-    draft.options.ideas_off[names[i]] = chosen[i];
+    draft.options.ideas_off.by_name[names[i]] = chosen[i];
     if (chosen[i]) draft.options.off.push_back(names[i]);
   }
 }
 
 // The options whose value only one of them has, by their names.
-void check(Draft& draft, const std::string&) { draft.only_check = true; }
-void bench(Draft& draft, const std::string&) { draft.only_bench = true; }
+void only_check(Draft& draft, const std::string&) { draft.only_check = true; }
+void only_bench(Draft& draft, const std::string&) { draft.only_bench = true; }
 void m(Draft& draft, const std::string& value) { draft.options.m = numbers("m", value, 0); }
 void n(Draft& draft, const std::string& value) { draft.options.n = numbers("n", value, 1); }
 void k(Draft& draft, const std::string& value) { draft.options.k = numbers("k", value, 1); }
@@ -172,8 +172,8 @@ const Rule kRules[] = {
     {{"device", "auto|gpu|emu", "auto (default): the GPU if it can run this chapter, else the emulator"},
      false,
      device},
-    {{"check", "", "only check"}, false, check},
-    {{"bench", "", "only time, on the emulator count; a failed check prints neither"}, false, bench},
+    {{"check", "", "only check"}, false, only_check},
+    {{"bench", "", "only time, on the emulator count; a failed check prints neither"}, false, only_bench},
     {{"set", "NAME[,NAME]", "shape sets, listed below"}, false, list<&Options::sets>},
     {{"m", "LIST", "rows of each group, e.g. 64,0,200; with --groups one number"}, false, m},
     {{"n", "N", "columns of B and D; a list where groups have sizes of their own"}, false, n},
@@ -253,6 +253,13 @@ bool takes(const Chapter& chapter, const Rule& rule) {
   return !rule.of_chapter || std::find(own.begin(), own.end(), rule.option.name) != own.end();
 }
 
+// Does it choose among launches? --tune and --print-schedule do not.
+bool chooses_form(const Rule& rule) {
+  const std::string name = rule.option.name;
+  return name == "in-dtype" || name == "d-dtype" ||
+         (rule.of_chapter && name != "tune" && name != "print-schedule");
+}
+
 const Rule& find_rule(const char* argument, const Chapter& chapter) {
   if (std::strncmp(argument, "--", 2) == 0) {
     for (const Rule& rule : kRules) {
@@ -308,6 +315,18 @@ void settle_tile(Draft& draft) {
                      draft.chapter.id, join(tile_and_cluster_names(draft.chapter), ", ").c_str()));
 }
 
+// Where other types, offsets and layouts of B have the first tile alone.
+void require_tile_of_form(const Options& options, const Chapter& chapter, const Formats& first) {
+  const bool is_other_tile = options.tile.m && tile_name(options.tile) != tile_name(chapter.tiles[0]);
+  if (!chapter.one_tile_for_others || !(is_other_tile || options.tune)) return;
+  const bool is_first = options.formats == first && !options.wide_offsets &&
+                        (chapter.b_layouts.empty() || options.b_layout == chapter.b_layouts[0]);
+  const std::string option = options.tune ? "--tune" : "--tile " + tile_name(options.tile);
+  GG_REQUIRE(is_first,
+             "%s: with other types, offsets or layouts of B than its first, %s has tiles of %s alone",
+             option.c_str(), chapter.id, tile_name(chapter.tiles[0]).c_str());
+}
+
 void require_known_peers(const Options& options) {
   for (const std::string& peer : options.peers) {
     GG_REQUIRE(
@@ -328,7 +347,7 @@ float norm_const_of(const std::string& text) {
 }
 
 void settle_bias(Draft& draft) {
-  const std::vector<Format>& types = draft.chapter.epilogue.bias_types;
+  const List<Format>& types = draft.chapter.epilogue.bias_types;
   Epilogue& epilogue = draft.options.epilogue;
   if (types.empty()) return;
   epilogue.bias_format = types[0];
@@ -366,7 +385,7 @@ void settle_epilogue(Draft& draft) {
   require_consistent(options);
   GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,
              "--b-layout kn: %s packs two elements along K into a byte: nk is accepted",
-             options.formats.name().c_str());
+             options.formats.name());
   GG_REQUIRE(options.peers.empty(), "--peer %s: %s computes more than a product, and libraries do not",
              options.peers[0].c_str(), chapter.id);
 }
@@ -416,7 +435,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   Options& options = draft.options;
   options.arguments = argv;
   if (!chapter.b_layouts.empty()) options.b_layout = chapter.b_layouts[0];
-  for (const Idea& idea : chapter.ideas) options.ideas_off[idea.name] = false;
+  for (const Idea& idea : chapter.ideas) options.ideas_off.by_name[idea.name] = false;
   if (const GgEmuInterface* const emu = emulator()) {
     int skew = 0;
     emu->order(&options.order_seed, &skew);
@@ -430,11 +449,13 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
       value = argv[++i];
     }
     rule.take(draft, value);
+    options.chooses_form |= chooses_form(rule);
   }
   settle_halves(draft);
   settle_tile(draft);
   options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
+  require_tile_of_form(options, chapter, formats[0]);
   settle_epilogue(draft);
   require_known_peers(options);
   settle_sizes(options, chapter);

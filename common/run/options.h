@@ -23,6 +23,7 @@ struct Options : ProblemOptions {
   std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
   bool sustained = false;        // how rounds are timed: common/bench/timer.h
+  bool chooses_form = false;     // an option of the chapter's own, or a type, was given
   bool other_d = false;          // D is not of the type that A and B give by default
   std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
   char** arguments = nullptr;    // argv, to start again on the emulator

@@ -154,12 +154,13 @@ void print_start(const Session& session) {
   std::string sizes;
   if (device.emulated && session.options.check) {
     const int whole = device.multiprocessors, few = small_multiprocessors(whole);
-    sizes = few < whole ? format(" with %d and %d multiprocessors", whole, few)
+    const std::string some = kSomeMultiprocessors < whole ? format(", %d", kSomeMultiprocessors) : "";
+    sizes = few < whole ? format(" with %d%s and %d multiprocessors", whole, some.c_str(), few)
                         : format(" with %d multiprocessor%s", whole, whole == 1 ? "" : "s");
   }
   std::printf("%s on %s (%d.%d)%s, %s: %s -> %s\n", session.chapter.id, device.name.c_str(),
               device.capability / 10, device.capability % 10, sizes.c_str(), how.c_str(),
-              session.options.formats.name().c_str(), format_info(session.options.formats.d).name);
+              session.options.formats.name(), format_info(session.options.formats.d).name);
   std::fflush(stdout);
 }
 
@@ -173,6 +174,19 @@ void print_check(const Shape& shape, const CheckResult& result) {
     const char* const data = shape.set == kFromFiles ? "operands from files" : "random data";
     std::printf("check  %-8s ok  %s; %s: worst error %.0f %% of the limit\n", shape.set.c_str(),
                 shape.describe().c_str(), data, result.worst_ratio * 100);
+  }
+  std::fflush(stdout);
+}
+
+void print_form(const std::string& words, const CheckResult& result) {
+  if (result.failure) {
+    std::printf("check  form     FAILED (%s): %s: %s\n", symptom_name(result.failure->symptom), words.c_str(),
+                result.failure->sentence.c_str());
+  } else if (!result.note.empty()) {
+    std::printf("check  form     ok  %s: %s\n", words.c_str(), result.note.c_str());
+  } else {
+    std::printf("check  form     ok  %s: worst error %.0f %% of the limit\n", words.c_str(),
+                result.worst_ratio * 100);
   }
   std::fflush(stdout);
 }
@@ -243,12 +257,17 @@ void print_end(const Session& session) {
   }
   const std::string where =
       session.device.emulated ? " on the emulator, order " + session.options.order() : "";
-  std::printf("%s: ok, %d %s checked%s", session.chapter.id, tally.checked,
-              tally.checked == 1 ? "problem" : "problems", where.c_str());
+  const int problems = tally.checked - tally.forms;
+  std::printf("%s: ok, %d %s%s checked%s", session.chapter.id, problems,
+              problems == 1 ? "problem" : "problems",
+              tally.forms ? format(" and %d other forms", tally.forms).c_str() : "", where.c_str());
   if (tally.worst_factor > 0)
     std::printf("; worst %serror %.0f %% of the limit, 2^%.1f of sum |a*b| beyond rounding",
                 session.options.in_dir.empty() ? "random " : "", tally.worst_ratio * 100,
                 std::log2(tally.worst_factor));
+  if (tally.forms)
+    std::printf("; left out: forms together, %slarger sets (--help)",
+                session.device.emulated ? "other orders, " : "");
   std::printf("\n");
 }
 

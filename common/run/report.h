@@ -43,6 +43,7 @@ std::vector<Row> count_rows(const Session& session, const std::string& set, cons
 // Each prints one line, or several with one start.
 void print_start(const Session& session);
 void print_check(const Shape& shape, const CheckResult& result);
+void print_form(const std::string& words, const CheckResult& result);
 // Says that outputs which `correct` refused are neither timed nor counted, and why, where its outputs are
 // still there.
 void print_failed(const char* half, const Shape& shape, const char* left_out, const Failure& why);

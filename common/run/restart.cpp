@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/machine/emulator.h"
 
@@ -21,7 +22,8 @@ namespace gg {
 static constexpr const char* kRestarted = "GG_EMU_RESTARTED";
 
 void play_device_of(const Chapter& chapter) {
-  if (emulator() && std::getenv(kRestarted)) emulator()->play(chapter.arch == Arch::sm_100a ? "b200" : "h200");
+  if (emulator() && std::getenv(kRestarted))
+    emulator()->play(chapter.arch == Arch::sm_100a ? "b200" : "h200");
 }
 
 void restart_on_emulator(char** arguments, const Chapter& chapter, const std::string& why_no_gpu) {

@@ -18,6 +18,7 @@
 #include "common/problem/shapes.h"
 #include "common/run/choices.h"
 #include "common/run/counts.h"
+#include "common/run/forms.h"
 #include "common/run/help.h"
 #include "common/run/report.h"
 #include "common/run/times.h"
@@ -29,14 +30,39 @@
 namespace gg {
 namespace {
 
+struct Form {
+  std::string words;  // "--tile 64x64"
+  Setup setup;
+  std::vector<Shape> shapes;
+};
+
 struct Plan {
   Setup setup;  // what was asked, and what the files of --in say
   std::vector<Shape> to_check, to_time;
   std::unique_ptr<GivenOperands> given;  // of --in
   std::vector<std::string> left_out;     // problems of mixed sets that the chapter does not take
+  std::vector<Form> forms;               // each checked on one problem, where no form was chosen
 
   const std::vector<Shape>& first() const { return to_check.empty() ? to_time : to_check; }
 };
+
+// The forms that a check without a set, a problem or a form of its own goes through.
+std::vector<Form> forms_to_check(const Options& options, const Chapter& chapter,
+                                 const std::vector<Formats>& types) {
+  if (!options.check || !options.sets.empty() || options.one_problem() || !options.in_dir.empty() ||
+      options.chooses_form)
+    return {};
+  std::vector<Form> forms;
+  std::vector<std::string> left_out;
+  const std::string set = chapter.equal_groups ? "smoke_uniform" : "forms";
+  for (const std::vector<std::string>& words : forms_of(chapter, types)) {
+    const Options of_form = options_of_form(words, chapter, types);
+    Form form{join(words, " "), setup_of(chapter, of_form), shapes_for(of_form, chapter, {set}, left_out)};
+    if (words[0] != "--tile") form.shapes.resize(1);
+    forms.push_back(form);
+  }
+  return forms;
+}
 
 // Whatever can be refused is refused here, before a device is touched.
 Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types) {
@@ -51,6 +77,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<F
     plan.to_check = {plan.given->shape};
   } else {
     if (options.check) plan.to_check = shapes_for(options, chapter, check_sets, plan.left_out);
+    plan.forms = forms_to_check(options, chapter, types);
     if (options.bench) {  // what the same sets leave out is said once
       plan.to_time = options.check && check_sets == bench_sets
                          ? plan.to_check
@@ -189,8 +216,9 @@ std::string place_of(const std::vector<Shape>& shapes, size_t i) {
 }
 
 CheckResult result_of_check(Session& session, const Shape& shape, const GivenOperands* given) {
-  const CheckOptions options{session.options.seed, !session.chapter.reads_offsets_on_host,
-                             is_edges(shape.set)};
+  const CheckOptions options{.seed = session.options.seed,
+                             .graph_replay = !session.chapter.reads_offsets_on_host,
+                             .neighbours = is_edges(shape.set)};
   Machine& machine = *session.machine;
   CheckResult result = given ? check_given(machine, session.setup, session.launch, *given)
                              : check_problem(machine, session.setup, session.launch, shape, options);
@@ -201,18 +229,44 @@ CheckResult result_of_check(Session& session, const Shape& shape, const GivenOpe
   return result;
 }
 
-void check(Session& session, const std::vector<Shape>& shapes, size_t i, const GivenOperands* given) {
-  CheckResult result;
-  {
-    const Doing now(*session.machine, place_of(shapes, i));
-    result = result_of_check(session, shapes[i], given);
-  }
-  Tally& tally = session.tally;
+void add(const CheckResult& result, Tally& tally) {
   ++tally.checked;
   tally.failed += result.failure.has_value();
   tally.worst_ratio = std::max(tally.worst_ratio, result.worst_ratio);
   tally.worst_factor = std::max(tally.worst_factor, result.worst_factor);
+}
+
+// The emulator plays all of its device's multiprocessors for the small sets alone: a block without a tile
+// takes time too.
+void check(Session& session, const std::vector<Shape>& shapes, size_t i, const GivenOperands* given) {
+  CheckResult result;
+  {
+    const Doing now(*session.machine, place_of(shapes, i));
+    session.machine->play_at_most(is_small(shapes[i].set) || given ? 0 : kSomeMultiprocessors);
+    result = result_of_check(session, shapes[i], given);
+    session.machine->play_at_most(0);
+  }
+  add(result, session.tally);
   print_check(shapes[i], result);
+}
+
+void check_form(Session& session, const Form& form) {
+  CheckResult all;
+  session.machine->play_at_most(kSomeMultiprocessors);
+  for (const Shape& shape : form.shapes) {
+    const Doing now(*session.machine, form.words);
+    const CheckResult result = check_problem(*session.machine, form.setup, session.launch, shape,
+                                             {.seed = session.options.seed, .brief = true});
+    all.worst_ratio = std::max(all.worst_ratio, result.worst_ratio);
+    all.worst_factor = std::max(all.worst_factor, result.worst_factor);
+    all.note = result.note;
+    all.failure = result.failure;
+    if (all.failure) break;
+  }
+  session.machine->play_at_most(0);
+  add(all, session.tally);
+  ++session.tally.forms;
+  print_form(form.words, all);
 }
 
 // On the emulator a check tries B of far experts too, whose memory is there only where it is touched.
@@ -255,6 +309,7 @@ Exit run_problems(const Options& options, const Chapter& chapter, const std::vec
                   options.out_dir);
   }
   for (size_t i = 0; i < plan.to_check.size(); ++i) check(session, plan.to_check, i, plan.given.get());
+  for (const Form& form : plan.forms) check_form(session, form);
   if (emulated) {
     count_sets(session, plan.to_time);
   } else if (!plan.to_time.empty()) {
@@ -274,7 +329,11 @@ void print_schedule(const Options& options, const Chapter& chapter) {
   }
   for (const Shape& shape : shapes) {
     if (shapes.size() > 1) std::printf("%s\n", shape.describe().c_str());
-    chapter.print_schedule(shape, options.tile.m ? TileShape(options.tile) : TileShape{64, 64},
+    std::vector<int> sizes;
+    for (int g = 0; g < shape.groups(); ++g)
+      sizes.insert(sizes.end(), {shape.m[size_t(g)], shape.n_of(g), shape.k_of(g)});
+    chapter.print_schedule(sizes.data(), shape.groups(),
+                           options.tile.m ? TileShape(options.tile) : TileShape{64, 64},
                            options.blocks ? options.blocks : 6);
   }
 }
@@ -296,13 +355,14 @@ Exit run_options(const Options& options, const Chapter& chapter, const std::vect
 
 }  // namespace
 
-int run_chapter(int argc, char** argv, const Chapter& described, const std::vector<Formats>& inputs,
-                const Launch& launch) {
+int run_chapter(int argc, char** argv, const Chapter& described, const List<Formats>& inputs,
+                void (*launch)(const Problem& problem, cudaStream_t stream)) {
   Chapter chapter = described;
-  chapter.sets.push_back("huge_b");                                     // every chapter takes it
+  chapter.sets.push_back("huge_b");  // every chapter takes it
+  if (!chapter.equal_groups) chapter.sets.push_back("forms");
   if (has(chapter.options, "shared-b")) chapter.sets.push_back("far");  // B's stride is an argument
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
-  const std::vector<Formats> formats = with_outputs(chapter, inputs);
+  const std::vector<Formats> formats = with_outputs(chapter, {inputs.begin(), inputs.end()});
   try {
     const Exit code = run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {

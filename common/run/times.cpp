@@ -72,7 +72,7 @@ class Field {
 
   void enter_chapter() {
     const auto ours = [](const Problem& problem) { return problem; };
-    for (const auto& [idea, off] : session_.setup.ideas_off) none_off_[idea] = false;
+    for (const auto& [idea, off] : session_.setup.ideas_off.by_name) none_off_.by_name[idea] = false;
     const auto all_ideas = [this](const Problem& problem) { return problem.with_ideas(none_off_); };
     bool right = enter("", session_.setup.tile, ours);
     if (!session_.options.off.empty()) right = enter(kAllIdeas, session_.setup.tile, all_ideas) && right;
@@ -170,7 +170,7 @@ class Field {
   Stopwatch& stopwatch_;
   const BufferSets sets_;
   const double preparation_us_;
-  std::map<std::string, bool> none_off_;
+  IdeasOff none_off_;
   std::vector<Entrant> entrants_;
   std::vector<Row> rows_;
 };

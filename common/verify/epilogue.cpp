@@ -15,8 +15,13 @@ namespace {
 
 const std::vector<Trial> kTrials = {
     {.name = "whole numbers", .data = Data::whole_numbers, .exact = true, .telling = true},
-    {.name = "whole sums", .data = Data::whole_sums, .on = Played::small, .exact = true, .telling = true},
-    {.name = "random data", .data = Data::random, .reported = true, .kept = true},
+    {.name = "whole sums",
+     .data = Data::whole_sums,
+     .on = Played::small,
+     .exact = true,
+     .telling = true,
+     .brief = true},
+    {.name = "random data", .data = Data::random, .reported = true, .kept = true, .brief = true},
     {.name = "random data again, over another fill",
      .on = Played::small,
      .over = kUnlikeNan,

@@ -21,7 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
+#include "common/problem/tensors.h"
 
 namespace gg {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace gg {
 

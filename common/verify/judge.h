@@ -63,6 +63,7 @@ struct Trial {
   bool variants = false;       // and so must launches with what a reader may choose without changing a bit
   bool other_offsets = false;  // groups have other rows, where the chapter takes any
   int nan_groups = -1;         // groups of even (0) or odd (1) index hold NaN, and are not judged; -1: none
+  bool brief = false;          // also of a check that must be quick
   bool if_small = false;       // left out where the machine plays no small device
 };
 

@@ -161,8 +161,13 @@ Limit random_limit(const Setup& setup) {
 namespace {
 
 const std::vector<Trial> kTrials = {
-    {.name = "whole numbers", .data = Data::whole_numbers, .exact = true, .telling = true},
-    {.name = "random data", .data = Data::random, .on = Played::small, .reported = true, .kept = true},
+    {.name = "whole numbers", .data = Data::whole_numbers, .exact = true, .telling = true, .brief = true},
+    {.name = "random data",
+     .data = Data::random,
+     .on = Played::small,
+     .reported = true,
+     .kept = true,
+     .brief = true},
     {.name = "random data again, over another fill",
      .on = Played::small,
      .over = kUnlikeNan,

@@ -120,7 +120,7 @@ int elements_of(const std::string& path, Format format, int stored) {
 TypeHint hint_of(const std::vector<Formats>& types, Format Formats::*operand) {
   return [=](const std::string& type) -> std::string {
     for (const Formats& each : types) {
-      if (type == format_info(each.*operand).npy) return "--in-dtype " + each.name();
+      if (type == format_info(each.*operand).npy) return std::string("--in-dtype ") + each.name();
     }
     return "";
   };
@@ -182,7 +182,7 @@ std::vector<float> floats(const NpyArray& array) {
 void read_bias(const std::string& path, const Chapter& chapter, const Shape& shape, Epilogue& epilogue,
                EpilogueOperands& operands) {
   const std::string type = read_npy(path).type;
-  const std::vector<Format>& types = chapter.epilogue.bias_types;
+  const List<Format>& types = chapter.epilogue.bias_types;
   GG_REQUIRE(!types.empty(), "%s: %s has no bias: remove the file", path.c_str(), chapter.id);
   const auto found =
       std::find_if(types.begin(), types.end(), [&](Format each) { return type == format_info(each).npy; });
@@ -254,7 +254,7 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
     GG_REQUIRE(chapter.epilogue.sfd_row, "%s: %s has no block-scaled outputs: remove the file", norm.c_str(),
                chapter.id);
     const float value = floats(read_shaped(norm, Format::f32, {1}, "one number"))[0];
-    require_norm_const(norm + ":", value);
+    require_norm_const((norm + ":").c_str(), value);
     const bool given = epilogue.sfd_row;
     GG_REQUIRE(!given || value == epilogue.norm_const,
                "%s: is %.9g, --norm-const is %.9g: they must agree: leave --norm-const out", norm.c_str(),

@@ -112,6 +112,7 @@ class Trials {
 
  private:
   bool is_left_out(const Trial& trial) {
+    if (options_.brief && !trial.brief) return true;
     if (trial.if_small) return machine_.play_small(true) == 0;
     if (trial.variants) return options_.neighbours;
     return trial.nan_groups >= 0 && (!options_.neighbours || shape_.groups() < 2 || shape_.shared_b);

@@ -16,6 +16,7 @@ struct CheckOptions {
   uint64_t seed = 0;
   bool graph_replay =
       false;                // record the launch once and replay it with other offsets (chapters from 05a on)
+  bool brief = false;       // only the trials that say so
   bool neighbours = false;  // also with NaN in the neighbouring groups' operands (set `edges`)
 };
 

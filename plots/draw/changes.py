@@ -9,12 +9,18 @@ from functools import cache
 from pathlib import Path
 
 NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "main.cu"}
-HARNESS = "common/harness.cuh"  # it measures kernels and is part of none, so its headers age no measurement
+# Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor maps. Their sources are not
+# looked at, so neither they nor what they include ages a measurement; nor does main.cu, which says what is measured.
+HARNESS = {"common/harness.cuh", "common/check.h", "common/list.h", "common/tensor_map.h"}
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
 # What stands around definitions and says nothing by itself; what a header includes is read too.
 AROUND = re.compile(INCLUDE.pattern + r"|^[ \t]*#[ \t]*pragma[ \t]+once|\bnamespace(?:[ \t]+[\w:]+)?[ \t]*\{", re.M)
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\')', re.S)
+
+
+def is_kernel(path):
+    return Path(path).suffix in CODE and posixpath.basename(path) != "main.cu"
 
 
 def lines_changed(before, chapter):
@@ -35,8 +41,7 @@ def lines_changed(before, chapter):
 @cache
 def definitions(text):
     """The functions, types and constants of a source, in any order, without comments and with blank space only
-    where it parts words. What a chapter is called, and its sets, are no code."""
-    text = re.sub(r'\.(title\s*=\s*"[^"]*"|sets\s*=\s*\{[^{}]*\}),', "", text)
+    where it parts words."""
     text = COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text)
     found, now, depth = set(), "", 0
     for word in re.findall(r'"(?:\\.|[^"\\])*"|[{};]|[^"{};]+|"', AROUND.sub(" ", text)):
@@ -60,7 +65,7 @@ def with_headers(paths, read):
     found, ahead = {}, list(paths)
     while ahead:
         path = ahead.pop()
-        text = None if path in found or path == HARNESS else read(path)
+        text = None if path in found or path in HARNESS else read(path)
         if text is not None:
             found[path] = definitions(text)
             for name in filter(None, INCLUDE.findall(text)):
@@ -108,8 +113,7 @@ class History:
         if commit not in self.texts:
             self.texts[commit] = self.files_at(commit)
         files = self.texts[commit]
-        return with_headers([path for path in files if posixpath.dirname(path) == f"chapters/{chapter}"
-                             and Path(path).suffix in CODE], files.get)
+        return with_headers([path for path in files if posixpath.dirname(path) == f"chapters/{chapter}" and is_kernel(path)], files.get)
 
     def files_at(self, commit):
         """All that kernels are made of as it was at a commit: texts by path, in two runs of git."""
@@ -132,7 +136,7 @@ class History:
             return file.read_text(encoding="utf-8") if file.is_file() else None
 
         names = [path.relative_to(self.repo).as_posix() for path in (self.repo / "chapters" / chapter).glob("*")]
-        return with_headers([name for name in names if Path(name).suffix in CODE], read)
+        return with_headers([name for name in names if is_kernel(name)], read)
 
 
 def aged(rows, history):

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/check.h"
 #include "common/epilogue.cuh"
 #include "common/epilogue_glu.cuh"

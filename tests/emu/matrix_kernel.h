@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/error.h"
 #include "common/emu/isa/forms.h"
 #include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"

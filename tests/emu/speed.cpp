@@ -15,7 +15,7 @@
 #include <sstream>
 #include <thread>
 
-#include "common/check.h"
+#include "common/base/error.h"
 #include "tests/emu/launch_ptx.h"
 
 namespace {

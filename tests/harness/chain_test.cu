@@ -55,7 +55,7 @@ class Chain : public testing::TestWithParam<bool> {
       attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attribute.val.programmaticStreamSerializationAllowed = 1;
       cudaLaunchConfig_t config = {};
-      config.gridDim = unsigned(p.layout().offsets.back());
+      config.gridDim = unsigned(p.m_total());
       config.blockDim = unsigned(p.n());
       config.stream = stream;
       config.attrs = &attribute;

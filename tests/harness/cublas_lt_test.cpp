@@ -8,8 +8,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "common/base/error.h"
 #include "common/base/formats.h"
-#include "common/check.h"
 
 namespace gg {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/base/block_scales.h"
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace gg::planted {
 

@@ -182,7 +182,7 @@ TEST(OwnSizes, FollowTheLists) {
 TEST(Types, AreChosenByInputAndOutput) {
   const auto chosen = [](const std::vector<std::string>& words) {
     const Options options = parsed(words);
-    return options.formats.name() + " " + format_info(options.formats.d).name +
+    return std::string(options.formats.name()) + " " + format_info(options.formats.d).name +
            (options.other_d ? " told" : "");
   };
   EXPECT_EQ(chosen({}), "bf16 f32");

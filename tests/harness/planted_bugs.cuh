@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 
 #include "common/problem/shapes.h"
 #include "common/verify/trials.h"

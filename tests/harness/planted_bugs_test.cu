@@ -3,6 +3,8 @@
 // Every planted bug and clean twin as a function on host memory, and what chapter 01 says of the checks: for
 // each a bug that passes all the others, and the words in which it is reported.
 
+#include <cstdio>
+
 #include "planted_bugs.cuh"
 
 namespace planted {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "common/harness.cuh"
 #include "common/verify/trials.h"
 #include "epilogue_product.h"

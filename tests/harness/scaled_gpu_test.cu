@@ -39,8 +39,12 @@ __global__ void grouped_gemm(Codes a, Codes b, D* d, const int32_t* padded_offse
   d[int64_t(row) * n + col] = from_float<D>(sum);
 }
 
+// Blocks by which the scales of A are wrong. A chapter's launch captures nothing.
+int shift_of_scales = 0;
+
 // Does what a chapter's main.cu does.
 int chapter(std::vector<std::string> words, int shift) {
+  shift_of_scales = shift;
   words.insert(words.begin(), "x_scaled");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -55,14 +59,14 @@ int chapter(std::vector<std::string> words, int shift) {
   return run<BlockScaled<e4m3, 32, ue8m0, bf16>, BlockScaled<e5m2, 32, ue8m0, bf16>,
              BlockScaled<e2m1, 32, ue8m0, float>, BlockScaled<e2m1, 16, ue4m3, f16>>(
       int(argv.size()), argv.data(), info,
-      [shift]<class Element, int BLOCK, class Scale, class D>(BlockScaled<Element, BLOCK, Scale, D>,
-                                                              const Problem& p, cudaStream_t stream) {
+      []<class Element, int BLOCK, class Scale, class D>(BlockScaled<Element, BLOCK, Scale, D>,
+                                                         const Problem& p, cudaStream_t stream) {
         // The grid is that of the rows in memory; those behind the last group have nothing to do.
         int64_t rows = 0;
         for (const Group& group : p.layout().groups) rows += group.m;
         grouped_gemm<<<unsigned(rows), unsigned(p.n()), 0, stream>>>(
             Codes{p.a<uint8_t>(), p.scaled().sfa}, Codes{p.b<uint8_t>(), p.scaled().sfb}, p.d<D>(),
-            p.offsets().ends(), p.n(), p.k(), p.formats().scaled, shift);
+            p.offsets().ends(), p.n(), p.k(), p.formats().scaled, shift_of_scales);
         GG_CHECK(cudaGetLastError());
       });
 }

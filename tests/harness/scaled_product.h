@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/block_scales.h"
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace gg::scaled {
 

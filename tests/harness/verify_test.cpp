@@ -160,12 +160,12 @@ TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
 
 TEST(Ideas, AreOnUnlessSwitchedOffAndMustBeListed) {
   gg::Setup setup;
-  setup.ideas_off = {{"multicast", true}, {"overlap", false}};
+  setup.ideas_off = {{{"multicast", true}, {"overlap", false}}};
   const std::unique_ptr<Machine> machine = host_machine();
   const Buffers buffers(*machine, setup, {{4}, {8}, {8}});
   EXPECT_TRUE(buffers.problem().is_off("multicast"));
   EXPECT_FALSE(buffers.problem().is_off("overlap"));
-  const std::map<std::string, bool> none_off = {{"multicast", false}, {"overlap", false}};
+  const IdeasOff none_off = {{{"multicast", false}, {"overlap", false}}};
   EXPECT_FALSE(buffers.problem().with_ideas(none_off).is_off("multicast"));
   EXPECT_TRUE(buffers.problem().is_off("multicast"));
   const auto error = testing_gg::error_of([&] { buffers.problem().is_off("overlapp"); });

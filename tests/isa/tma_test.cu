@@ -242,8 +242,8 @@ constexpr TypeCase kU8{"u8", CU_TENSOR_MAP_DATA_TYPE_UINT8, 1},
 struct LoadCase {
   TypeCase type;
   int swizzle;  // bytes of its span, 0: none
-  std::vector<int> box;
-  std::vector<int> element_strides;
+  gg::PerDimension<int> box;
+  gg::PerDimension<int> element_strides;
   bool nan_fill;
 };
 std::string name_of(const testing::TestParamInfo<LoadCase>& info) {
@@ -319,8 +319,8 @@ TEST_P(TmaLoad, PutsEveryByteInItsPlace) {
   const Array<uint32_t> out(std::vector<uint32_t>(places.size() * kWords));
   int counts[3] = {1, 1, 1}, strides[3] = {1, 1, 1};
   for (int d = 0; d < dims; ++d) {
-    if (d > 0 && !c.element_strides.empty()) strides[d] = c.element_strides[size_t(d)];
-    counts[d] = (c.box[size_t(d)] + strides[d] - 1) / strides[d];
+    if (d > 0 && !c.element_strides.empty()) strides[d] = c.element_strides[d];
+    counts[d] = (c.box[d] + strides[d] - 1) / strides[d];
   }
   const int row = c.box[0] * e, pitch = std::max(row, c.swizzle);
   load<<<unsigned(places.size()), kThreads>>>(map, place_array.get(), dims, counts[1] * counts[2] * row,

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alp
 void launch_glu(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_07l(p, product, stream);
   const int chunks = (p.n() / 2 + kWarpOutputs - 1) / kWarpOutputs;
-  const int64_t warps = p.layout().offsets.back() * chunks, each = kThreads / 32;
+  const int64_t warps = p.m_total() * chunks, each = kThreads / 32;
   if (warps == 0) return;
   gg::launch_kernel({.grid = dim3(unsigned((warps + each - 1) / each)),
                      .threads = kThreads,
@@ -82,7 +82,7 @@ void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16*
                    const Outputs& unfused, const Outputs& fused) {
   const gg::Problem& p = buffers.problem();
   const int64_t columns = p.n() / 2;
-  std::vector<char> c(size_t(p.layout().offsets.back() * p.n()) * sizeof(bf16));
+  std::vector<char> c(size_t(p.m_total() * p.n()) * sizeof(bf16));
   machine.download(c.data(), product, c.size());
   const std::vector<char>&expected = unfused.at(gg::Tensor::d), &got = fused.at(gg::Tensor::d);
   const std::vector<float>& alpha = buffers.epilogue_operands().alpha;

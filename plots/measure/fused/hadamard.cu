@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_glu(p, product, stream);
   const int columns = p.n() / 2, chunks = (columns + kColumns * kUnits - 1) / (kColumns * kUnits);
-  const int64_t warps = (p.layout().offsets.back() + kRows - 1) / kRows * chunks, each = kThreads / 32;
+  const int64_t warps = (p.m_total() + kRows - 1) / kRows * chunks, each = kThreads / 32;
   if (warps == 0) return;
   gg::launch_kernel({.grid = dim3(unsigned((warps + each - 1) / each)),
                      .threads = kThreads,
@@ -119,7 +119,7 @@ void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16*
                    const Outputs& unfused, const Outputs& fused) {
   const gg::Problem& p = buffers.problem();
   const int n = p.n(), columns = n / 2;
-  std::vector<char> c(size_t(p.layout().offsets.back() * n) * sizeof(bf16));
+  std::vector<char> c(size_t(p.m_total() * n) * sizeof(bf16));
   machine.download(c.data(), product, c.size());
   const gg::EpilogueOperands& operands = buffers.epilogue_operands();
   float w[kSize][kSize];

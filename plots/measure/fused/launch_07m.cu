@@ -14,5 +14,5 @@ void launch_07m(const gg::Problem& p, bf16*, cudaStream_t stream) {
                                           .bias_format = gg::Format::bf16,
                                           .geglu = false};
   chapter_07m::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
-                      {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
+                      {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
 }

@@ -17,7 +17,7 @@ static void launch(const gg::Problem& p, const bf16* w, cudaStream_t stream) {
                                           .w = w,
                                           .amax = p.epilogue().amax};
   chapter_07n::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
-                      {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
+                      {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
 }
 
 void launch_07n(const gg::Problem& p, bf16*, cudaStream_t stream) {

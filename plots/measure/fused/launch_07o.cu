@@ -21,5 +21,5 @@ void launch_07o(const gg::Problem& p, bf16*, cudaStream_t stream) {
                                           .discrete_col_sfd = false,
                                           .rows = p.rows()};
   chapter_07o::launch(p.a<bf16>(), p.b<bf16>(), p.d<void>(), e.d_col, operands, p.offsets(),
-                      {p.layout().offsets.back(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
+                      {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, {}, true, stream);
 }

@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_07l(p, product, stream);
-  const int64_t tiles = p.layout().offsets.back() / kTile;
+  const int64_t tiles = p.m_total() / kTile;
   if (tiles == 0) return;
   const gg::EpilogueTensors& e = p.epilogue();
   gg::launch_kernel({.grid = dim3(unsigned((p.n() + kTile - 1) / kTile), unsigned(tiles)),

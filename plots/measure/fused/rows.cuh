@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/epilogue.cuh"
-#include "common/problem/problem.h"
+#include "common/problem/layout.h"
 
 namespace rows {
 

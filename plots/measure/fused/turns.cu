@@ -89,7 +89,7 @@ class Turns {
     sets_.push_back(std::make_unique<gg::Buffers>(machine_, comparison_.setup, shape));
     sets_.back()->fill_operands({gg::Fill::Kind::normal, 0, kSeed + sets_.size() - 1, 0});
     const gg::Problem& p = sets_.back()->problem();
-    const size_t count = size_t(p.layout().offsets.back()) * size_t(p.n());
+    const size_t count = size_t(p.m_total()) * size_t(p.n());
     void* const memory = machine_.allocate(count * sizeof(bf16), "the product of the unfused way");
     products_.emplace_back(static_cast<bf16*>(memory),
                            [&machine = machine_](bf16* product) { machine.release(product); });

@@ -33,7 +33,7 @@ __global__ void grouped_gemm(const bf16* a, const bf16* b, bf16* d, const int32_
 template <bool RIGHT>
 Verdict run() {
   const gg::Launch launch = [](const gg::Problem& p, cudaStream_t stream) {
-    gg::launch_kernel({.grid = dim3(unsigned(p.layout().offsets.back())),
+    gg::launch_kernel({.grid = dim3(unsigned(p.m_total())),
                        .threads = p.n(),
                        .shared_bytes = 0,
                        .stream = stream,
