@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # How our code is compiled and where its programs go: gg_compile(target arch), arch being 80, 90a or 100a.
 # gg_for_this_cpu(name) takes from the emulator's sources, a list called `name`, those for CPUs of another kind; gg_this_cpu is the
-# least CPU that the emulator runs on, as a flag. gg_precompile(target) reads standard headers once for all its C++ sources.
+# least CPU that the emulator runs on, as a flag. gg_precompile(target) reads standard headers once for all its C++ sources,
+# gg_unite(target groups) the headers of ours once for a group of them.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Programs start with the toolkit's runtime, on a bare machine too; for the emulator they start themselves again with
@@ -32,10 +33,25 @@ function(gg_for_this_cpu name)
   endif()
 endfunction()
 
+# Machine code is for a GPU that is here. Without it a program holds the same PTX, which the emulator runs, and which the driver
+# of a GPU compiles when a program first runs there; a third of what nvcc takes is saved. Then tests/build has ptxas look for spills.
+set(gg_machine_code ${GG_MACHINE_CODE})
+if(gg_machine_code STREQUAL "")
+  set(asks_driver "import ctypes; raise SystemExit(ctypes.CDLL('libcuda.so.1').cuInit(0))")
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c "${asks_driver}" RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+  if(NOT no_gpu)
+    set(gg_machine_code ON)
+  endif()
+endif()
+
+# gg_compile(target arch [MACHINE_CODE]): with machine code wherever it is built.
 function(gg_compile target arch)
-  set(code compute_${arch},sm_${arch})
-  if(arch STREQUAL "80")
-    string(APPEND code ",sm_90")
+  set(code compute_${arch})
+  if(gg_machine_code OR "MACHINE_CODE" IN_LIST ARGN)
+    string(APPEND code ",sm_${arch}")
+    if(arch STREQUAL "80")
+      string(APPEND code ",sm_90")
+    endif()
   endif()
   # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. -Wrestrict is off: GCC 12 sees it where
   # strings are joined (its bug 105651). A register spill is an error everywhere: nvcc-launcher makes it one.
@@ -72,4 +88,24 @@ function(gg_precompile target)
   target_precompile_headers(${target} PRIVATE ${headers})
   set(of_string -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${of_string}>")
+endfunction()
+
+# Compiles a target's C++ sources in so many groups, each as one file, for most of a small source's time goes to headers. A source's
+# group follows from its name alone, so that another source moves none. Names of one group's sources must differ, also those in
+# namespaces without a name; those that match the regular expression `alone` stay by themselves. A build for debugging has no groups.
+function(gg_unite target groups alone)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "${alone}")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source FILENAME name)
+    string(MD5 digits ${name})
+    string(SUBSTRING ${digits} 0 6 digits)
+    math(EXPR group "0x${digits} % ${groups}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP group_${group})
+  endforeach()
 endfunction()

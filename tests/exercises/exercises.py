@@ -72,7 +72,7 @@ class Compiler:
         source = str(ROOT / "chapters" / chapter / "main.cu")
         kept = []
         for word in words:
-            word = re.sub(r"code=\[(compute_\w+),.*\]", r"code=\1", word).replace(",-Werror", "")
+            word = re.sub(r"code=\[(compute_\w+)(,.*)?\]", r"code=\1", word).replace(",-Werror", "")
             if word == source:
                 word = str(tree / "chapters" / chapter / "main.cu")
             elif word == f"-I{ROOT}":
@@ -87,10 +87,10 @@ class Compiler:
         program = tree / "build" / "bin" / chapter
         program.parent.mkdir(parents=True)
         (tree / "build" / "lib").symlink_to(self.build / "lib")  # where a program looks for the emulator
-        library = self.build / "common" / "libgg_harness.a"
+        libraries = [self.build / "common" / f"libgg_{name}.a" for name in ("harness", "base")]
         runtime = self.cached["CUDA_CUDART"]
         link = [self.cached["CMAKE_CXX_COMPILER"], tree / "main.o", "-o", program, "-Wl,--enable-new-dtags",
-                f"-Wl,-rpath,{Path(runtime).parent}", library, runtime, "-ldl", "-lpthread"]
+                f"-Wl,-rpath,{Path(runtime).parent}", *libraries, runtime, "-ldl", "-lpthread"]
         for command in (self.words(chapter, tree), link):
             done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
             if done.returncode:

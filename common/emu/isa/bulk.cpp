@@ -24,10 +24,10 @@ struct BulkCopy {
   Reduction reduction;
 };
 
-const BulkCopy& form_of(const Instr& in) { return *static_cast<const BulkCopy*>(in.extra); }
+const BulkCopy& bulk_form(const Instr& in) { return *static_cast<const BulkCopy*>(in.extra); }
 
 int64_t size_of(Warp& w, const Instr& in, int lane) {
-  const int64_t bytes = w.at<uint32_t>(form_of(in).size)[lane];
+  const int64_t bytes = w.at<uint32_t>(bulk_form(in).size)[lane];
   if (bytes % kUnit != 0) {
     raise_final(FaultKind::alignment, w, in, lane,
                 "a bulk copy of " + std::to_string(bytes) + " bytes, which is no multiple of 16",
@@ -46,7 +46,7 @@ uint8_t* global_run(Warp& w, const Instr& in, int lane, const AddressOperand& op
 }
 
 Next load(Warp& w, const Instr& in, Mask m) {
-  const BulkCopy& f = form_of(in);
+  const BulkCopy& f = bulk_form(in);
   for (Lanes l(m); l; ++l) {
     const int64_t bytes = size_of(w, in, *l);
     const uint8_t* from = global_run(w, in, *l, f.from, bytes);
@@ -67,7 +67,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
 
 // From the block's own shared memory to that of any block of the cluster.
 Next move(Warp& w, const Instr& in, Mask m) {
-  const BulkCopy& f = form_of(in);
+  const BulkCopy& f = bulk_form(in);
   for (Lanes l(m); l; ++l) {
     const int64_t bytes = size_of(w, in, *l);
     const Place from = locate_operand(w, in, *l, f.from, int(bytes), kUnit);
@@ -100,7 +100,7 @@ Next move(Warp& w, const Instr& in, Mask m) {
 }
 
 Next store(Warp& w, const Instr& in, Mask m) {
-  const BulkCopy& f = form_of(in);
+  const BulkCopy& f = bulk_form(in);
   const auto operands = [&](int l) {
     return std::array<uint64_t, 4>{f.from.of(w, l), f.to.of(w, l), w.at<uint32_t>(f.size)[l],
                                    f.byte_mask ? w.at<uint16_t>(f.byte_mask)[l] : 0u};
@@ -133,7 +133,7 @@ Next store(Warp& w, const Instr& in, Mask m) {
 Next prefetch(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     size_of(w, in, *l);
-    const uint64_t address = form_of(in).from.of(w, *l);
+    const uint64_t address = bulk_form(in).from.of(w, *l);
     if (address % kUnit == 0) continue;
     raise_final(FaultKind::alignment, w, in, *l,
                 "a bulk prefetch from " + hex(address) + ", which is no multiple of 16",

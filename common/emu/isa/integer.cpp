@@ -196,22 +196,22 @@ uint32_t carry_slot(Decoder& d) {
 }
 
 enum : uint8_t { kReadsCarry = 1, kWritesCarry = 2, kSubtracts = 4 };
-enum class Term { first, low, high };  // what is added to: a itself, or a part of a * b
+enum class Addend { first, low, high };  // what is added to: a itself, or a part of a * b
 
 // d = x + y + CC.CF or x - y - CC.CF; the carry or borrow goes back to CC.CF. The sum is the same for both
 // signs.
-template <class T, Term kTerm>
+template <class T, Addend kAddend>
 Next chain(Warp& w, const Instr& in, Mask m) {
   using U = Unsigned<T>;
   using Sum = Wide<U>;
   const T *a = w.at<T>(in.s[0]), *b = w.at<T>(in.s[1]);
-  const T* y = w.at<T>(in.s[kTerm == Term::first ? 1 : 2]);
+  const T* y = w.at<T>(in.s[kAddend == Addend::first ? 1 : 2]);
   const uint8_t* carry = w.at<uint8_t>(in.d2);
   T values[kLanes];
   uint8_t carries[kLanes];
   for (int l = 0; l < kLanes; ++l) {
-    const T x = kTerm == Term::first ? a[l]
-                : kTerm == Term::low ? MulLo::of<T>(a[l], b[l])
+    const T x = kAddend == Addend::first ? a[l]
+                : kAddend == Addend::low ? MulLo::of<T>(a[l], b[l])
                                      : MulHi::of<T>(a[l], b[l]);
     const Sum before = in.variant & kReadsCarry ? carry[l] : 0;
     const Sum sum = in.variant & kSubtracts ? Sum(U(x)) - U(y[l]) - before : Sum(U(x)) + U(y[l]) + before;
@@ -222,10 +222,10 @@ Next chain(Warp& w, const Instr& in, Mask m) {
   if (in.variant & kWritesCarry) put(w, in.d2, m, carries);
   return Next::go_on;
 }
-template <Term kTerm>
+template <Addend kAddend>
 Handler chain_of(const TypeInfo& type) {
-  if (type.bits == 32) return type.kind == 's' ? chain<int32_t, kTerm> : chain<uint32_t, kTerm>;
-  return type.kind == 's' ? chain<int64_t, kTerm> : chain<uint64_t, kTerm>;
+  if (type.bits == 32) return type.kind == 's' ? chain<int32_t, kAddend> : chain<uint32_t, kAddend>;
+  return type.kind == 's' ? chain<int64_t, kAddend> : chain<uint64_t, kAddend>;
 }
 
 // add.cc, addc{.cc}, sub.cc, subc{.cc}, mad.{lo,hi}.cc, madc.{lo,hi}{.cc}
@@ -239,9 +239,9 @@ void decode_chain(Decoder& d) {
   const TypeInfo type = take_type_of(d, {"u32", "s32", "u64", "s64"});
   d.done();
   d.instr.variant = uint8_t(kFlags | (writes ? kWritesCarry : 0));
-  d.instr.run = !mad        ? chain_of<Term::first>(type)
-                : part == 0 ? chain_of<Term::low>(type)
-                            : chain_of<Term::high>(type);
+  d.instr.run = !mad        ? chain_of<Addend::first>(type)
+                : part == 0 ? chain_of<Addend::low>(type)
+                            : chain_of<Addend::high>(type);
   d.instr.d2 = carry_slot(d);
   same_operands(d, mad ? 3 : 2, type);
 }

@@ -77,7 +77,7 @@ Next load_8x16(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-void decode_ldmatrix(Decoder& d) {
+void decode_ldmatrix_bytes(Decoder& d) {
   take_sync_aligned(d);
   const int shape = d.take_one({"m16n16", "m8n16"}), count = d.take_one({"x1", "x2", "x4"});
   if (shape < 0 || count < 0) throw Unsupported{"no shape of bytes"};
@@ -98,6 +98,6 @@ void decode_ldmatrix(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> ldmatrix_bytes_forms() { return {{"ldmatrix", decode_ldmatrix, Family::ldmatrix}}; }
+std::vector<Form> ldmatrix_bytes_forms() { return {{"ldmatrix", decode_ldmatrix_bytes, Family::ldmatrix}}; }
 
 }  // namespace gg::emu

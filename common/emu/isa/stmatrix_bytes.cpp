@@ -33,7 +33,7 @@ Next store_16x8(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-void decode_stmatrix(Decoder& d) {
+void decode_stmatrix_bytes(Decoder& d) {
   take_sync_aligned(d);
   const bool shape = d.take("m16n8");
   const int count = d.take_one({"x1", "x2", "x4"});
@@ -53,6 +53,6 @@ void decode_stmatrix(Decoder& d) {
 
 }  // namespace
 
-std::vector<Form> stmatrix_bytes_forms() { return {{"stmatrix", decode_stmatrix, Family::ldmatrix}}; }
+std::vector<Form> stmatrix_bytes_forms() { return {{"stmatrix", decode_stmatrix_bytes, Family::ldmatrix}}; }
 
 }  // namespace gg::emu

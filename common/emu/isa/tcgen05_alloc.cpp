@@ -19,16 +19,16 @@ struct Rights {
   int cta_group = 1;
 };
 
-const Rights& form_of(const Instr& in) { return *static_cast<const Rights*>(in.extra); }
+const Rights& alloc_form(const Instr& in) { return *static_cast<const Rights*>(in.extra); }
 
 const char* name_of(const Instr& in) {
   constexpr const char* kNames[] = {"alloc", "dealloc", "relinquish_alloc_permit"};
-  return kNames[size_t(form_of(in).what)];
+  return kNames[size_t(alloc_form(in).what)];
 }
 
 // How many columns the instruction names: a power of two from 32 to 512.
 int columns_of(Warp& w, const Instr& in) {
-  const uint32_t columns = uniform_value(w, in, form_of(in).columns, "the number of columns");
+  const uint32_t columns = uniform_value(w, in, alloc_form(in).columns, "the number of columns");
   if (columns >= kTmemUnit && columns <= kTmemColumns && (columns & (columns - 1)) == 0) return int(columns);
   raise_final(FaultKind::tcgen05, w, in, -1, std::to_string(columns) + " columns of tensor memory",
               "columns come as a power of two from 32 to 512");
@@ -37,14 +37,14 @@ int columns_of(Warp& w, const Instr& in) {
 // ---- the pair ----
 
 bool same_instruction(const Tmem::Meeting& a, const Tmem::Meeting& b) {
-  const Rights &x = form_of(*a.instr), &y = form_of(*b.instr);
+  const Rights &x = alloc_form(*a.instr), &y = alloc_form(*b.instr);
   return x.what == y.what && a.columns == b.columns;
 }
 
 // Both have come. False: there are no columns for them yet.
 bool settle(Tmem& own, Tmem& theirs) {
   Tmem::Meeting &mine = *own.meeting, &other = *theirs.meeting;
-  if (form_of(*mine.instr).what == TmemRights::alloc) {
+  if (alloc_form(*mine.instr).what == TmemRights::alloc) {
     mine.result = own.find(mine.columns);
     other.result = theirs.find(other.columns);
     if (mine.result < 0 || other.result < 0) return false;
@@ -83,7 +83,7 @@ const Tmem::Meeting* meet(Warp& w, const Instr& in, int columns) {
     const Tmem::Meeting& mine = *own.meeting;
     if (mine.met) return true;
     if (!theirs.meeting || theirs.meeting->met) return false;
-    return form_of(*mine.instr).what != TmemRights::alloc ||
+    return alloc_form(*mine.instr).what != TmemRights::alloc ||
            (own.find(mine.columns) >= 0 && theirs.find(mine.columns) >= 0);
   };
   w.flow.running->waits_for = [&own, &theirs, &in, columns] {
@@ -97,7 +97,7 @@ const Tmem::Meeting* meet(Warp& w, const Instr& in, int columns) {
 // The first column of the allocation, or -1 and the warp must wait.
 int take_columns(Warp& w, const Instr& in, int columns) {
   Tmem& tmem = tmem_of(*w.block);
-  if (form_of(in).cta_group == 2) {
+  if (alloc_form(in).cta_group == 2) {
     const Tmem::Meeting* meeting = meet(w, in, columns);
     if (!meeting) return -1;
     const int column = meeting->result;
@@ -117,13 +117,13 @@ int take_columns(Warp& w, const Instr& in, int columns) {
 // Writes the address, lane 0 of the first column, to shared memory, as an ordinary store of lane 0.
 Next alloc(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
-  use_cta_group(w, in, 0, form_of(in).cta_group);
+  use_cta_group(w, in, 0, alloc_form(in).cta_group);
   const int columns = columns_of(w, in);
   if (tmem_of(*w.block).relinquished) {
     raise_final(FaultKind::tcgen05, w, in, -1, "an allocation behind tcgen05.relinquish_alloc_permit",
                 "a block that has given up its permit may not allocate again");
   }
-  const Place place = own_block(w, in, 0, locate_operand(w, in, 0, form_of(in).to, 4, 4));
+  const Place place = own_block(w, in, 0, locate_operand(w, in, 0, alloc_form(in).to, 4, 4));
   const int column = take_columns(w, in, columns);
   if (column < 0) return Next::retry;
   const uint32_t address = uint32_t(column);
@@ -138,7 +138,7 @@ Next alloc(Warp& w, const Instr& in, Mask m) {
 // Gives back exactly what an alloc gave.
 Next dealloc(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
-  const Rights& f = form_of(in);
+  const Rights& f = alloc_form(in);
   use_cta_group(w, in, 0, f.cta_group);
   const uint32_t bits = uniform_value(w, in, in.s[0], "the address");
   const TmemAddress address(bits);
@@ -163,9 +163,9 @@ Next dealloc(Warp& w, const Instr& in, Mask m) {
 
 Next relinquish(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
-  use_cta_group(w, in, 0, form_of(in).cta_group);
+  use_cta_group(w, in, 0, alloc_form(in).cta_group);
   Tmem& tmem = tmem_of(*w.block);
-  if (form_of(in).cta_group == 2) {
+  if (alloc_form(in).cta_group == 2) {
     if (!meet(w, in, 0)) return Next::retry;
     tmem.meeting.reset();
   }

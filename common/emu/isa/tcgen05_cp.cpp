@@ -25,7 +25,7 @@ struct CopyShape {
   int rows, row_bytes;
   Spread spread;
 };
-constexpr CopyShape kShapes[] = {
+constexpr CopyShape kCopyShapes[] = {
     {"128x256b", nullptr, 128, 32, Spread::row},
     {"128x128b", nullptr, 128, 16, Spread::row},
     {"4x256b", nullptr, 4, 32, Spread::quarters},
@@ -35,7 +35,7 @@ constexpr CopyShape kShapes[] = {
 };
 
 struct Copy {
-  CopyShape shape = kShapes[0];
+  CopyShape shape = kCopyShapes[0];
   bool from_4_bits = false;  // .b8x16.b4x16_p64
   AddressOperand to;
   uint32_t descriptor = 0;  // slot
@@ -204,7 +204,7 @@ void decode_tcgen05_copy(Decoder& d) {
   Copy f;
   f.cta_group = take_cta_group(d);
   bool found = false;
-  for (const CopyShape& shape : kShapes) {
+  for (const CopyShape& shape : kCopyShapes) {
     const Statement& s = d.statement();
     if (found || !s.has(shape.shape) || (shape.multicast && !s.has(shape.multicast))) continue;
     d.take(shape.shape);

@@ -36,7 +36,7 @@ struct Move {
   int columns() const { return size().columns * count * (packed ? 2 : 1); }
 };
 
-const Move& form_of(const Instr& in) { return *static_cast<const Move*>(in.extra); }
+const Move& move_form(const Instr& in) { return *static_cast<const Move*>(in.extra); }
 
 struct Cell {
   int lane = 0, column = 0;  // relative to the address
@@ -76,7 +76,7 @@ TmemAddress own_address(Warp& w, const Instr& in, uint32_t bits) {
     address.lane -= kTmemLanes;  // allowed: bits of the lane beyond its seven do not count
   }
   const int quarter = w.index % kTmemQuarters, named = address.lane / kLanes, within = address.lane % kLanes;
-  const int step = form_of(in).size().lanes;
+  const int step = move_form(in).size().lanes;
   if (named != 0 && named != quarter) {
     raise_final(FaultKind::bounds, w, in, -1,
                 "address " + hex(bits) + " names lane " + std::to_string(address.lane) +
@@ -98,7 +98,7 @@ TmemAddress own_address(Warp& w, const Instr& in, uint32_t bits) {
 // compilers make them do; other differences are mistakes.
 uint32_t address_bits(Warp& w, const Instr& in) {
   constexpr uint32_t kLaneInWarp = 0x1F0000;
-  const AddressOperand& operand = form_of(in).address;
+  const AddressOperand& operand = move_form(in).address;
   const uint32_t bits = uint32_t(operand.of(w, 0));
   for (int lane = 1; lane < kLanes; ++lane) {
     const uint32_t other = uint32_t(operand.of(w, lane));
@@ -115,7 +115,7 @@ struct Span {                 // what the instruction touches
 };
 
 Span span_of(Warp& w, const Instr& in, TmemUse use) {
-  const Move& f = form_of(in);
+  const Move& f = move_form(in);
   const uint32_t bits = address_bits(w, in);
   const Span span{own_address(w, in, bits), own_address(w, in, bits + f.second)};
   Tmem& tmem = tmem_of(*w.block);
@@ -131,7 +131,7 @@ Span span_of(Warp& w, const Instr& in, TmemUse use) {
 // use(thread, value in the register, first of its cells) for all threads and registers.
 template <class Use>
 void for_cells(Warp& w, const Instr& in, const Span& span, Use use) {
-  const Move& f = form_of(in);
+  const Move& f = move_form(in);
   Tmem& tmem = tmem_of(*w.block);
   for (int i = 0; i < int(f.slots.size()); ++i) {
     uint32_t* values = w.at<uint32_t>(f.slots[size_t(i)]);
@@ -149,7 +149,7 @@ void for_cells(Warp& w, const Instr& in, const Span& span, Use use) {
 // .pack::16b: the low halves of two neighbouring columns make one register.
 Next load(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
-  const Move& f = form_of(in);
+  const Move& f = move_form(in);
   const Span span = span_of(w, in, TmemUse::read);
   for_cells(w, in, span, [&](uint32_t& value, const uint32_t* cell) {
     value = f.packed ? (cell[0] & 0xFFFF) | cell[kTmemLanes] << 16 : cell[0];
@@ -164,7 +164,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
 // upper halves open; they are 0 here.
 Next store(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
-  const Move& f = form_of(in);
+  const Move& f = move_form(in);
   const Span span = span_of(w, in, TmemUse::write);
   for_cells(w, in, span, [&](const uint32_t& value, uint32_t* cell) {
     cell[0] = f.packed ? value & 0xFFFF : value;

@@ -25,7 +25,7 @@ struct MmaForm {
   int scale_d = 0;
 };
 
-const MmaForm& form_of(const Instr& in) { return *static_cast<const MmaForm*>(in.extra); }
+const MmaForm& mma_form(const Instr& in) { return *static_cast<const MmaForm*>(in.extra); }
 
 // ---- what it computes ----
 
@@ -329,7 +329,7 @@ MmaOperation operation_of(Warp& w, const TensorIssue& issue, const MmaForm& form
 }
 
 Next mma(Warp& w, const Instr& in, Mask m) {
-  const MmaForm& form = form_of(in);
+  const MmaForm& form = mma_form(in);
   const TensorIssue issue = begin_issue(w, in, m, form.modifiers.cta_group);
   const MmaOperation operation = operation_of(w, issue, form);
   check_lanes(issue, operation);

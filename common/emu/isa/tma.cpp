@@ -29,7 +29,7 @@ struct TensorCopy {
   bool reduces = false;
   ReduceOp op = ReduceOp::add;
 };
-const TensorCopy& form_of(const Instr& in) { return *static_cast<const TensorCopy*>(in.extra); }
+const TensorCopy& tensor_form(const Instr& in) { return *static_cast<const TensorCopy*>(in.extra); }
 
 // The part of a row that lies in the tensor: bytes [first, first + bytes) of it are at `address`.
 struct Row {
@@ -159,7 +159,7 @@ void check_form(Warp& w, const Instr& in, int lane, const Box& b) {
 }
 
 Box box_of(Warp& w, const Instr& in, int lane, bool stores) {
-  const TensorCopy& f = form_of(in);
+  const TensorCopy& f = tensor_form(in);
   Box b;
   b.stores = stores;
   b.map = use_tensor_map(w, in, lane, f.map.of(w, lane), f.rank);
@@ -267,7 +267,7 @@ void scatter(const Box& b, const GlobalMemory& memory, const std::vector<uint8_t
 constexpr int kSharedAlignment = 128;
 
 Next load(Warp& w, const Instr& in, Mask m) {
-  const TensorCopy& f = form_of(in);
+  const TensorCopy& f = tensor_form(in);
   const GlobalMemory& memory = *w.block->grid->memory;
   for (Lanes l(m); l; ++l) {
     const auto box = std::make_shared<const Box>(box_of(w, in, *l, false));
@@ -294,7 +294,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
 
 // The reduction for the map's type of element; a type that has none is the hardware's illegal instruction.
 Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map) {
-  const ReduceOp op = form_of(in).op;
+  const ReduceOp op = tensor_form(in).op;
   const bool bitwise = op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;
   const bool tf32 = map.type == MapType::tf32 || map.type == MapType::tf32_ftz;
   const bool flush = map.type == MapType::f32_ftz || map.type == MapType::tf32_ftz;
@@ -312,7 +312,7 @@ Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map
 }
 
 Next store(Warp& w, const Instr& in, Mask m) {
-  const TensorCopy& f = form_of(in);
+  const TensorCopy& f = tensor_form(in);
   const GlobalMemory& memory = *w.block->grid->memory;
   const auto operands = [&](int l) {
     std::vector<uint64_t> all = {f.map.of(w, l), f.shared.of(w, l)};

@@ -28,7 +28,8 @@ void decode_griddepcontrol(Decoder& d) {
 }
 
 // setmaxnreg.inc waits until so many registers have been given back: for ever, if the warps of the block ask
-// for more than they began with. How many that is only machine code tells; without it nobody waits.
+// for more than they began with. How many that is machine code tells, or else the size of the block (runtime/program.cpp); where neither does, nobody
+// waits.
 Next take_registers(Warp& w, const Instr& in, Mask) {
   Block& block = *w.block;
   const int more = int(in.offset) - w.registers.per_thread;

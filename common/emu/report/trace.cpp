@@ -143,14 +143,14 @@ std::string json_string(const std::string& text) {
 
 }  // namespace
 
-struct Step {
+struct TraceStep {
   Handler run;
   Kind kind;
   bool asks;  // at an mbarrier
 };
 
 struct ClusterTrace {
-  const std::vector<Step>* steps = nullptr;
+  const std::vector<TraceStep>* steps = nullptr;
   std::vector<std::string> blocks;  // their names
   std::vector<Track> tracks;        // by Warp::agent: those of the first block, of the second ...
   std::vector<std::map<size_t, Phases>> phases;  // by block and place of the mbarrier in shared memory
@@ -159,7 +159,7 @@ struct ClusterTrace {
   bool cut = false;
 
   Next step(Warp& w, const Instr& in, Mask m) {
-    const Step& step = (*steps)[size_t(in.index)];
+    const TraceStep& step = (*steps)[size_t(in.index)];
     if (cut) return step.run(w, in, m);
     look_at_phases(*w.block->cluster);
     Track& track = tracks[w.race.agent];
@@ -214,7 +214,7 @@ struct ClusterTrace {
 };
 
 struct Trace::State {
-  std::map<const Code*, std::vector<Step>> steps;
+  std::map<const Code*, std::vector<TraceStep>> steps;
   std::mutex mutex;                                           // of what follows
   std::map<int64_t, std::shared_ptr<ClusterTrace>> clusters;  // of the launch that runs
   std::string body;                                           // events of those that have ended
@@ -335,7 +335,7 @@ Trace::Trace() : state_(std::make_unique<State>()) {}
 Trace::~Trace() = default;
 
 void Trace::attach(Code& code) {
-  std::vector<Step>& steps = state_->steps[&code];
+  std::vector<TraceStep>& steps = state_->steps[&code];
   for (Instr& in : code.instrs) {
     steps.push_back({in.run, kind_of(in), in.statement->opcode == "mbarrier" && kind_of(in) == Kind::wait});
     in.run = traced;

@@ -165,6 +165,16 @@ cudaError_t Programs::load(Runtime& runtime, Program& program) {
   return program.failure;
 }
 
+// Registers of a thread where no machine code tells. ptxas gives the threads of a kernel with setmaxnreg as
+// many as its largest block allows, in eights. Of other kernels nobody knows: 0.
+static int registers_to_move(const Function& function) {
+  const bool moves = std::any_of(function.body.begin(), function.body.end(),
+                                 [](const Statement& s) { return s.opcode == "setmaxnreg"; });
+  const int* const threads = function.max_threads[0] ? function.max_threads : function.required_threads;
+  const int count = threads[0] * std::max(1, threads[1]) * std::max(1, threads[2]);
+  return moves && count > 0 ? std::min(kRegistersPerMultiprocessor / count / 8 * 8, 255) : 0;
+}
+
 cudaError_t Programs::ready(Runtime& runtime, CUkern_st& kernel) {
   if (kernel.code) return cudaSuccess;
   if (const cudaError_t error = load(runtime, *kernel.program)) return error;
@@ -181,7 +191,8 @@ cudaError_t Programs::ready(Runtime& runtime, CUkern_st& kernel) {
   if (runtime.trace) runtime.trace->attach(*kernel.code);
   kernel.function = function;
   const auto registers = kernel.program->registers.find(kernel.name);
-  if (registers != kernel.program->registers.end()) kernel.registers = registers->second;
+  kernel.registers =
+      registers != kernel.program->registers.end() ? registers->second : registers_to_move(*function);
   return cudaSuccess;
 }
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "common/check.h"
+#include "common/base/error.h"
 
 namespace gg::emu {
 

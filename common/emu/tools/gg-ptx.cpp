@@ -13,8 +13,8 @@
 #include <new>
 #include <string>
 
+#include "common/base/error.h"
 #include "common/base/files.h"
-#include "common/check.h"
 #include "common/emu/isa/forms.h"
 #include "common/emu/report/counts.h"
 #include "common/emu/report/trace.h"

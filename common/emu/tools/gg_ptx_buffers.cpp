@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "common/base/error.h"
 #include "common/base/files.h"
-#include "common/check.h"
 #include "common/emu/state/host_memory.h"
 #include "common/emu/tools/gg_ptx_values.h"
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/error.h"
 #include "common/emu/runtime/settings.h"
 #include "common/emu/tools/gg_ptx_values.h"
 #include "common/emu/units/tensor_map_format.h"

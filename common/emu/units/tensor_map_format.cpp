@@ -38,7 +38,7 @@ constexpr Field kStrideHigh[] = {{}, {3, 32, 4}, {3, 36, 4}, {3, 40, 4}, {3, 44,
 constexpr Field kDim[] = {{4, 0, 32}, {4, 32, 32}, {5, 0, 32}, {5, 32, 32}, {6, 0, 32}};
 constexpr Field kElementStride[] = {{6, 32, 3}, {6, 35, 3}, {6, 38, 3}, {6, 41, 3}, {6, 44, 3}};
 constexpr Field kBox[] = {{6, 56, 8}, {7, 0, 8}, {7, 8, 8}, {7, 16, 8}, {7, 24, 8}};
-constexpr uint64_t kMostBytes = 233472;  // of a box
+constexpr uint64_t kMostTensorBytes = 233472;  // of a box
 constexpr int kWords = int(kTensorMapBytes) / 8;
 
 uint64_t mask_of(const Field& f) { return ((1ull << f.bits) - 1) << f.at; }
@@ -203,8 +203,8 @@ std::string tensor_map_problem(const TensorMap& m, int capability) {
   if (!unit.empty()) return unit;
   const std::string packed = packed_problem(m, capability);
   if (!packed.empty()) return packed;
-  if (copy_bytes(m) > kMostBytes) {
-    return "its box has " + text(copy_bytes(m)) + " bytes, more than the " + text(kMostBytes) +
+  if (copy_bytes(m) > kMostTensorBytes) {
+    return "its box has " + text(copy_bytes(m)) + " bytes, more than the " + text(kMostTensorBytes) +
            " of shared memory";
   }
   const int inner_bits = m.box[0] * map_type_bits(m.type);
