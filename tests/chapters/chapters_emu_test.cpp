@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter on the emulator: right on its sets in a skewed order and on `smoke` with all it can be told,
-// each in the next of three orders, the same bits in all three, counts in place of times, and one sentence
-// where there is no emulator.
+// Every chapter on the emulator: the same bits in three orders, right on drawn problems in all its forms,
+// counts in place of times, and one sentence where there is no emulator. check_test.py runs its check.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -20,9 +18,6 @@
 namespace testing_gg {
 namespace {
 
-// The order in which the i-th of a list runs.
-const char* order_of(size_t i) { return std::array{"0:fair", "1:skew", "2:skew"}[i % 3]; }
-
 // While this lives, the emulated GPU has so many multiprocessors. A block that gets no tile costs time too:
 // most tests do with 16, and with the 2 of the small device that a check plays besides.
 class Multiprocessors {
@@ -31,33 +26,6 @@ class Multiprocessors {
   Multiprocessors(const Multiprocessors&) = delete;
   ~Multiprocessors() { unsetenv("GG_EMU_MULTIPROCESSORS"); }
 };
-
-struct InOrder {
-  std::string chapter, order;
-};
-void PrintTo(const InOrder& each, std::ostream* out) { *out << each.chapter << " " << each.order; }
-
-class ChapterInOrder : public testing::TestWithParam<InOrder> {};
-
-TEST_P(ChapterInOrder, PassesItsSets) {
-  const Multiprocessors few(16);
-  const auto& [id, order] = GetParam();
-  const Outcome outcome = run_chapter(id, {"--device", "emu", "--order", order, "--check"});
-  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  EXPECT_EQ(outcome.err, "");
-  EXPECT_NE(outcome.out.find(" checked on the emulator, order " + order), std::string::npos) << outcome.out;
-}
-
-// The skewed orders, which let a warp be late, take turns from chapter to chapter.
-std::vector<InOrder> skewed_in_turn() {
-  std::vector<InOrder> all;
-  for (const std::string& id : built_chapters()) all.push_back({id, order_of(all.size() % 2 + 1)});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Built, ChapterInOrder, testing::ValuesIn(skewed_in_turn()), [](const auto& info) {
-  const std::string& order = info.param.order;
-  return info.param.chapter + "_" + order[0] + order.substr(2);
-});
 
 class ChapterOnEmulator : public testing::TestWithParam<std::string> {};
 
@@ -96,47 +64,6 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   expect_same_files(fair, other);
 }
 
-// But the first one: the other tests run that.
-TEST_P(ChapterOnEmulator, PassesSmokeInEachFormat) {
-  const Multiprocessors few(16);
-  const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
-  const std::vector<Words> formats = formats_of(GetParam());
-  for (size_t i = 1; i < formats.size(); ++i) {
-    const Words& format = formats[i];
-    const Outcome outcome = run_chapter(
-        GetParam(), with({"--device", "emu", "--check", "--set", smoke, "--order", order_of(i)}, format));
-    EXPECT_EQ(outcome.code, 0) << format[1] << " to " << format[3] << "\n" << outcome.out << outcome.err;
-  }
-}
-
-class ChapterWithChoices : public testing::TestWithParam<std::string> {};
-
-// The other tests run the tile that comes first, or what the chapter chooses for their small problems.
-TEST_P(ChapterWithChoices, PassesSmokeWithEachChoice) {
-  const Multiprocessors few(16);
-  const char* smoke = wants_equal_groups(GetParam()) ? "smoke_uniform" : "smoke";
-  size_t turn = 0;
-  for (const Words& choice : choices_of(GetParam())) {
-    const Outcome outcome = run_chapter(
-        GetParam(),
-        with({"--device", "emu", "--check", "--set", smoke, "--order", order_of(turn++)}, choice));
-    EXPECT_EQ(outcome.code, 0) << choice[0] << " " << choice[1] << "\n" << outcome.out << outcome.err;
-  }
-}
-
-// To ask all chapters takes longer than many a test here, which begins with this list like all others.
-bool has_choices(const std::string& id) { return id >= "04" && id != "08d_two_cta"; }
-std::vector<std::string> with_choices() {
-  std::vector<std::string> all;
-  for (const std::string& id : built_chapters()) {
-    if (has_choices(id)) all.push_back(id);
-  }
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Built, ChapterWithChoices, testing::ValuesIn(with_choices()),
-                         [](const auto& info) { return info.param; });
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterWithChoices);
-
 // Where --help names the values of an option, "i32|i64", each but the first; of others, that it is given.
 std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
   std::istringstream help(run_chapter(id, {"--help"}).out);
@@ -154,12 +81,10 @@ std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
   return wanted;
 }
 
-// The tests above take their words from lists; here the program says what must be among them. What a schedule
-// is printed with has tests of its own, and --tune needs a GPU.
+// A check without options runs the forms; here --help says what must be among them. What a schedule is
+// printed with has tests of its own, and --tune needs a GPU.
 TEST_P(ChapterOnEmulator, HasNoOptionThatIsNeverRun) {
-  std::vector<Words> run = choices_of(GetParam());
-  EXPECT_EQ(!run.empty(), has_choices(GetParam())) << "PassesSmokeWithEachChoice runs them";
-  for (const Words& format : formats_of(GetParam())) run.push_back(format);
+  const std::vector<Words> run = forms_of(GetParam());
   for (const std::string& option : listed(GetParam(), "options")) {
     if (option == "print-schedule" || option == "tune") continue;
     if ((option == "tile" || option == "cluster") && listed(GetParam(), option + "s").size() == 1) continue;
@@ -230,16 +155,6 @@ std::string first_complaint(const Words& words) {
   return line;
 }
 
-// The first chapter of each architecture, and the first with an epilogue: they are asked what the harness
-// says. Each test begins with this list, so no program is asked for it.
-std::vector<std::string> one_of_each_kind() {
-  std::vector<std::string> all;
-  for (const char* id : {"01_naive", "06a_tma", "07m_fused_glu", "08a_tcgen05", "08e_epilogue"}) {
-    if (is_built(id)) all.push_back(id);
-  }
-  return all;
-}
-
 class ChapterOfEachKind : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Built, ChapterOfEachKind, testing::ValuesIn(one_of_each_kind()),
                          [](const auto& info) { return info.param; });
@@ -294,8 +209,7 @@ TEST_P(ChapterOfEachKind, SaysBeforehandThatABigProblemTakesLong) {
 }
 
 // Problems of the set `random`, as many of the first ones as are small enough: empty groups and ragged ones,
-// N and K that fill no tile. Formats and tiles take turns with the seeds, an epilogue's choices with the
-// problems.
+// N and K that fill no tile. Forms take turns with the problems.
 struct Drawn {
   std::string chapter;
   uint64_t seed;
@@ -329,19 +243,15 @@ class ChapterOnDrawnProblems : public testing::TestWithParam<Drawn> {};
 TEST_P(ChapterOnDrawnProblems, IsRight) {
   const Multiprocessors few(16);
   const auto& [id, seed] = GetParam();
-  const std::vector<Words> formats = formats_of(id), choices = choices_of(id);
-  const Words tiles = listed(id, "tiles");
+  const std::vector<Words> forms = forms_of(id);
   size_t turn = seed;
   for (const gg::Shape& shape : drawn_problems(GetParam())) {
     std::string m;
     for (const int rows : shape.m) m += (m.empty() ? "" : ",") + std::to_string(rows);
-    const Words words =
-        with({"--device", "emu", "--check", "--m", m, "--n", std::to_string(shape.n[0]), "--k",
-              std::to_string(shape.k[0]), "--seed", std::to_string(seed), "--order",
-              std::to_string(seed) + ":skew"},
-             has_epilogue(id) ? choices[turn % choices.size()]
-                              : with({"--tile", tiles[seed % tiles.size()]}, formats[seed % formats.size()]));
-    ++turn;
+    const Words words = with({"--device", "emu", "--check", "--m", m, "--n", std::to_string(shape.n[0]),
+                              "--k", std::to_string(shape.k[0]), "--seed", std::to_string(seed), "--order",
+                              std::to_string(seed) + ":skew"},
+                             forms[turn++ % forms.size()]);
     const Outcome outcome = run_chapter(id, words);
     EXPECT_EQ(outcome.code, 0) << shape.describe() << "\n" << outcome.out << outcome.err;
   }
@@ -420,6 +330,12 @@ TEST(Rungs, WithTokensOnNMultiplyWhatTheyMust) {
     SCOPED_TRACE(id);
     EXPECT_EQ(counted(id, Folder(), problem)[id + ",own,0:fair,multiply_adds"], widths * 256 * 64);
   }
+}
+
+// The words for D in FP8 with block scales.
+Words scaled_d(const std::string& id) {
+  const Words words = {"--d-dtype", "e4m3", "--norm-const", "0.01"};
+  return has_option(id, "format") ? with({"--format", "mxfp8"}, words) : words;
 }
 
 // Tiles are independent, a maximum has no order, and weights are the same wherever they lie.
@@ -575,7 +491,7 @@ TEST_F(EmulatorLookup, PlaysASmallDeviceInTheCheckAlone) {
     const std::string out = run(words).out;
     return out.substr(0, out.find('\n'));
   };
-  EXPECT_NE(first_line(with(emulated, {"--check"})).find(") with 132 and 2 multiprocessors, order"),
+  EXPECT_NE(first_line(with(emulated, {"--check"})).find(") with 132, 16 and 2 multiprocessors, order"),
             std::string::npos);
   EXPECT_EQ(first_line(with(emulated, {"--bench"})).find("multiprocessors"), std::string::npos);
   const Words on_two = with({"/usr/bin/env", "GG_EMU_MULTIPROCESSORS=2"}, emulated);

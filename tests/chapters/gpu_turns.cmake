@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy, three of them are
+# Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy, four of them are
 # enough; the others keep a core busy now and then, and mostly wait. All begin before the emulator's tests.
 
 set(turn 0)
 foreach(test IN LISTS chapters_gpu_test_TESTS)
   math(EXPR turn "${turn} + 1")
-  if(test MATCHES "LargeSets")
-    math(EXPR lane "${turn} % 3")
+  if(test MATCHES "OnGpuSet")
+    math(EXPR lane "${turn} % 4")
     set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu_large_${lane} COST 200 PROCESSORS 1)
   else()
     math(EXPR lane "${turn} % 8")

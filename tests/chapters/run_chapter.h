@@ -11,6 +11,7 @@
 #include <iomanip>
 #include <map>
 
+#include "common/base/text.h"
 #include "common/harness.cuh"
 #include "tests/process.h"
 
@@ -70,16 +71,11 @@ inline int limit_of(const std::string& id, const std::string& key) {
   EXPECT_NE(at, std::string::npos) << id << " has no limit " << key;
   return at == std::string::npos ? 0 : std::stoi(limits.substr(at + name.size()));
 }
-// The words that choose each format of a chapter.
-inline std::vector<Words> formats_of(const std::string& id) {
-  const Words in = texts_of(id, "in"), d = texts_of(id, "d");
-  std::vector<Words> all;
-  const Words options = listed(id, "options");
-  const bool scaled = std::find(options.begin(), options.end(), "format") != options.end();
-  for (size_t i = 0; i < in.size(); ++i)
-    all.push_back({scaled ? "--format" : "--in-dtype", in[i], "--d-dtype", d.at(i)});
-  EXPECT_FALSE(all.empty()) << id;
-  return all;
+// The words that choose each form of a chapter but the one that it has without options.
+inline std::vector<Words> forms_of(const std::string& id) {
+  std::vector<Words> forms;
+  for (const std::string& form : listed(id, "forms")) forms.push_back(gg::split(form, ' '));
+  return forms;
 }
 inline bool has_block_scales(const std::string& id) { return is_described(id, "\"sfa\""); }
 // Does it scale by alpha and prob?
@@ -101,53 +97,12 @@ inline bool always_has_tensor(const std::string& id, const std::string& name) {
          text.substr(at, text.find('\n', at) - at).find("\"when\": \"always") != std::string::npos;
 }
 
-// The words for D in FP8 with block scales.
-inline Words scaled_d(const std::string& id) {
-  const Words words = {"--d-dtype", "e4m3", "--norm-const", "0.01"};
-  return has_option(id, "format") ? with({"--format", "mxfp8"}, words) : words;
-}
-
 // The least N from this one on that a chapter takes.
 inline int n_from(const std::string& id, int least) {
   const int multiple = limit_of(id, "n_multiple");
   return (least + multiple - 1) / multiple * multiple;
 }
 
-// The words that choose each value of a chapter's own options. What comes first is chosen without words, but
-// not where the chapter chooses a tile for each problem.
-inline std::vector<Words> choices_of(const std::string& id) {
-  std::vector<Words> all;
-  const Words kn = {"--format", "mxfp8", "--b-layout", "kn"};  // 4-bit elements lie along K
-  const bool chooses_tile = is_described(id, "\"chooses_tile\": true");
-  for (const auto& [option, key] : {std::pair{"--tile", "tiles"},
-                                    {"--cluster", "clusters"},
-                                    {"--tile-k", "tile_ks"},
-                                    {"--off", "ideas"},
-                                    {"--b-layout", "b_layouts"}}) {
-    const Words values = listed(id, key);
-    const bool first_too = std::string(key) == "ideas" || (std::string(key) == "tiles" && chooses_tile);
-    for (size_t i = first_too ? 0 : 1; i < values.size(); ++i)
-      all.push_back(values[i] == "kn" && has_block_scales(id) ? kn : Words{option, values[i]});
-  }
-  const Words tiles = listed(id, "tiles");
-  const bool two_alone = std::find(tiles.begin(), tiles.end(), "128x256") != tiles.end();
-  if (has_option(id, "schedule"))
-    all.push_back(with({"--schedule", "dynamic"},
-                       two_alone ? Words{"--tile", "128x256", "--cluster", "2x1"} : Words{}));
-  if (has_option(id, "offsets")) all.push_back({"--offsets", "i64"});
-  if (has_option(id, "shared-b")) all.push_back({"--shared-b"});
-  for (const char* blocks : {"1", "3"}) {  // each has several tiles; some have one more
-    if (has_option(id, "blocks")) all.push_back({"--blocks", blocks});
-  }
-  if (has_option(id, "weights")) all.push_back({"--weights", "discrete"});
-  if (has_option(id, "norm-const")) all.push_back(with(scaled_d(id), {"--bias"}));
-  for (const std::string& type : listed(id, "bias")) all.push_back({"--bias", "--bias-dtype", type});
-  if (has_option(id, "discrete-col-sfd")) all.push_back(with(scaled_d(id), {"--discrete-col-sfd"}));
-  if (has_option(id, "act")) all.push_back({"--act", "geglu", "--bias", "--bias-dtype", "f32"});
-  if (has_option(id, "c-dtype")) all.push_back({"--c-dtype", "f16", "--d-dtype", "f16"});
-  if (has_option(id, "transform")) all.push_back({"--transform", "butterfly"});
-  return all;
-}
 // Tiles of 256x128 that are stored in halves, and shorter ones before and behind.
 inline Words tall_problem(const std::string& id) {
   if (limit_of(id, "m_multiple") > 1)
@@ -228,6 +183,16 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   const std::string d = names == scattered ? "d_00002.npy" : "d.npy";
   EXPECT_NE(text_of(first.at(d)), text_of(other.at(d)));
   EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
+}
+
+// The first chapter of each architecture, and the first with an epilogue: they are asked what the harness
+// says. Each test begins with this list, so no program is asked for it.
+inline std::vector<std::string> one_of_each_kind() {
+  std::vector<std::string> all;
+  for (const char* id : {"01_naive", "06a_tma", "07m_fused_glu", "08a_tcgen05", "08e_epilogue"}) {
+    if (is_built(id)) all.push_back(id);
+  }
+  return all;
 }
 
 }  // namespace testing_gg

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A chapter's check without options passes on the emulator, in some order, and executes every line of the chapter's kernels: a
+reader who edits a line is told what the edit does. check_test.py PROGRAM ORDER"""
+
+import collections
+import csv
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) ")
+
+UNPAIRED = "has instructions of its own in the largest tile of one block alone, which is chosen where pairs leave a column empty"
+
+# Lines that a check leaves out: the end of a path and some words of the line, with the reason.
+LEFT_OUT = {
+    ("07l_peak_hopper/store.cuh", "held_"): UNPAIRED, ("07m_fused_glu/store.cuh", "held_"): UNPAIRED,
+    ("07n_glu_hadamard/store.cuh", "held_"): UNPAIRED,
+}
+
+
+def modules(program):
+    """The PTX texts in a program, which are not compressed and end with a zero byte."""
+    return [text.decode() for text in re.findall(rb"(?<=\0)\n*\.version \d[^\0]*", Path(program).read_bytes())]
+
+
+def sources(text):
+    """kernel -> line of PTX -> (file, line) of the source. A kernel goes on to where the next one begins."""
+    files = {int(number): path for number, path in re.findall(r'(?m)^\s*\.file\s+(\d+) "([^"]*)"', text)}
+    found, kernel, where = {}, None, None
+    for number, line in enumerate(text.split("\n"), 1):
+        entry, location = re.search(r"\.entry (\w+)\(", line), LOCATION.match(line)
+        if entry:
+            kernel, where = found.setdefault(entry[1], {}), None
+        elif location:
+            where = files[int(location[1])], int(location[2])
+        elif kernel is not None and where and re.match(r"(@!?%p\d+ )?[a-z]\S*.*;$", line.strip()):
+            kernel[number] = where
+    return found
+
+
+def run(program, order):
+    """What the check says, and kernel -> line of PTX -> times that warps executed it."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "lines.csv")
+        done = subprocess.run([program, "--check", "--device", "emu", "--order", order], capture_output=True, text=True,
+                              env=os.environ | {"GG_EMU_LINE_COUNTS": str(table)})
+        counts = collections.defaultdict(dict)
+        if table.exists():
+            with open(table, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    counts[row["kernel"]][int(row["ptx_line"])] = int(row["warps"])
+    return done, counts
+
+
+def never_executed(program, counts):
+    """(file, line) of the chapter's sources that no kernel executed, and an instruction that some kernel has for it."""
+    folder, total, instructions = f"/chapters/{Path(program).name}/", collections.Counter(), {}
+    for text in modules(program):
+        ptx = text.split("\n")
+        for kernel, lines in sources(text).items():
+            for number, where in lines.items():
+                if folder in where[0]:
+                    total[where] += counts[kernel].get(number, 0)
+                    instructions[where] = f"{ptx[number - 1].strip()} of {kernel}"
+    if not total:
+        sys.exit(f"{program}: it holds no PTX with lines of {folder}")
+    return sorted((*where, instructions[where]) for where, times in total.items() if times == 0)
+
+
+def is_left_out(path, line):
+    return any(path.endswith(end) and words in line for end, words in LEFT_OUT)
+
+
+def main(program, order):
+    done, counts = run(program, order)
+    if done.returncode or done.stderr or f" checked on the emulator, order {order}" not in done.stdout:
+        sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    wrong = []
+    for path, number, instruction in never_executed(program, counts):
+        line = Path(path).read_text(encoding="utf-8").split("\n")[number - 1].strip()
+        if not is_left_out(path, line):
+            wrong.append(f"{path}:{number}: the check never executes this line: {line}\n  {instruction}\n")
+    sys.exit("".join(wrong) or 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
