@@ -50,14 +50,14 @@ class Error : public std::runtime_error {
 }
 
 // One hint for the errors a learner meets; empty for the rest.
-const char* cuda_hint(cudaError_t error);
+std::string cuda_hint(cudaError_t error, const std::string& call);
 
 inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
   if (error == cudaSuccess) return;
-  const char* hint = cuda_hint(error);
+  const std::string hint = cuda_hint(error, call);
   throw Error(error == cudaErrorMemoryAllocation ? Exit::no_memory : Exit::device_error,
               format("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorName(error),
-                     cudaGetErrorString(error), *hint ? "; " : "", hint));
+                     cudaGetErrorString(error), hint.empty() ? "" : "; ", hint.c_str()));
 }
 
 }  // namespace gg

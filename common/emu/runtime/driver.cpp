@@ -203,9 +203,9 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return of_device(device, [=](Runtime& rt) {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
-    if (gg::emu::device_attribute(rt.device(), cudaDeviceAttr(attribute), value)) return CUDA_SUCCESS;
-    if (int(attribute) < 1 || int(attribute) >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-    return CUresult(gg::emu::unsupported("device attribute " + std::to_string(int(attribute))));
+    if (gg::emu::device_attribute(rt.device(), attribute, value)) return CUDA_SUCCESS;
+    gg::emu::refuse(cudaErrorInvalidValue, gg::emu::no_such_attribute(attribute));
+    return CUDA_ERROR_INVALID_VALUE;
   });
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
