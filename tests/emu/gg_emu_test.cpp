@@ -130,6 +130,44 @@ TEST(GgEmu, RunsProgramsOfTheDriver) {
   }
 }
 
+// CUDA's folder comes first, and gg-emu's own before that. Where a script starts such a program, gg-emu sees
+// none of it; the driver's library says what came first.
+TEST(GgEmu, RunsAProgramWithAnRpath) {
+  const std::string program = kTests + "has_rpath";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "a program with a sanitizer";
+  const Outcome outcome = gg_emu({program});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "cudaSuccess, 1 devices\n");
+  EXPECT_EQ(outcome.err, "");
+  const Outcome beside =
+      testing_gg::run({"/usr/bin/env", "LD_PRELOAD=libm.so.6", kPrograms + "gg-emu", program});
+  EXPECT_EQ(beside.out, "cudaSuccess, 1 devices\n");
+  EXPECT_EQ(beside.err, "");
+  const testing_gg::Folder folder;
+  testing_gg::write_text(folder.at("script"), "#!/bin/sh\n" + program + "\nexit 0\n");
+  std::filesystem::permissions(folder.at("script"), std::filesystem::perms::owner_all);
+  const Outcome child = gg_emu({folder.at("script")});
+  EXPECT_TRUE(says(child.err, "and not the emulator's: a DT_RPATH goes before LD_LIBRARY_PATH."))
+      << child.err;
+  EXPECT_TRUE(says(child.err, "the CUDA runtime of this program is " GG_TOOLKIT_LIBRARIES "/libcudart.so.13"))
+      << child.err;
+}
+
+// LD_PRELOAD divides at spaces, so it cannot be used there.
+TEST(GgEmu, SaysWhereAnRpathCannotBeMended) {
+  const std::string program = kTests + "has_rpath";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "a program with a sanitizer";
+  const testing_gg::Folder folder;
+  const std::string root = folder.at("with a space");
+  std::filesystem::create_directories(root + "/bin");
+  std::filesystem::create_directories(root + "/lib");
+  std::filesystem::copy_file(kPrograms + "gg-emu", root + "/bin/gg-emu");
+  std::filesystem::create_directory_symlink(std::string(GG_BINARY_DIR) + "/lib/emu", root + "/lib/emu");
+  const Outcome outcome = testing_gg::run({root + "/bin/gg-emu", program});
+  EXPECT_TRUE(says(outcome.err, "has a DT_RPATH, which goes before LD_LIBRARY_PATH: link it with"))
+      << outcome.err;
+}
+
 TEST(GgEmu, PlaysAnotherDevice) {
   const Outcome outcome = gg_emu({"--like", "a100", kRuntimeTest, filter("Runtime.NamesErrors")});
   EXPECT_TRUE(says(outcome.out, "no device like an H200")) << outcome.out;
