@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "tests/emu/trace_file.h"
 #include "tests/process.h"
@@ -282,6 +284,25 @@ TEST(GgEmu, EndsAtAFaultUnlessItIsAllowed) {
   const Outcome warned = gg_emu(words);
   EXPECT_EQ(warned.code, 0) << warned.err;
   EXPECT_TRUE(says(warned.err, "allowed: ") && says(warned.err, "uninit-shared")) << warned.err;
+}
+
+// A program's file is as old as its code: a copy of it, made older or newer than the source of its kernel.
+TEST(GgEmu, QuotesNoSourceThatIsNewerThanTheProgram) {
+  const testing_gg::Folder folder;
+  const std::string program = folder.at("program"), source = GG_SOURCE_DIR "/tests/emu/runtime_test.cu";
+  std::filesystem::copy_file(kRuntimeTest, program);
+  const auto changed = std::filesystem::last_write_time(source);
+  for (const int seconds : {-1, 1}) {
+    std::filesystem::last_write_time(program, changed + std::chrono::seconds(seconds));
+    const Outcome outcome =
+        gg_emu({program, filter("*DISABLED_ReadsUnwrittenSharedMemory"), "--gtest_also_run_disabled_tests"});
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(says(outcome.err, "   out[threadIdx.x] = nobody_wrote[threadIdx.x];"), seconds > 0)
+        << outcome.err;
+    EXPECT_EQ(says(outcome.err, "   (the file is newer than this code: build again to see the line)"),
+              seconds < 0)
+        << outcome.err;
+  }
 }
 
 }  // namespace
