@@ -4,10 +4,31 @@
 
 #include "common/check.h"
 
+#include <string>
+
+#include "common/base/error.h"
+
 namespace gg {
 
+// The error that cudaFuncSetAttribute gives where a block cannot have so much shared memory has no text of
+// its own for it.
+static std::string shared_memory_hint() {
+  int device = 0, most = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return "";
+  if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+    return "";
+  return format(
+      "a block has at most %d bytes of shared memory on this device, static and dynamic: fewer stages or "
+      "a smaller tile take less",
+      most);
+}
+
 // Empty for errors that need no hint.
-static const char* cuda_hint(cudaError_t error) {
+static std::string cuda_hint(cudaError_t error, const std::string& call) {
+  if (error == cudaErrorInvalidValue &&
+      call.find("cudaFuncAttributeMaxDynamicSharedMemorySize") != std::string::npos) {
+    return shared_memory_hint();
+  }
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
       return "the program holds no code for this GPU";
@@ -29,10 +50,10 @@ static const char* cuda_hint(cudaError_t error) {
 }
 
 void fail_cuda(cudaError_t error, const char* call, const char* file, int line) {
-  const char* hint = cuda_hint(error);
+  const std::string hint = cuda_hint(error, call);
   fail(error == cudaErrorMemoryAllocation ? Exit::no_memory : Exit::device_error,
        "%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorName(error), cudaGetErrorString(error),
-       *hint ? "; " : "", hint);
+       hint.empty() ? "" : "; ", hint.c_str());
 }
 
 }  // namespace gg

@@ -41,7 +41,7 @@ size_t bytes_of_type(const std::string& type) {  // "<f4" -> 4; 0 for types no c
 
 // "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0 for what has no size.
 size_t bytes_of_any_type(const std::string& type) {
-  if (type.size() < 3 || !is_one_of("<>|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
+  if (type.size() < 3 || !is_one_of("<|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
   char* rest = nullptr;
   const unsigned long long count = std::strtoull(type.c_str() + 2, &rest, 10);
   if (rest == type.c_str() + 2 || count > INT32_MAX || (*rest && !is_one_of("mM", type[1]))) return 0;
@@ -109,6 +109,10 @@ NpyArray read_with(const std::string& path, size_t (*size_of)(const std::string&
     reject(path, "is in Fortran order, C order is wanted: save numpy.ascontiguousarray of it");
   }
   array.shape = parse_shape(value_of(header, "shape", path), path);
+  if (array.type[0] == '>') {
+    reject(path, "has type '" + array.type + "', which is big-endian; only little-endian is read: save " +
+                     "x.astype(x.dtype.newbyteorder('<')) of it");
+  }
   const size_t item = size_of(array.type);
   if (item == 0) reject(path, "has type '" + array.type + "', which no tensor here has: convert it");
   int64_t wanted = int64_t(item);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "common/base/files.h"
+#include "common/base/paths.h"
 #include "common/base/text.h"
 #include "common/harness.cuh"
 #include "common/machine/emulator.h"
@@ -364,6 +365,8 @@ int run_chapter(int argc, char** argv, const Chapter& described, const List<Form
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
   const std::vector<Formats> formats = with_outputs(chapter, {inputs.begin(), inputs.end()});
   try {
+    const std::string copied = copied_tree_problem(configured_tree());
+    GG_REQUIRE(copied.empty(), "%s", copied.c_str());
     const Exit code = run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
       throw Error(Exit::cannot_write, "the results could not be written to stdout");

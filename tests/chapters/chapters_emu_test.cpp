@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "common/base/paths.h"
 #include "common/base/text.h"
 #include "common/problem/shapes.h"
 #include "common/run/device.h"
@@ -474,6 +475,21 @@ TEST_F(EmulatorLookup, NamesTheRuntimeThatCameFirst) {
   const Outcome outcome = run(with({"/usr/bin/env", "GG_EMU_RESTARTED=1"}, words_));
   EXPECT_EQ(outcome.code, int(gg::Exit::device_error)) << outcome.out;
   EXPECT_TRUE(one_line_with(outcome.err, "DT_RPATH"));
+}
+
+// `cmake --build build` in a copy of a built clone builds the sources of the original, and a mistake in the
+// copy's own would pass. What is no build tree, or is the same one by another name, is not refused.
+TEST_F(EmulatorLookup, RefusesToRunInACopyOfTheBuildTree) {
+  std::filesystem::copy_file(GG_BINARY_DIR "/lib/emu/libcudart.so.13", runtime_);
+  testing_gg::write_text(folder_.at("CMakeCache.txt"), "");
+  const Outcome outcome = run(words_);
+  EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;
+  EXPECT_TRUE(one_line_with(outcome.err, "not run: it lies in " + tree_ + ", a copy of the build tree "));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(gg::copied_tree_problem(folder_.at("moved_away")), "") << "the original is gone";
+  std::filesystem::create_directory_symlink(GG_BINARY_DIR, folder_.at("link"));
+  EXPECT_EQ(gg::copied_tree_problem(folder_.at("link")), "") << "the same tree";
+  EXPECT_NE(gg::copied_tree_problem(folder_.path), "");
 }
 
 TEST_F(EmulatorLookup, TakesTheOrderOfGgEmu) {

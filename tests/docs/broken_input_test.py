@@ -124,5 +124,53 @@ class Good(unittest.TestCase):
         self.assertEqual((row.groups, row.us_median, row.roof_tflops, row.timed), (8, 2400, None, True))
 
 
+class Peers(unittest.TestCase):
+    """plots/measure/peers/build.py, where what a peer is built from is not whole."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.file("cutlass/include/cutlass/cutlass.h")
+        self.file("deepgemm/deep_gemm/include/deep_gemm/impls/sm90_bf16_gemm.cuh")
+        self.file("python/triton/__init__.py")
+        self.file("bin/nvcc").chmod(0o755)
+
+    def file(self, name, content=b""):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def build(self, code, *words):
+        """What it says of one peer, by a Python that has the modules of this test alone."""
+        done = subprocess.run([sys.executable, "-S", "-B", ROOT / "plots/measure/peers/build.py", *words],
+                              capture_output=True, text=True, cwd=self.folder,
+                              env={"PYTHONPATH": "python", "PATH": str(self.folder / "bin")})
+        self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
+        return done.stdout
+
+    def test_a_clone_that_lacks_a_file(self):
+        about = self.folder / "deepgemm/deep_gemm/__init__.py"
+        words = ("deepgemm", "--cutlass", "cutlass", "--deepgemm", "deepgemm")
+        wanted = "deepgemm: not built, --deepgemm deepgemm: deepgemm/deep_gemm/__init__.py cannot be read ({})\n"
+        self.assertEqual(self.build(0, *words), wanted.format("No such file or directory"))
+        about.write_bytes(b"\xff")
+        self.assertEqual(self.build(0, *words), wanted.format("it is not UTF-8"))
+        about.unlink()
+        about.mkdir()
+        self.assertEqual(self.build(0, *words), wanted.format("Is a directory"))
+
+    def test_a_module_without_its_version(self):
+        self.assertEqual(self.build(0, "triton_tma"), f"triton_tma: not built, the triton in {self.folder}/python/triton was "
+                                                      "not installed by pip, which would say its version\n")
+
+    def test_a_folder_that_cannot_be_made(self):
+        self.file("python/triton-3.9.dist-info/METADATA", b"Metadata-Version: 2.1\nName: triton\nVersion: 3.9\n")
+        self.file("taken")
+        self.assertEqual(self.build(1, "triton_tma", "--out", "taken"), "triton_tma: triton 3.9 found, building\n"
+                                                                       "triton_tma: not built, taken/new: Not a directory\n")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -42,6 +42,7 @@ NO_INSTRUCTION = {"shared"}  # headers of common/ptx that utter none: they need 
 
 # Headers that declare what no room defines, and who does.
 DEFINED_ELSEWHERE = {"common/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
+                     "common/base/paths.h": ("configured_tree", "common/CMakeLists.txt writes it when it configures"),
                      "common/bench/peer_library.h": ("gg_peer_", "each peer's library exports it")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

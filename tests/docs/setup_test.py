@@ -35,12 +35,13 @@ class Configuring(unittest.TestCase):
         for words in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q",
                                        "--allow-empty", "-m", "theirs"]):
             run("git", *words, cwd=outer).check_returncode()
-        cls.done = run("cmake", "--preset", "default", "-DGG_CHAPTERS=01;zz;03", cwd=cls.copy)
+        cls.done = run("cmake", "--preset", "default", "-DGG_CHAPTERS=01;02,zz;03", cwd=cls.copy)
 
     def test_a_chapter_that_is_not_there_is_named(self):
         said = " ".join(self.done.stderr.split())
         self.assertNotEqual(self.done.returncode, 0, said)
-        self.assertIn("GG_CHAPTERS=01;zz;03: zz starts no chapter's name; they are: 01_naive 02_tiled", said)
+        self.assertIn("GG_CHAPTERS=01;02,zz;03: 02,zz starts no chapter's name. Several are a list with semicolons, "
+                      '"01;03"; the names are: 01_naive 02_tiled', said)
 
     def test_another_repositorys_commit_is_not_ours(self):
         self.assertIn('return "unknown";', (self.copy / "build/common/commit.cpp").read_text())

@@ -4,6 +4,7 @@
 // with driver 580.159; the same test asks both runtimes. A grid or block of no or of too many threads gives
 // cudaErrorInvalidValue there, though cudaErrorInvalidConfiguration is documented.
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -288,6 +289,43 @@ TEST_F(Codes, AreThoseOfTheRuntime) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// Every attribute that cuda.h 13.0 names has a value, 0 where the device has no such thing.
+TEST_F(Codes, NoAttributeOfADeviceIsAnError) {
+  for (int attribute = 1; attribute <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;
+       ++attribute) {
+    int value = -77;
+    EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDeviceAttr(attribute), 0), cudaSuccess) << attribute;
+    EXPECT_NE(value, -77) << attribute;
+  }
+  int clusters = -1, maps = -1;
+  EXPECT_EQ(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetAttribute(&maps, cudaDeviceAttr(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED), 0),
+            cudaSuccess);
+  EXPECT_EQ(maps, clusters);
+}
+
+// What an H100 answered for each direction, by where the two places are.
+TEST_F(Codes, OfCopiesGoByTheDirection) {
+  Memory device;
+  char host[2][16] = {};
+  void* const places[2][2] = {{host[0], host[1]}, {device.device, static_cast<char*>(device.device) + 128}};
+  constexpr cudaMemcpyKind kKinds[] = {cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                       cudaMemcpyDeviceToDevice, cudaMemcpyDefault};
+  for (const bool to : {false, true}) {
+    for (const bool from : {false, true}) {
+      for (const cudaMemcpyKind kind : kKinds) {
+        const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+        const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+        const bool fits = (to || !wants_to) && (from || !wants_from);
+        EXPECT_EQ(cudaMemcpy(places[to][0], places[from][1], 16, kind),
+                  fits ? cudaSuccess : cudaErrorInvalidValue)
+            << "to " << to << " from " << from << " kind " << kind;
+      }
+    }
+  }
+  cudaGetLastError();
+}
+
 // A launch's refusal is the last error until somebody asks.
 TEST_F(Codes, OfALaunchStayUntilTheyAreAskedFor) {
   cudaGetLastError();
@@ -295,6 +333,78 @@ TEST_F(Codes, OfALaunchStayUntilTheyAreAskedFor) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+struct Said {
+  std::function<cudaError_t()> call;
+  std::string sentence;
+};
+
+std::vector<Said> sentences() {
+  static Memory memory;
+  static int word = 0;
+  const auto dynamic = [](int bytes) {
+    return cudaFuncSetAttribute(kNothing, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  const std::string
+      attribute = "gg-emu: an attribute of codes::nothing is refused: ",
+      launched = "gg-emu: the launch of codes::nothing is refused: ",
+      limit =
+          " bytes of dynamic shared memory beside 0 static ones, a block of NVIDIA H200 (emulated) "
+          "has at most 232448 in all (cudaDevAttrMaxSharedMemoryPerBlockOptin)\n";
+  return {
+      {[=] { return dynamic(262144); }, attribute + "262144" + limit},
+      {[] { return launch(kNothing, dim3(1), dim3(32), 262144); }, launched + "262144" + limit},
+      {[] { return launch(kNothing, dim3(1), dim3(32), 65552); },
+       launched + "65552 bytes of dynamic shared memory beside 0 static ones, more than 49152 in all want "
+                  "cudaFuncAttributeMaxDynamicSharedMemorySize, here up to 232448\n"},
+      {[=] { return dynamic(-1); }, attribute + "-1 is no number of bytes\n"},
+      {[] { return cudaFuncSetAttribute(kNothing, cudaFuncAttributePreferredSharedMemoryCarveout, 101); },
+       attribute + "a carveout of 101, it is -1 or a percentage from 0 to 100\n"},
+      {[] { return cudaFuncSetAttribute(kNothing, cudaFuncAttribute(99), 1); },
+       attribute + "99 is no attribute that can be set\n"},
+      {[] { return cudaDeviceGetAttribute(&word, cudaDeviceAttr(100001), 0); },
+       "gg-emu: a device has no attribute 100001, they are 1 to "},
+      {[] { return cudaMemcpy(memory.device, memory.host, 16, cudaMemcpyDeviceToHost); },
+       "gg-emu: cudaMemcpyDeviceToHost reads device memory, and 0x"},
+      {[] { return cudaMemcpy(memory.host, memory.device, 16, cudaMemcpyHostToDevice); },
+       "gg-emu: cudaMemcpyHostToDevice writes device memory, and 0x"},
+      {[] { return cudaMemcpy(memory.device, memory.host, 16, cudaMemcpyKind(8)); },
+       "gg-emu: a copy of 16 bytes in direction 8, cudaMemcpyKind has 0 to 4\n"},
+      {[] { return cudaMemcpy(memory.device, nullptr, 24, cudaMemcpyHostToDevice); },
+       "gg-emu: a copy of 24 bytes from a null pointer\n"},
+      {[] { return cudaMemcpy2D(memory.device, 24, memory.host, 8, 24, 2, cudaMemcpyHostToDevice); },
+       "gg-emu: a copy of 24 bytes in each row, whose pitch is 8 bytes\n"},
+      {[] { return cudaMemcpyToSymbol(symbol, &word, 8, 0, cudaMemcpyDeviceToHost); },
+       "gg-emu: a copy of 8 bytes to a symbol, which is device memory, by cudaMemcpyDeviceToHost\n"},
+      {[] { return cudaMemset(&word, 0, 4); }, ", which is no device memory\n"},
+  };
+}
+
+// The errors' own texts name neither what was asked for nor what there is. Each sentence is said once.
+TEST_F(Codes, TheEmulatorSaysWhatWasWrong) {
+  if (!gg::emulator()) GTEST_SKIP() << "this is a real runtime";
+  for (const Said& each : sentences()) {
+    testing::internal::CaptureStderr();
+    EXPECT_NE(each.call(), cudaSuccess) << each.sentence;
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find(each.sentence), std::string::npos) << each.sentence << "said: " << said;
+  }
+  cudaGetLastError();
+}
+
+// A chapter's own sentence, which is all that a GPU gives, names the limit too.
+TEST_F(Codes, AChapterNamesTheLimitOfSharedMemory) {
+  try {
+    GG_CHECK(cudaFuncSetAttribute(kNothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 262144));
+    ADD_FAILURE() << "a block has 256 KB";
+  } catch (const gg::Error& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("a block has at most 232448 bytes of shared memory on this device"),
+        std::string::npos)
+        << error.what();
+  }
+  cudaGetLastError();
 }
 
 TEST_F(Codes, HaveTheirTexts) {

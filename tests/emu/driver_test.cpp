@@ -282,6 +282,39 @@ TEST_F(Driver, RefusesMisuse) {
   EXPECT_EQ(CU(cuEventRecord)(nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
 }
 
+// cuda.h wants a map at a multiple of 64. The answers and the bytes are those of a driver on an H100, which
+// takes it anywhere; the emulator says so once more.
+TEST_F(Driver, TakesATensorMapAtAnyAddressAndTheEmulatorSaysSo) {
+  alignas(64) char maps[3 * 128];
+  const cuuint64_t dims[] = {256, 128}, strides[] = {512};
+  const cuuint32_t box[] = {64, 32}, steps[] = {1, 1};
+  const auto encode = [&](char* at) {
+    return CU(cuTensorMapEncodeTiled)(reinterpret_cast<CUtensorMap*>(at), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                                      reinterpret_cast<void*>(values_), dims, strides, box, steps,
+                                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(encode(maps), CUDA_SUCCESS);
+  EXPECT_EQ(encode(maps + 64), CUDA_SUCCESS);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  for (const size_t off : {size_t(1), size_t(16), size_t(32), size_t(72)}) {
+    ASSERT_EQ(encode(maps), CUDA_SUCCESS);
+    const std::string aligned(maps, 128);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(encode(maps + off), CUDA_SUCCESS) << off;
+    EXPECT_EQ(CU(cuTensorMapReplaceAddress)(reinterpret_cast<CUtensorMap*>(maps + off),
+                                            reinterpret_cast<void*>(values_)),
+              CUDA_SUCCESS);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::string(maps + off, 128), aligned) << off;
+    const std::string lies = ": the CUtensorMap lies " + std::to_string(off % 64) +
+                             " bytes past a multiple of 64, and cuda.h wants";
+    for (const char* function : {"cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"})
+      EXPECT_EQ(said.find(function + lies) != std::string::npos, emulated()) << said;
+  }
+}
+
 TEST_F(Driver, RefusesCodeForALaterDevice) {
   CUmodule module = nullptr;
   std::string later = kAdd;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "tests/emu/trace_file.h"
 #include "tests/process.h"
@@ -130,6 +132,44 @@ TEST(GgEmu, RunsProgramsOfTheDriver) {
   }
 }
 
+// CUDA's folder comes first, and gg-emu's own before that. Where a script starts such a program, gg-emu sees
+// none of it; the driver's library says what came first.
+TEST(GgEmu, RunsAProgramWithAnRpath) {
+  const std::string program = kTests + "has_rpath";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "a program with a sanitizer";
+  const Outcome outcome = gg_emu({program});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "cudaSuccess, 1 devices\n");
+  EXPECT_EQ(outcome.err, "");
+  const Outcome beside =
+      testing_gg::run({"/usr/bin/env", "LD_PRELOAD=libm.so.6", kPrograms + "gg-emu", program});
+  EXPECT_EQ(beside.out, "cudaSuccess, 1 devices\n");
+  EXPECT_EQ(beside.err, "");
+  const testing_gg::Folder folder;
+  testing_gg::write_text(folder.at("script"), "#!/bin/sh\n" + program + "\nexit 0\n");
+  std::filesystem::permissions(folder.at("script"), std::filesystem::perms::owner_all);
+  const Outcome child = gg_emu({folder.at("script")});
+  EXPECT_TRUE(says(child.err, "and not the emulator's: a DT_RPATH goes before LD_LIBRARY_PATH."))
+      << child.err;
+  EXPECT_TRUE(says(child.err, "the CUDA runtime of this program is " GG_TOOLKIT_LIBRARIES "/libcudart.so.13"))
+      << child.err;
+}
+
+// LD_PRELOAD divides at spaces, so it cannot be used there.
+TEST(GgEmu, SaysWhereAnRpathCannotBeMended) {
+  const std::string program = kTests + "has_rpath";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "a program with a sanitizer";
+  const testing_gg::Folder folder;
+  const std::string root = folder.at("with a space");
+  std::filesystem::create_directories(root + "/bin");
+  std::filesystem::create_directories(root + "/lib");
+  std::filesystem::copy_file(kPrograms + "gg-emu", root + "/bin/gg-emu");
+  std::filesystem::create_directory_symlink(std::string(GG_BINARY_DIR) + "/lib/emu", root + "/lib/emu");
+  const Outcome outcome = testing_gg::run({root + "/bin/gg-emu", program});
+  EXPECT_TRUE(says(outcome.err, "has a DT_RPATH, which goes before LD_LIBRARY_PATH: link it with"))
+      << outcome.err;
+}
+
 TEST(GgEmu, PlaysAnotherDevice) {
   const Outcome outcome = gg_emu({"--like", "a100", kRuntimeTest, filter("Runtime.NamesErrors")});
   EXPECT_TRUE(says(outcome.out, "no device like an H200")) << outcome.out;
@@ -244,6 +284,25 @@ TEST(GgEmu, EndsAtAFaultUnlessItIsAllowed) {
   const Outcome warned = gg_emu(words);
   EXPECT_EQ(warned.code, 0) << warned.err;
   EXPECT_TRUE(says(warned.err, "allowed: ") && says(warned.err, "uninit-shared")) << warned.err;
+}
+
+// A program's file is as old as its code: a copy of it, made older or newer than the source of its kernel.
+TEST(GgEmu, QuotesNoSourceThatIsNewerThanTheProgram) {
+  const testing_gg::Folder folder;
+  const std::string program = folder.at("program"), source = GG_SOURCE_DIR "/tests/emu/runtime_test.cu";
+  std::filesystem::copy_file(kRuntimeTest, program);
+  const auto changed = std::filesystem::last_write_time(source);
+  for (const int seconds : {-1, 1}) {
+    std::filesystem::last_write_time(program, changed + std::chrono::seconds(seconds));
+    const Outcome outcome =
+        gg_emu({program, filter("*DISABLED_ReadsUnwrittenSharedMemory"), "--gtest_also_run_disabled_tests"});
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(says(outcome.err, "   out[threadIdx.x] = nobody_wrote[threadIdx.x];"), seconds > 0)
+        << outcome.err;
+    EXPECT_EQ(says(outcome.err, "   (the file is newer than this code: build again to see the line)"),
+              seconds < 0)
+        << outcome.err;
+  }
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ TEST_P(GgPtxRefuses, WithOneSentence) {
   const Files files;
   files.npy("x.npy", counting(64));
   files.npy("bits.npy", counting(16));
+  files.npy("big.npy", counting(64), ">f4");
   write_text(files.at("block"), std::string(24, '\0'));
   write_text(files.at("text.npy"), "no array");
   const std::string limits =
@@ -140,6 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"BufferWithoutFile", scale({"--buf", "z=in:"}), "names no file"},
         {"FileIsNoNpy", launch({"--buf", "z=in:@text.npy"}), "text.npy: is not a .npy file"},
         {"FileIsMissing", launch({"--buf", "z=in:@none.npy"}), "none.npy: cannot be read"},
+        {"FileIsBigEndian", launch({"--buf", "z=in:@big.npy"}),
+         "big.npy: has type '>f4', which is big-endian"},
+        {"OutputIsBigEndian", launch({"--buf", "z=out:@big.npy"}), "big.npy: has type '>f4'"},
         {"OutputTwice", scale({"--buf", "a=out:@x.npy", "--buf", "b=out:@x.npy"}),
          "two buffers would be written to this file"},
         {"PointerToNothing", arguments({"x", "z", "f32:1", "f32:1"}), "--arg z: there is no buffer z"},

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <regex>
 
 #include "tests/emu/gg_ptx.h"
@@ -214,6 +216,30 @@ AGAIN:
   EXPECT_TRUE(printed("  instructions", executed)) << executed << "\n" << outcome.err;
   EXPECT_TRUE(printed("barrier_waits", std::to_string(trace.waits))) << trace.waits << "\n" << outcome.err;
   EXPECT_GT(trace.waits, 0);
+}
+
+// The line of a source that was changed since the PTX was made is not what stood there then.
+TEST(GgPtx, QuotesNoSourceThatIsNewerThanThePtx) {
+  const Files files;
+  const std::string source = files.at("kernel.cu"), quote = "kernel.cu:2   out = never_written;";
+  write_text(source, "first line\nout = never_written;\n");
+  const std::string ptx = files.ptx(header() +
+                                    ".visible .entry reads(.param .u64 x)\n{\n"
+                                    "  .reg .b32 %r<2>; .shared .b32 s;\n  .loc 1 2 3\n"
+                                    "  ld.shared.u32 %r1, [s];\n  ret;\n}\n.file 1 \"" +
+                                    source + "\"\n");
+  const auto made = std::filesystem::last_write_time(ptx);
+  for (const int seconds : {-1, 0, 1}) {
+    std::filesystem::last_write_time(source, made + std::chrono::seconds(seconds));
+    const Outcome outcome = gg_ptx({ptx, "--entry", "reads", "--grid", "1", "--block", "1", "--arg", "null"});
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_EQ(outcome.err.find(quote) != std::string::npos, seconds <= 0) << outcome.err;
+    EXPECT_EQ(
+        outcome.err.find("kernel.cu:2   (the file is newer than this code: build again to see the line)") !=
+            std::string::npos,
+        seconds > 0)
+        << outcome.err;
+  }
 }
 
 TEST(GgPtx, HelpListsOptionsAndFaults) {

@@ -69,7 +69,7 @@ TEST(Npy, HeadersInAnotherOrderAreRead) {
 TEST(Npy, OfAnyTypeTakesWhatHasASize) {
   const Folder folder;
   const std::string path = folder.at("x.npy");
-  for (const char* type : {"<f4", ">i4", "<c8", "|V2", "|b1", "<U3", "|S5", "<f16", "<M8[ns]"}) {
+  for (const char* type : {"<f4", "=i4", "<c8", "|V2", "|b1", "<U3", "|S5", "<f16", "<M8[ns]"}) {
     const bool wide = std::string(type) == "<U3";
     const size_t bytes = wide ? 12 : size_t(std::atoi(type + 2));
     testing_gg::write_text(path, with_header(dictionary("'" + std::string(type) + "'", "False", "(2, 3)"),
@@ -78,7 +78,7 @@ TEST(Npy, OfAnyTypeTakesWhatHasASize) {
     EXPECT_EQ(array.type, type);
     EXPECT_EQ(array.data.size(), 6 * bytes) << type;
   }
-  for (const char* type : {"O", "|O", "<f", "<q8", "f4", "<f4x"}) {
+  for (const char* type : {"O", "|O", "<f", "<q8", "f4", "<f4x", ">i4", ">c8", ">M8[ns]"}) {
     testing_gg::write_text(path, with_header(dictionary("'" + std::string(type) + "'", "False", "(2, 3)"),
                                              std::string(24, 'x')));
     EXPECT_TRUE(testing_gg::error_of([&] { read_npy_of_any_type(path); })) << type;
@@ -120,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoData", kGood.substr(0, kGood.size() - 24), "0 bytes"},
         {"TrailingByte", kGood + "x", "25 bytes"},
         {"FortranOrder", with_header(dictionary("'<i4'", "True", "(2, 3)"), std::string(24, 'x')), "Fortran"},
-        {"BigEndian", with_header(dictionary("'>i4'", "False", "(2, 3)"), std::string(24, 'x')), ">i4"},
+        {"BigEndian", with_header(dictionary("'>i4'", "False", "(2, 3)"), std::string(24, 'x')),
+         "has type '>i4', which is big-endian; only little-endian is read: save "},
         {"Complex", with_header(dictionary("'<c8'", "False", "(3,)"), std::string(24, 'x')), "<c8"},
         {"LongType", with_header(dictionary("'<f16'", "False", "(3,)"), std::string(48, 'x')), "<f16"},
         {"Record", with_header(dictionary("[('x', '<i4')]", "False", "(6,)"), std::string(24, 'x')), "type"},

@@ -80,8 +80,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     if (!value) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
     if (gg::emu::device_attribute(rt.device(), attribute, value)) return cudaSuccess;
-    if (int(attribute) < 1 || int(attribute) > cudaDevAttrMax) return cudaErrorInvalidValue;
-    return gg::emu::unsupported("device attribute " + std::to_string(int(attribute)));
+    return gg::emu::refuse(cudaErrorInvalidValue, gg::emu::no_such_attribute(attribute));
   });
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {

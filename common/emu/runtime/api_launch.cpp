@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/emu/report/counts.h"
 #include "common/emu/runtime/launch.h"
 
 using gg::emu::api;
@@ -35,6 +36,40 @@ void at_start(Body body) {
 }
 
 Program* program_of(void** handle) { return reinterpret_cast<Program*>(handle); }
+
+// Why a kernel's attribute cannot have a value; "" if it can.
+std::string attribute_problem(Runtime& rt, const CUkern_st& kernel, int attribute, int value) {
+  switch (attribute) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+      if (value < 0) return std::to_string(value) + " is no number of bytes";
+      return gg::emu::shared_excess(rt.device(), kernel, value);
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      if (value >= -1 && value <= 100) return "";
+      return "a carveout of " + std::to_string(value) + ", it is -1 or a percentage from 0 to 100";
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      return "";
+    default:
+      return std::to_string(attribute) + " is no attribute that can be set";
+  }
+}
+
+cudaError_t set_attribute(Runtime& rt, CUkern_st& kernel, int attribute, int value) {
+  if (attribute == cudaFuncAttributeRequiredClusterWidth ||
+      attribute == cudaFuncAttributeRequiredClusterHeight ||
+      attribute == cudaFuncAttributeRequiredClusterDepth) {
+    return gg::emu::unsupported("cudaFuncSetAttribute of the cluster a kernel requires");
+  }
+  const std::string problem = attribute_problem(rt, kernel, attribute, value);
+  if (!problem.empty()) {
+    return gg::emu::refuse(cudaErrorInvalidValue, "an attribute of " + gg::emu::kernel_title(kernel.name) +
+                                                      " is refused: " + problem);
+  }
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) kernel.max_dynamic_shared = value;
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) kernel.carveout = value;
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) kernel.larger_cluster = value != 0;
+  return cudaSuccess;
+}
 
 }  // namespace
 
@@ -174,28 +209,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   return api_beside_launches([&](Runtime& rt) {
     CUkern_st* kernel = nullptr;
     if (const cudaError_t error = gg::emu::find_kernel(rt, function, &kernel)) return error;
-    switch (int(attribute)) {
-      case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 || value + kernel->code->shared_bytes > rt.device().shared_per_block_optin)
-          return cudaErrorInvalidValue;
-        kernel->max_dynamic_shared = value;
-        return cudaSuccess;
-      case cudaFuncAttributePreferredSharedMemoryCarveout:
-        if (value < -1 || value > 100) return cudaErrorInvalidValue;
-        kernel->carveout = value;
-        return cudaSuccess;
-      case cudaFuncAttributeNonPortableClusterSizeAllowed:
-        kernel->larger_cluster = value != 0;
-        return cudaSuccess;
-      case cudaFuncAttributeClusterSchedulingPolicyPreference:
-        return cudaSuccess;
-      case cudaFuncAttributeRequiredClusterWidth:
-      case cudaFuncAttributeRequiredClusterHeight:
-      case cudaFuncAttributeRequiredClusterDepth:
-        return gg::emu::unsupported("cudaFuncSetAttribute of the cluster a kernel requires");
-      default:
-        return cudaErrorInvalidValue;
-    }
+    return set_attribute(rt, *kernel, attribute, value);
   });
 }
 

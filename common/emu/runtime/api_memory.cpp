@@ -26,7 +26,9 @@ cudaError_t copy_symbol(Runtime& rt, const void* symbol, size_t offset, const vo
   size_t size = 0;
   if (const cudaError_t error = rt.programs.variable(rt, symbol, &address, &size)) return error;
   if (kind == cudaMemcpyHostToHost || kind == (to_symbol ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice)) {
-    return cudaErrorInvalidMemcpyDirection;
+    return gg::emu::refuse(cudaErrorInvalidMemcpyDirection,
+                           "a copy of " + std::to_string(bytes) + " bytes " + (to_symbol ? "to" : "from") +
+                               " a symbol, which is device memory, by " + gg::emu::kind_name(kind));
   }
   if (offset > size || bytes > size - offset) {
     return gg::emu::refuse(cudaErrorInvalidValue, std::to_string(bytes) + " bytes from byte " +

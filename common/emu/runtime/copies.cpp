@@ -4,14 +4,11 @@
 
 #include "common/emu/runtime/copies.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace gg::emu {
 namespace {
-
-bool is_host(const Runtime& rt, const void* pointer) {
-  return !is_device(rt, pointer) || rt.visible(address_of(pointer));
-}
 
 std::string range_text(const void* pointer, size_t bytes) {
   return std::to_string(bytes) + " bytes at " + hex(address_of(pointer));
@@ -27,18 +24,15 @@ uint8_t* resolve(Runtime& rt, const void* pointer, size_t bytes) {
   return real;
 }
 
-bool kind_fits(const Runtime& rt, const void* to, const void* from, cudaMemcpyKind kind) {
-  const bool to_device = is_device(rt, to), from_device = is_device(rt, from);
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return to_device && is_host(rt, from);
-    case cudaMemcpyDeviceToHost:
-      return is_host(rt, to) && from_device;
-    case cudaMemcpyDeviceToDevice:
-      return to_device && from_device;
-    default:
-      return true;  // the driver looks at the addresses alone
-  }
+// What the direction of a copy takes for device memory and is none; "" if nothing. The driver looks at
+// nothing else: an H100's copies between two places on the device whichever of these directions is named.
+std::string direction_problem(const Runtime& rt, const Copy& c) {
+  const bool to = c.kind == cudaMemcpyHostToDevice || c.kind == cudaMemcpyDeviceToDevice;
+  const bool from = c.kind == cudaMemcpyDeviceToHost || c.kind == cudaMemcpyDeviceToDevice;
+  const bool bad_to = to && !is_device(rt, c.to), bad_from = from && !is_device(rt, c.from);
+  if (!bad_to && !bad_from) return "";
+  return std::string(kind_name(c.kind)) + (bad_to ? " writes" : " reads") + " device memory, and " +
+         hex(address_of(bad_to ? c.to : c.from)) + " is none; cudaMemcpyDefault goes by the addresses";
 }
 
 // Bytes from the first row to the end of the last; false if there are more than can be.
@@ -63,13 +57,31 @@ bool ends(Runtime& rt, const Copy& c, uint8_t** to, const uint8_t** from) {
 
 }  // namespace
 
+const char* kind_name(cudaMemcpyKind kind) {
+  constexpr const char* kNames[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice",
+                                    "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice",
+                                    "cudaMemcpyDefault"};
+  return kNames[kind];
+}
+
 cudaError_t check(Runtime& rt, const Copy& c) {
   uint8_t* to = nullptr;
   const uint8_t* from = nullptr;
   if (is_empty(c)) return cudaSuccess;
-  if (unsigned(c.kind) > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (c.to_pitch < c.width || c.from_pitch < c.width) return cudaErrorInvalidPitchValue;
-  if (!c.to || !c.from || !kind_fits(rt, c.to, c.from, c.kind)) return cudaErrorInvalidValue;
+  const std::string bytes = "a copy of " + std::to_string(c.width) + " bytes ";
+  if (unsigned(c.kind) > cudaMemcpyDefault) {
+    return refuse(cudaErrorInvalidMemcpyDirection,
+                  bytes + "in direction " + std::to_string(int(c.kind)) + ", cudaMemcpyKind has 0 to 4");
+  }
+  if (c.to_pitch < c.width || c.from_pitch < c.width) {
+    return refuse(cudaErrorInvalidPitchValue, bytes + "in each row, whose pitch is " +
+                                                  std::to_string(std::min(c.to_pitch, c.from_pitch)) +
+                                                  " bytes");
+  }
+  if (!c.to || !c.from)
+    return refuse(cudaErrorInvalidValue, bytes + (c.to ? "from" : "to") + " a null pointer");
+  const std::string problem = direction_problem(rt, c);
+  if (!problem.empty()) return refuse(cudaErrorInvalidValue, problem);
   return ends(rt, c, &to, &from) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -98,7 +110,12 @@ cudaError_t check(Runtime& rt, const Fill& f) {
   if (is_empty(f)) return cudaSuccess;
   if (f.element != 1 && f.element != 2 && f.element != 4) return cudaErrorInvalidValue;
   if (__builtin_mul_overflow(f.width, f.element, &row)) return cudaErrorInvalidValue;
-  if (!f.to || !is_device(rt, f.to) || address_of(f.to) % f.element) return cudaErrorInvalidValue;
+  if (!f.to) return refuse(cudaErrorInvalidValue, "a fill of a null pointer");
+  if (!is_device(rt, f.to)) {
+    return refuse(cudaErrorInvalidValue,
+                  "a fill of " + hex(address_of(f.to)) + ", which is no device memory");
+  }
+  if (address_of(f.to) % f.element) return cudaErrorInvalidValue;
   if (f.pitch < row || f.pitch % f.element) return cudaErrorInvalidValue;
   return extent(f.pitch, row, f.height, f.slice, f.depth, &whole) ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -36,8 +36,11 @@ struct Fill {
   size_t width, height = 1, element = 1, depth = 1, slice = 0;
 };
 
+// "cudaMemcpyHostToDevice"
+const char* kind_name(cudaMemcpyKind kind);
+
 // Why it is refused, when it is asked for: cudaErrorInvalidValue, cudaErrorInvalidPitchValue,
-// cudaErrorInvalidMemcpyDirection. Nothing to copy or to fill is allowed.
+// cudaErrorInvalidMemcpyDirection, with a sentence. Nothing to copy or to fill is allowed.
 cudaError_t check(Runtime& rt, const Copy& copy);
 cudaError_t check(Runtime& rt, const Fill& fill);
 // Does it. The memory may have been freed since it was checked: cudaErrorInvalidValue.

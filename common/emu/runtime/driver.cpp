@@ -10,6 +10,7 @@
 #include "common/emu/runtime/context.h"
 #include "common/emu/runtime/encode_map.h"
 #include "common/emu/runtime/errors.h"
+#include "common/emu/units/tensor_map.h"
 
 using gg::emu::driver;
 using gg::emu::Runtime;
@@ -125,6 +126,17 @@ constexpr Name kNames[] = {
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN"},
 };
 
+// cuda.h wants a tensor map at a multiple of 64. A driver (13.0, on an H100) takes it at any address, and so
+// do we; but nobody promises it.
+void tell_of_alignment(const char* function, const CUtensorMap* map) {
+  const uint64_t off = reinterpret_cast<uint64_t>(map) % gg::emu::kTensorMapAlignment;
+  if (off == 0) return;
+  gg::emu::tell(
+      std::string(function) + ": the CUtensorMap lies " + std::to_string(off) +
+      " bytes past a multiple of 64, and cuda.h wants it aligned to 64 bytes. Drivers were seen to take "
+      "it, so it is taken here too; declare it as a CUtensorMap or with alignas(64)");
+}
+
 // Runs the body if the device is the one there is.
 template <class Body>
 CUresult of_device(int device, Body body) {
@@ -191,9 +203,9 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return of_device(device, [=](Runtime& rt) {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
-    if (gg::emu::device_attribute(rt.device(), cudaDeviceAttr(attribute), value)) return CUDA_SUCCESS;
-    if (int(attribute) < 1 || int(attribute) >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-    return CUresult(gg::emu::unsupported("device attribute " + std::to_string(int(attribute))));
+    if (gg::emu::device_attribute(rt.device(), attribute, value)) return CUDA_SUCCESS;
+    gg::emu::refuse(cudaErrorInvalidValue, gg::emu::no_such_attribute(attribute));
+    return CUDA_ERROR_INVALID_VALUE;
   });
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
@@ -235,6 +247,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
     gg::emu::TensorMap made;
     std::string why = "the map is null";
     if (map) {
+      tell_of_alignment("cuTensorMapEncodeTiled", map);
       result = gg::emu::encode_tiled(
           {uint32_t(type), rank, address, dims, strides, box, element_strides, uint32_t(interleave),
            uint32_t(swizzle), uint32_t(promotion), uint32_t(fill)},
@@ -250,12 +263,15 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
-  if (!map || reinterpret_cast<uint64_t>(address) % 16) return CUDA_ERROR_INVALID_VALUE;
-  gg::emu::TensorMap decoded = gg::emu::decode_tensor_map(reinterpret_cast<uint8_t*>(map));
-  if (decoded.unknown) return CUDA_ERROR_INVALID_VALUE;
-  decoded.address = reinterpret_cast<uint64_t>(address);
-  gg::emu::encode_tensor_map(decoded, reinterpret_cast<uint8_t*>(map));
-  return CUDA_SUCCESS;
+  return driver([&](Runtime&) {
+    if (!map || reinterpret_cast<uint64_t>(address) % 16) return CUDA_ERROR_INVALID_VALUE;
+    tell_of_alignment("cuTensorMapReplaceAddress", map);
+    gg::emu::TensorMap decoded = gg::emu::decode_tensor_map(reinterpret_cast<uint8_t*>(map));
+    if (decoded.unknown) return CUDA_ERROR_INVALID_VALUE;
+    decoded.address = reinterpret_cast<uint64_t>(address);
+    gg::emu::encode_tensor_map(decoded, reinterpret_cast<uint8_t*>(map));
+    return CUDA_SUCCESS;
+  });
 }
 
 }  // extern "C"

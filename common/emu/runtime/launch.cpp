@@ -49,15 +49,19 @@ std::string thread_problem(const Function& f, const LaunchRequest& r) {
   return "";
 }
 
-std::string shared_problem(const CUkern_st& kernel, size_t dynamic) {
-  const int limit = dynamic_shared_limit(kernel);
-  if (dynamic <= size_t(limit < 0 ? 0 : limit) && limit >= 0) return "";
+std::string shared_problem(const Device& device, const CUkern_st& kernel, size_t dynamic) {
+  const std::string too_much = shared_excess(device, kernel, int64_t(std::min<size_t>(dynamic, INT64_MAX)));
+  if (!too_much.empty()) return too_much;
+  const int limit = dynamic_shared_limit(kernel), fixed = int(kernel.code->shared_bytes);
+  if (limit >= 0 && dynamic <= size_t(limit)) return "";
   const std::string bytes = std::to_string(dynamic) + " bytes of dynamic shared memory";
   if (kernel.max_dynamic_shared >= 0) {
     return bytes + ", cudaFuncSetAttribute allowed this kernel " + std::to_string(kernel.max_dynamic_shared);
   }
-  return bytes + " beside " + std::to_string(kernel.code->shared_bytes) + " static ones, more than " +
-         std::to_string(kSharedPerBlock) + " in all want cudaFuncAttributeMaxDynamicSharedMemorySize";
+  return bytes + " beside " + std::to_string(fixed) + " static ones, more than " +
+         std::to_string(kSharedPerBlock) +
+         " in all want cudaFuncAttributeMaxDynamicSharedMemorySize, here up to " +
+         std::to_string(device.shared_per_block_optin - fixed);
 }
 
 // The cluster's shape into `cluster`, or why there can be none such.
@@ -87,8 +91,8 @@ cudaError_t check(Runtime& runtime, const CUkern_st& kernel, const LaunchRequest
   const std::string start = "the launch of " + kernel_title(kernel.name) + " is refused: ";
   // NVIDIA documents cudaErrorInvalidConfiguration for some of these. Its runtime 13.0 gives this code for
   // all.
-  for (const std::string& problem :
-       {size_problem(r), thread_problem(*kernel.function, r), shared_problem(kernel, r.dynamic_shared)}) {
+  for (const std::string& problem : {size_problem(r), thread_problem(*kernel.function, r),
+                                     shared_problem(runtime.device(), kernel, r.dynamic_shared)}) {
     if (!problem.empty()) return refuse(cudaErrorInvalidValue, start + problem);
   }
   const uint64_t registers = uint64_t(kernel.registers) * ((count(r.block) + kLanes - 1) / kLanes) * kLanes;
@@ -159,6 +163,14 @@ cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kern
   *kernel = runtime.programs.kernel(function);
   if (!*kernel) return cudaErrorInvalidResourceHandle;
   return runtime.programs.ready(runtime, **kernel);
+}
+
+std::string shared_excess(const Device& device, const CUkern_st& kernel, int64_t dynamic) {
+  if (dynamic <= device.shared_per_block_optin - kernel.code->shared_bytes) return "";
+  return std::to_string(dynamic) + " bytes of dynamic shared memory beside " +
+         std::to_string(kernel.code->shared_bytes) + " static ones, a block of " + device.name +
+         " has at most " + std::to_string(device.shared_per_block_optin) +
+         " in all (cudaDevAttrMaxSharedMemoryPerBlockOptin)";
 }
 
 int dynamic_shared_limit(const CUkern_st& kernel) {

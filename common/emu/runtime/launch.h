@@ -23,6 +23,9 @@ struct LaunchRequest {
 
 // The kernel of a host function or of a handle, ready to launch.
 cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kernel);
+// Why no attribute lets a block of the kernel have so much dynamic shared memory on the device; "" if one
+// does.
+std::string shared_excess(const Device& device, const CUkern_st& kernel, int64_t dynamic);
 // Dynamic shared memory that a kernel may be launched with.
 int dynamic_shared_limit(const CUkern_st& kernel);
 

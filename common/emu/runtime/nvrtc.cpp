@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
+// What libcuda.so.1 has of its own; its functions are those of the emulator's runtime, which it links.
+//
 // Programs that compile with NVRTC for a real architecture (sm_90) ask it for machine code. Where gg-emu puts
 // these functions before NVRTC's, they get the PTX that it made on the way, which is what the emulator loads.
 // NVRTC, "Compilation".
@@ -7,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <cstdio>
 
 namespace {
 
@@ -17,6 +20,21 @@ template <class Answer>
 int ask_nvrtc(const char* name, void* program, Answer* answer) {
   const auto function = reinterpret_cast<int (*)(void*, Answer*)>(dlsym(RTLD_NEXT, name));
   return function ? function(program, answer) : kInternalError;
+}
+
+// NVIDIA's runtime opens libcuda.so.1, and finds this one where a program, or a library of its, has a
+// DT_RPATH that goes before the LD_LIBRARY_PATH of gg-emu. It then says that its driver is too old, or
+// crashes.
+[[gnu::constructor]] void name_another_runtime() {
+  Dl_info runtime{};
+  void* const function = dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion");
+  if (dlsym(RTLD_DEFAULT, "gg_emu_interface") || !function || !dladdr(function, &runtime)) return;
+  std::fprintf(
+      stderr,
+      "gg-emu: the CUDA runtime of this program is %s and not the emulator's: a DT_RPATH goes before "
+      "LD_LIBRARY_PATH. Link what has it with -Wl,--enable-new-dtags, or name the emulator's "
+      "libcudart.so.13 in LD_PRELOAD\n",
+      runtime.dli_fname);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "common/emu/runtime/played_device.h"
 
+#include <cuda.h>
+
 #include <climits>
 #include <cstring>
 
@@ -24,17 +26,9 @@ constexpr Device kDevices[] = {
 constexpr int kMostThreads[3] = {1024, 1024, 64}, kMostBlocks[3] = {INT_MAX, 65535, 65535};
 constexpr int kConstantBytes = 65536;
 
-// Limits of textures and surfaces, which there are none of.
-bool is_texture_limit(int attribute) {
-  return (attribute >= cudaDevAttrMaxTexture1DWidth && attribute < cudaDevAttrSurfaceAlignment) ||
-         (attribute >= cudaDevAttrMaxTexture1DLayeredWidth && attribute < cudaDevAttrPciDomainId) ||
-         (attribute > cudaDevAttrTexturePitchAlignment && attribute < cudaDevAttrComputeCapabilityMajor) ||
-         attribute == cudaDevAttrMaxTexture1DMipmappedWidth;
-}
-
 // Values that are the same for all devices, by attribute.
 struct Fixed {
-  cudaDeviceAttr attribute;
+  int attribute;
   int value;
 };
 constexpr Fixed kFixed[] = {
@@ -51,48 +45,26 @@ constexpr Fixed kFixed[] = {
     {cudaDevAttrMaxPitch, INT_MAX},
     {cudaDevAttrMaxRegistersPerBlock, kRegistersPerMultiprocessor},
     {cudaDevAttrTextureAlignment, 512},
-    {cudaDevAttrGpuOverlap, 0},
-    {cudaDevAttrKernelExecTimeout, 0},
-    {cudaDevAttrIntegrated, 0},
     {cudaDevAttrCanMapHostMemory, 1},
-    {cudaDevAttrComputeMode, 0},
     {cudaDevAttrSurfaceAlignment, 512},
     {cudaDevAttrConcurrentKernels, 1},
-    {cudaDevAttrEccEnabled, 0},
-    {cudaDevAttrPciBusId, 0},
-    {cudaDevAttrPciDeviceId, 0},
-    {cudaDevAttrTccDriver, 0},
     {cudaDevAttrMaxThreadsPerMultiProcessor, kThreadsPerMultiprocessor},
-    {cudaDevAttrAsyncEngineCount, 0},
     {cudaDevAttrUnifiedAddressing, 1},
-    {cudaDevAttrPciDomainId, 0},
     {cudaDevAttrTexturePitchAlignment, 32},
     {cudaDevAttrStreamPrioritiesSupported, 1},
     {cudaDevAttrGlobalL1CacheSupported, 1},
     {cudaDevAttrLocalL1CacheSupported, 1},
     {cudaDevAttrMaxRegistersPerMultiprocessor, kRegistersPerMultiprocessor},
     {cudaDevAttrManagedMemory, 1},
-    {cudaDevAttrIsMultiGpuBoard, 0},
-    {cudaDevAttrMultiGpuBoardGroupID, 0},
-    {cudaDevAttrHostNativeAtomicSupported, 0},
     {cudaDevAttrSingleToDoublePrecisionPerfRatio, 2},
-    {cudaDevAttrPageableMemoryAccess, 0},
-    {cudaDevAttrConcurrentManagedAccess, 0},
-    {cudaDevAttrComputePreemptionSupported, 0},
-    {cudaDevAttrCanUseHostPointerForRegisteredMem, 0},
     {cudaDevAttrCooperativeLaunch, 1},
     {cudaDevAttrHostRegisterSupported, 1},
-    {cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0},
-    {cudaDevAttrDirectManagedMemAccessFromHost, 0},
     {cudaDevAttrMaxBlocksPerMultiprocessor, kBlocksPerMultiprocessor},
     {cudaDevAttrReservedSharedMemoryPerBlock, kReservedShared},
-    {cudaDevAttrSparseCudaArraySupported, 0},
     {cudaDevAttrMemoryPoolsSupported, 1},
-    {cudaDevAttrGPUDirectRDMASupported, 0},
-    {cudaDevAttrMemoryPoolSupportedHandleTypes, 0},
-    {cudaDevAttrIpcEventSupport, 0},
     {cudaDevAttrMemSyncDomainCount, 1},
-    {cudaDevAttrMpsEnabled, 0},
+    {cudaDevAttrNumaId, -1},
+    {cudaDevAttrHostNumaId, -1},
 };
 
 }  // namespace
@@ -139,9 +111,8 @@ cudaDeviceProp device_properties(const Device& device, size_t memory_bytes) {
   return p;
 }
 
-bool device_attribute(const Device& device, cudaDeviceAttr attribute, int* value) {
-  *value = 0;
-  if (is_texture_limit(attribute)) return true;
+bool device_attribute(const Device& device, int attribute, int* value) {
+  if (attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return false;
   const Fixed own[] = {
       {cudaDevAttrClockRate, device.clock_khz},
       {cudaDevAttrMultiProcessorCount, device.multiprocessors},
@@ -155,20 +126,21 @@ bool device_attribute(const Device& device, cudaDeviceAttr attribute, int* value
       {cudaDevAttrMaxPersistingL2CacheSize, device.persisting_l2_bytes},
       {cudaDevAttrMaxAccessPolicyWindowSize, 128 << 20},
       {cudaDevAttrClusterLaunch, device.clusters},
+      {CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, device.clusters},
   };
+  *value = 0;
   for (const Fixed& f : own) {
-    if (f.attribute == attribute) {
-      *value = f.value;
-      return true;
-    }
+    if (f.attribute == attribute) *value = f.value;
   }
   for (const Fixed& f : kFixed) {
-    if (f.attribute == attribute) {
-      *value = f.value;
-      return true;
-    }
+    if (f.attribute == attribute) *value = f.value;
   }
-  return false;
+  return true;
+}
+
+std::string no_such_attribute(int attribute) {
+  return "a device has no attribute " + std::to_string(attribute) + ", they are 1 to " +
+         std::to_string(CU_DEVICE_ATTRIBUTE_MAX - 1);
 }
 
 }  // namespace gg::emu

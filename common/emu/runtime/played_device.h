@@ -37,7 +37,8 @@ const Device* find_device(const std::string& like);
 
 // The device's properties; `memory_bytes` is the host's memory, which is all that its global memory can be.
 cudaDeviceProp device_properties(const Device& device, size_t memory_bytes);
-// False for an attribute that this emulator has no value for.
-bool device_attribute(const Device& device, cudaDeviceAttr attribute, int* value);
+// False for a number that is no attribute; 0 for every attribute that has no value here.
+bool device_attribute(const Device& device, int attribute, int* value);
+std::string no_such_attribute(int attribute);  // a sentence
 
 }  // namespace gg::emu

@@ -4,8 +4,11 @@
 
 #include "common/emu/runtime/program.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -85,6 +88,15 @@ std::string module_text(const Settings& settings, const FatbinEntry& entry) {
   return same ? other : own;
 }
 
+// The file that holds a registered program, an executable or a library. An executable's name here is its
+// argv[0], which need not lead to it.
+std::string file_of(const Program& program) {
+  Dl_info info{};
+  if (program.entries.empty() || !dladdr(program.entries[0].payload, &info)) return "";
+  const bool found = std::strchr(info.dli_fname, '/') && std::filesystem::exists(info.dli_fname);
+  return found ? info.dli_fname : "/proc/self/exe";
+}
+
 cudaError_t invalid_ptx(const Device& device, const Program& program, const SyntaxError& error) {
   return fail(program, cudaErrorInvalidPtx,
               "PTX line " + std::to_string(error.line) + " of the program's " +
@@ -101,6 +113,7 @@ cudaError_t load_now(Runtime& runtime, Program& program) {
     if (code) program.registers = register_counts(contents(*code));
     program.module =
         parse_ptx(module_text(runtime.settings, *entry), program.image.empty() ? Bodies::later : Bodies::now);
+    program.module->origin = runtime.settings.ptx.empty() ? file_of(program) : runtime.settings.ptx;
     place_variables(runtime, program);
   } catch (const FatbinError& error) {
     return fail(program, cudaErrorInvalidKernelImage, error.what());

@@ -235,13 +235,16 @@ const HostVisible* Runtime::visible(uint64_t address) const {
   return address < begin + std::max<uint64_t>(allocation.bytes, 1) ? &allocation : nullptr;
 }
 
-cudaError_t refuse(cudaError_t error, const std::string& why) {
+void tell(const std::string& sentence) {
   static auto& said = *new std::set<std::string>;  // never destroyed: see Runtime::get
-  if (said.insert(why).second) {
-    const ProgressLine::Aside aside(ProgressLine::get());
-    std::fflush(stdout);
-    std::fprintf(stderr, "gg-emu: %s\n", why.c_str());
-  }
+  if (!said.insert(sentence).second) return;
+  const ProgressLine::Aside aside(ProgressLine::get());
+  std::fflush(stdout);
+  std::fprintf(stderr, "gg-emu: %s\n", sentence.c_str());
+}
+
+cudaError_t refuse(cudaError_t error, const std::string& why) {
+  tell(why);
   return error;
 }
 

@@ -88,6 +88,8 @@ class Runtime {
   std::mutex counts_mutex_;
 };
 
+// A sentence on stderr, once.
+void tell(const std::string& sentence);
 // Says that a function, or a use of one, is not supported, once for each sentence; returns
 // cudaErrorNotSupported.
 cudaError_t unsupported(const std::string& what);

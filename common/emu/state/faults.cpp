@@ -149,9 +149,19 @@ std::string place_text(const Module& module, const Location& at) {
   const auto found = module.files.find(at.file);
   return found == module.files.end() ? "" : shown_path(found->second) + ":" + std::to_string(at.line);
 }
+bool is_newer(const std::string& file, const std::string& than) {
+  std::error_code error, other;
+  const auto changed = std::filesystem::last_write_time(file, error);
+  const auto made = std::filesystem::last_write_time(than, other);
+  return !error && !other && changed > made;
+}
+// The line of the source; what stood there when the code was made nobody knows if the file was changed since.
 std::string text_at(const Module& module, const Location& at) {
   const auto found = module.files.find(at.file);
-  return found == module.files.end() ? "" : line_of_file(found->second, at.line);
+  if (found == module.files.end()) return "";
+  if (is_newer(found->second, module.origin))
+    return "(the file is newer than this code: build again to see the line)";
+  return line_of_file(found->second, at.line);
 }
 
 // Where an instruction comes from: the innermost function that was expanded, its caller, and so on up to the

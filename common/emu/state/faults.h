@@ -124,7 +124,7 @@ bool was_told(AllowableKind kind, const Warp& warp, const Instr& instr);
 // innermost one that is no wrapper's.
 std::string place_of(const Instr& instr);
 // That first line in two parts, "kernel.cuh:57" and "x = tile[i];"; empty where the PTX does not tell or the
-// file is not at hand.
+// file is not at hand. A file that was changed since the code was made is told of in place of its text.
 struct SourceLine {
   std::string place, text;
 };
@@ -133,7 +133,7 @@ SourceLine source_of(const Instr& instr);
 std::string warp_text(const Warp& warp, const Block& from);
 
 std::string hex(uint64_t value);
-std::string lanes_text(uint32_t lanes);  // "lane 5", "lanes 0-15", "lanes 0x55555555"
+std::string lanes_text(uint32_t lanes);                         // "lane 5", "lanes 0-15", "lanes 0x55555555"
 std::string lanes_do(uint32_t lanes, const std::string& verb);  // "lane 5 reads", "lanes 0-15 read"
 // A mangled name's last part: "tile" of "_ZZ...E4tile".
 std::string plain_name(const std::string& name);

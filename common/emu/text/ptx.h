@@ -109,6 +109,7 @@ struct Function {
 struct Module {
   std::string version, target;
   std::map<int, std::string> files;  // .file index -> path
+  std::string origin;                // the file that the text was read from; empty: none that is known
   std::vector<Variable> variables;   // .global, .const, .shared of the module
   std::vector<std::unique_ptr<Function>> functions;
 

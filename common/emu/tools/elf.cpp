@@ -62,17 +62,21 @@ void read_dynamic(const File& file, const Elf64_Ehdr& header, Elf* elf) {
   const auto segments = file.table<Elf64_Phdr>(header.e_phoff, header.e_phnum);
   std::vector<uint64_t> names;
   uint64_t strings = 0;
+  bool rpath = false, runpath = false;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
     for (const auto& entry : file.table<Elf64_Dyn>(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn))) {
       if (entry.d_tag == DT_NULL) break;
       if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
       if (entry.d_tag == DT_STRTAB) strings = offset_of(segments, entry.d_un.d_ptr);
+      rpath = rpath || entry.d_tag == DT_RPATH;
+      runpath = runpath || entry.d_tag == DT_RUNPATH;
       if (entry.d_tag == DT_BIND_NOW || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_BIND_NOW) ||
           (entry.d_tag == DT_FLAGS_1 && entry.d_un.d_val & DF_1_NOW))
         elf->binds_now = true;
     }
   }
+  elf->rpath = rpath && !runpath;
   for (const uint64_t name : names) {
     const std::string library = file.text(strings + name);
     if (!library.empty()) elf->libraries.push_back(library);

@@ -15,6 +15,7 @@ struct Elf {
   std::vector<std::string> libraries;           // that it wants beside it: DT_NEEDED
   std::vector<std::string> undefined, defined;  // functions and variables, without versions
   bool binds_now = false;                       // all that is undefined must be found before it starts
+  bool rpath = false;  // a DT_RPATH that counts, where libraries are looked for before LD_LIBRARY_PATH
 };
 // Nothing if the file cannot be read or is no 64-bit ELF file. What the file says wrongly is left out.
 std::optional<Elf> read_elf(const std::string& path);

@@ -198,15 +198,31 @@ void check_driver(const std::string& path, const Elf& elf) {
   std::fprintf(stderr, "gg-emu: %s\n", sentence.c_str());
 }
 
-// A program that compiles with NVRTC finds the emulator's libcuda.so.1 before it, where it asks for machine
-// code: see common/emu/runtime/nvrtc.cpp.
-void put_driver_before_nvrtc(const Elf& elf) {
+// Loaded before all else that a program wants, a library is found where one of its name is looked for. A
+// program with a DT_RPATH, which conda's compilers write, would look there before LD_LIBRARY_PATH. One that
+// compiles with NVRTC finds the emulator's libcuda.so.1 before it, where it asks for machine code: see
+// common/emu/runtime/nvrtc.cpp.
+void preload(const std::string& path, const Elf& elf) {
   const bool compiles =
       std::any_of(elf.libraries.begin(), elf.libraries.end(),
                   [](const std::string& library) { return library.rfind("libnvrtc.so.", 0) == 0; });
-  if (!compiles) return;
+  if (!elf.rpath && !compiles) return;
+  const std::string folder = emulator_folder().string();
+  if (folder.find_first_of(" :") != std::string::npos) {
+    std::fprintf(stderr,
+                 "gg-emu: LD_PRELOAD takes no folder with a space or a colon, such as %s, and %s %s: %s\n",
+                 folder.c_str(), path.c_str(),
+                 elf.rpath ? "has a DT_RPATH, which goes before LD_LIBRARY_PATH" : "links NVRTC",
+                 elf.rpath ? "link it with -Wl,--enable-new-dtags" : "put the emulator elsewhere");
+    return;
+  }
+  std::string first;
+  for (const std::string& library : elf.libraries) {
+    if (library.rfind("libasan.so", 0) == 0) first += library + ":";  // it wants to be the first of all
+  }
+  if (elf.rpath) first += folder + "/" + kRuntime + ":";
+  first += folder + "/" + kDriver;
   const char* const others = std::getenv("LD_PRELOAD");
-  const std::string first = (emulator_folder() / kDriver).string();
   setenv("LD_PRELOAD", (others && *others ? first + ":" + others : first).c_str(), 1);
 }
 
@@ -214,7 +230,7 @@ void check_program(const std::string& path) {
   const auto elf = read_elf(path);
   if (!elf) return;  // a script: what it starts may well link the runtime
   check_runtime(path, *elf);
-  put_driver_before_nvrtc(*elf);
+  preload(path, *elf);
   warn_of_libraries(path, *elf);
   check_driver(path, *elf);
 }

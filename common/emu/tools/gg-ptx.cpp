@@ -40,7 +40,9 @@ std::unique_ptr<Module> read_module(const std::string& path) {
   if (!read_file(path, source))
     refuse(path, "cannot be read: " + std::string(std::strerror(errno ? errno : EIO)));
   try {
-    return parse_ptx(source);
+    std::unique_ptr<Module> module = parse_ptx(source);
+    module->origin = path;
+    return module;
   } catch (const SyntaxError& error) {
     refuse(path + ":" + std::to_string(error.line), error.what);
   }

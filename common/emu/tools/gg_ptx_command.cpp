@@ -254,7 +254,7 @@ std::string gg_ptx_help() {
       R"(gg-ptx FILE.ptx [options] runs kernels of a PTX file on the emulator, whatever compiler made it.
 
 memory
-  --buf NAME=in:FILE.npy        the bytes of a .npy file of any type
+  --buf NAME=in:FILE.npy        the bytes of a .npy file of any little-endian type
   --buf NAME=out:FILE.npy       the same, written back at the end; as out:FILE.npy,TYPE,SHAPE (f4,64x32) the
                                 file may be missing, and the buffer starts as 0xFF bytes
   --buf NAME=zero:BYTES         zeros

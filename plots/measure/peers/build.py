@@ -32,10 +32,19 @@ class Missing(Exception):
     """Why a peer cannot be built here; the message is one sentence."""
 
 
+def text_of(file, option=""):
+    """What a file says that a peer is built from; `option` names the folder that it should be in."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Missing(f"{option}{file} cannot be read ({why})") from None
+
+
 def nvcc():
     """The nvcc in the PATH, or the one that the build tree was configured with."""
     cache = BUILD / "CMakeCache.txt"
-    text = cache.read_text(encoding="utf-8") if cache.exists() else ""
+    text = text_of(cache) if cache.exists() else ""
     configured = re.search(r"(?m)^CMAKE_CUDA_COMPILER:\w+=(.+)$", text)
     for path in (shutil.which("nvcc"), configured and configured[1]):
         if path and Path(path).exists():
@@ -54,7 +63,12 @@ def of_python(module):
     found = importlib.util.find_spec(module)
     if not found or not found.origin:
         raise Missing(f"this Python has no {module}: run this with one that does")
-    return Path(found.origin).parent, f"{module} {importlib.metadata.version(module)}"
+    try:
+        version = importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        raise Missing(f"the {module} in {Path(found.origin).parent} was not installed by pip, which would say its "
+                      "version") from None
+    return Path(found.origin).parent, f"{module} {version}"
 
 
 def headers(name, option, folder, header):
@@ -104,7 +118,7 @@ def cutlass_glu(args):
 def deepgemm(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     deep = headers("DeepGEMM", "deepgemm", args.deepgemm, "deep_gemm/impls/sm90_bf16_gemm.cuh")
-    about = (args.deepgemm / "deep_gemm" / "__init__.py").read_text(encoding="utf-8")
+    about = text_of(args.deepgemm / "deep_gemm" / "__init__.py", f"--deepgemm {args.deepgemm}: ")
     version = re.search(r"(?m)^__version__ = ['\"](.*)['\"]", about)
     options = [f'-DDEEPGEMM_VERSION="{version[1]}"'] if version else []
     options += ["-Xptxas", "--register-usage-level=10"]  # as DeepGEMM compiles its kernels
@@ -133,17 +147,22 @@ def build(name, args):
         if not list(HERE.glob(f"{name}.*")):
             raise Missing("its source is not in this tree")
         found, command = PEERS[name](args)
-        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ['PATH']}"  # where triton_tma.py looks for nvcc
+        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # where triton_tma.py looks for nvcc
     except Missing as why:
         print(f"{name}: not built, {why}")
         return False
-    beside.parent.mkdir(parents=True, exist_ok=True)
     print(f"{name}: {found} found, building", flush=True)
-    code = subprocess.run([*command, str(beside)], env=os.environ | {"PATH": path}).returncode
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        code = subprocess.run([*command, str(beside)], env=os.environ | {"PATH": path}).returncode
+        if not code:
+            os.replace(beside, library)
+    except OSError as error:
+        print(f"{name}: not built, {error.filename}: {error.strerror}")
+        return True
     if code:
         print(f"{name}: not built, {Path(command[0]).name} ended with {code}")
         return True
-    os.replace(beside, library)
     print(f"{name}: built {library}")
     return False
 
