@@ -115,8 +115,8 @@ void add_atomics(std::vector<Act>& all) {
                      {"add", {"u32", "s32", "u64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"}},
                      {"inc", {"u32"}},
                      {"dec", {"u32"}},
-                     {"min", {"u32", "s64", "f16x2"}},
-                     {"max", {"s32", "u64", "bf16"}}};
+                     {"min", {"u32", "s64"}},
+                     {"max", {"s32", "u64"}}};
   for (const auto& each : kOperations) {
     for (const char* type : each.types) add_atomic(all, ".shared", each.operation, type);
   }
