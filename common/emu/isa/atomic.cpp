@@ -68,11 +68,9 @@ Next atomic(Warp& w, const Instr& in, Mask m) {
   uint64_t address[kLanes];
   addresses(w, in, address);
   if (form.release) release(w, w.block->cluster->fences);
-  bool shared = false;
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) {
-      shared = true;
       check_shared_read(w, in, *l, place, width, Access::strong);
       check_shared_write(w, in, *l, place, width, Access::strong);
     }
@@ -88,7 +86,7 @@ Next atomic(Warp& w, const Instr& in, Mask m) {
       if (in.list[i]) std::memcpy(w.at<uint8_t>(in.list[i]) + *l * bytes, &old, size_t(bytes));
     }
   }
-  shared ? count_shared(in, m, address, width) : count_global(in, m, address, width);
+  count_access(in, m, address, width);
   if (form.acquire) acquire(w, w.block->cluster->fences);
   return Next::go_on;
 }
