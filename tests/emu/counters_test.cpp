@@ -569,4 +569,28 @@ TEST(Counters, AddUpOverBlocksWorkersAndTurns) {
   }
 }
 
+// Twenty lanes live, and all of them execute.
+TEST(Counters, OfAWarpThatIsNotWhole) {
+  emu_test::Program program(emu_test::kernel(R"(
+    .shared .align 16 .b8 tile[512];
+    mad.lo.u32 %r10, %r3, 8, tile;
+    ld.global.u32 %r12, [%rd2];
+    fma.rn.f16x2 %r13, %r12, %r12, %r12;
+    mov.b64 %rd5, {%r12, %r13};
+    st.shared.u64 [%r10], %rd5;
+    red.shared.add.u32 [%r10], %r12;)"));
+  std::vector<emu_test::Buffer> buffers = {emu_test::Buffer(128), emu_test::Buffer(4)};
+  gg::emu::Counts counts;
+  program.run(buffers, emu_test::config_of(1, 20), &counts);
+  Moved got;
+  for (const gg::emu::Counter& counter : gg::emu::summarise(counts)) got[counter.name] = counter.value;
+  EXPECT_EQ(got["global_load_bytes"], 80u);
+  EXPECT_EQ(got["global_load_sectors"], 3u);
+  EXPECT_EQ(got["multiply_adds"], 40u);
+  EXPECT_EQ(got["shared_store_bytes"], 160u);
+  EXPECT_EQ(got["shared_atomic_bytes"], 80u);
+  EXPECT_EQ(got["shared_wavefronts"], 2u + 2u);  // the words of red lie 8 bytes apart, over 160
+  EXPECT_EQ(got["shared_bank_conflicts"], 0u + 1u);
+}
+
 }  // namespace
