@@ -210,7 +210,7 @@ class InABrowser(PageTest):
         cls.addClassCleanup(cls.tab.close)
 
     def until(self, expression):
-        end = time.monotonic() + 20
+        end = time.monotonic() + browser.LIMIT_S
         while not self.tab.value(expression):
             self.assertLess(time.monotonic(), end, f"never true: {expression}")
             time.sleep(0.05)

@@ -40,6 +40,7 @@ COLUMNS = 120  # of its lines, without tables and what is quoted
 README_LINES = 240
 FIRST_WITH_ROLES, FUNCTION_LINES = "07", 120  # from this chapter on roles have files of their own
 WORDS = 2500  # of a README, without the tables that the tool writes
+HANGS_S = 600  # a program that runs for longer than any machine takes
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 QUOTE = re.compile(r"^<!-- (\S+) (\w+) -->\n```cuda\n(.*?)^```$", re.M | re.S)
@@ -116,7 +117,7 @@ def help_of(program):
     path = PROGRAMS / program
     if not path.exists():
         return ""
-    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=HANGS_S).stdout
 
 
 class EveryCase(unittest.TestCase):
@@ -385,7 +386,7 @@ class Texts(EveryCase):
                     continue
                 with tempfile.TemporaryDirectory() as folder:
                     Path(folder, "build").symlink_to(PROGRAMS.parent.resolve())
-                    done = subprocess.run([python, "-B", "-c", body], cwd=folder, capture_output=True, text=True, timeout=60)
+                    done = subprocess.run([python, "-B", "-c", body], cwd=folder, capture_output=True, text=True, timeout=HANGS_S)
                     self.expect(done.returncode == 0, path, "shows Python that fails:", done.stderr[-400:])
 
     def test_presets_exist(self):

@@ -267,7 +267,7 @@ TEST(GgEmu, MainMayReturnWhileAThreadLaunches) {
       EXPECT_EQ(outcome.code, 5) << what << "\n" << outcome.err;
       EXPECT_EQ(outcome.out, "main returns\n");
       EXPECT_TRUE(says(outcome.err, "counts of small")) << outcome.err;
-      EXPECT_FALSE(says(outcome.err, "slow")) << outcome.err;  // it has not ended
+      EXPECT_FALSE(says(outcome.err, "counts of slow")) << outcome.err;  // it has not ended
       EXPECT_GE(testing_gg::read_trace(file).blocks.size(), 1u);
     }
   }

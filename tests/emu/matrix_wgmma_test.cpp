@@ -176,7 +176,7 @@ TEST_F(Wgmma, CountsMultiplyAdds) {
   uint64_t sum = 0, bytes = 0;
   for (const auto& each : counts.at(nullptr)) {
     sum += each.multiply_adds;
-    if (each.multiply_adds) bytes += each.bytes;
+    if (each.multiply_adds) bytes += each.shared_bytes;
   }
   EXPECT_EQ(sum, uint64_t(64 * kN * kK));
   EXPECT_EQ(bytes, uint64_t((64 + kN) * kK * 2));

@@ -191,7 +191,7 @@ TEST_F(Wmma, BytesAreCounted) {
   const auto counts = [&](const std::string& load) {
     const auto all = run_with(load, 32, {});
     const auto& last = all.at(nullptr)[all.at(nullptr).size() - 3];
-    return std::pair{last.bytes, last.sectors};
+    return std::pair{last.global_bytes, last.sectors};
   };
   EXPECT_EQ(
       counts("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " + registers("r", 20, 8) + ", [%rd1];\n"),

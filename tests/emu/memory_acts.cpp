@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/report/counts.h"
 #include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 #include "common/emu/units/tensor_map_format.h"
@@ -115,8 +116,8 @@ void add_atomics(std::vector<Act>& all) {
                      {"add", {"u32", "s32", "u64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"}},
                      {"inc", {"u32"}},
                      {"dec", {"u32"}},
-                     {"min", {"u32", "s64", "f16x2"}},
-                     {"max", {"s32", "u64", "bf16"}}};
+                     {"min", {"u32", "s64"}},
+                     {"max", {"s32", "u64"}}};
   for (const auto& each : kOperations) {
     for (const char* type : each.types) add_atomic(all, ".shared", each.operation, type);
   }
@@ -307,15 +308,37 @@ string kernel(const Act& like, const string& body, bool fill) {
   return text + "ret;\n}\n";
 }
 
-Outcome run(const string& ptx, const Conditions& conditions) {
+const char* family_name(gg::emu::Family family) {
+  static constexpr const char* kNames[] = {"integer",  "floating", "convert", "move",     "control",  "ldst",
+                                           "atomic",   "warp",     "barrier", "mbarrier", "cp_async", "bulk",
+                                           "ldmatrix", "mma",      "wgmma",   "tcgen05",  "fence"};
+  return kNames[int(family)];
+}
+
+// The instruction of the marked line alone.
+static Counted counted_at(const gg::emu::Code& code, gg::emu::Counts counts, int line) {
+  using namespace gg::emu;
+  Counted result;
+  for (size_t i = 0; i < code.instrs.size(); ++i) {
+    const Instr& in = code.instrs[i];
+    if (in.statement->line != line) {
+      counts[&code][i] = {};
+    } else {
+      result.opcode = in.statement->opcode;
+      result.family = family_name(in.family);
+    }
+  }
+  for (const Counter& counter : summarise(counts)) {
+    if (counter.value) result.moved[counter.name] = counter.value;
+  }
+  return result;
+}
+
+// A launch of the text; with `counts` it is counted.
+static void launch_text(const string& ptx, const Conditions& conditions, Counted* result) {
   using namespace gg::emu;
   constexpr size_t kBytes = 16384;
-  std::unique_ptr<Module> module;
-  try {
-    module = parse_ptx(ptx);
-  } catch (const SyntaxError& error) {
-    return {"syntax", "line " + to_string(error.line) + ": " + error.what};
-  }
+  const std::unique_ptr<Module> module = parse_ptx(ptx);
   GlobalMemory memory;
   const uint64_t out = memory.allocate(kBytes), in = memory.allocate(kBytes);
   for (size_t i = 0; i < kBytes; ++i) memory.unchecked(in)[i] = uint8_t(i * 7 + 3);
@@ -343,12 +366,27 @@ Outcome run(const string& ptx, const Conditions& conditions) {
   RunOptions options;
   options.order = {conditions.seed, conditions.skew};
   options.workers = 1;
+  Counts counts;
+  run_launch(launch, memory, options, result ? &counts : nullptr);
+  if (result) *result = counted_at(*code, counts, line_of(ptx, kHere));
+}
+
+Outcome run(const string& ptx, const Conditions& conditions) {
+  using namespace gg::emu;
   try {
-    run_launch(launch, memory, options, nullptr);
+    launch_text(ptx, conditions, nullptr);
+  } catch (const SyntaxError& error) {
+    return {"syntax", "line " + to_string(error.line) + ": " + error.what};
   } catch (const Fault& fault) {
     return {fault_name(fault.kind), fault.what()};
   }
   return {};
+}
+
+Counted counted(const string& ptx, const Conditions& conditions) {
+  Counted result;
+  launch_text(ptx, conditions, &result);
+  return result;
 }
 
 int line_of(const string& ptx, const string& mark) {

@@ -5,11 +5,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "common/emu/state/faults.h"
+#include "common/emu/state/instr.h"
 
 namespace memory_test {
 
@@ -60,6 +63,15 @@ struct Outcome {
   std::string kind, report;
 };
 Outcome run(const std::string& ptx, const Conditions& conditions);
+
+const char* family_name(gg::emu::Family family);  // "cp_async"
+
+// The instruction at the line marked HERE, and the counters that it moved.
+struct Counted {
+  std::string opcode, family;
+  std::map<std::string, uint64_t> moved;
+};
+Counted counted(const std::string& ptx, const Conditions& conditions);
 
 // Marks a line of the PTX that a report must name.
 constexpr const char* kHere = "  // HERE";

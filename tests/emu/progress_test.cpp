@@ -21,6 +21,7 @@ using gg::emu::progress_text;
 using gg::emu::ProgressLine;
 
 constexpr int kWide = 200;
+constexpr double kLong = 1e6;  // seconds that no machine takes
 
 TEST(Progress, TellsBlocksAndWhatTheRestTakes) {
   LaunchProgress launch;
@@ -79,10 +80,11 @@ class Screen {
     text.resize(size_t(std::max<ssize_t>(count, 0)));
     return text;
   }
-  // Waits until there is something, half a minute at most.
-  void wait() const {
-    for (int i = 0; i < 600 && written().empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Waits until `text` is there. It comes unless there is a mistake, however slow the machine is.
+  void wait_for(const std::string& text) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+    while (written().find(text) == std::string::npos && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   // The characters that are left when each one overwrites what stands at its place.
   std::string shown() const {
@@ -112,7 +114,7 @@ TEST(Progress, ComesAfterItsTimeAndIsErased) {
     LaunchProgress* const launch = line.begin_launch("grouped_gemm", nullptr, 4);
     ASSERT_NE(launch, nullptr);
     launch->done = 2;
-    screen.wait();
+    screen.wait_for("2 of 4 blocks");
     line.end_launch();
     line.end();
   }
@@ -121,16 +123,34 @@ TEST(Progress, ComesAfterItsTimeAndIsErased) {
   EXPECT_EQ(screen.shown(), "");
 }
 
-TEST(Progress, ShortWorkShowsNothing) {
+TEST(Progress, ShortWorkShowsNothing) {  // short beside its patience: the thread has time to look
   const Screen screen;
   {
     ProgressLine line(screen.file(), true);
+    line.set_patience(kLong);
     for (int i = 0; i < 3; ++i) {
       line.begin("work");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
       line.end();
     }
   }
   EXPECT_EQ(screen.written(), "");
+}
+
+// Without patience nothing is too short to show, and nobody waits for a thread to look.
+TEST(Progress, ComesAtOnceWithoutPatience) {
+  const Screen screen;
+  {
+    ProgressLine line(screen.file(), true);
+    line.set_patience(0);
+    line.begin("problem 1 of 2");
+    EXPECT_NE(screen.written().find("\rproblem 1 of 2: "), std::string::npos);
+    line.begin_launch("grouped_gemm", nullptr, 4);
+    EXPECT_NE(screen.written().find("\rproblem 1 of 2, grouped_gemm: 0 of 4 blocks, "), std::string::npos);
+    line.end_launch();
+    line.end();
+  }
+  EXPECT_EQ(screen.shown(), "");
 }
 
 TEST(Progress, IsNotThereWithoutATerminal) {
@@ -140,7 +160,6 @@ TEST(Progress, IsNotThereWithoutATerminal) {
     line.set_patience(0);
     line.begin("work");
     EXPECT_EQ(line.begin_launch("kernel", nullptr, 4), nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     line.end_launch();
     line.end();
   }
@@ -152,7 +171,6 @@ TEST(Progress, StandsAsideForOthers) {
   ProgressLine line(screen.file(), true);
   line.set_patience(0);
   line.begin("work");
-  screen.wait();
   {
     const ProgressLine::Aside aside(line);
     EXPECT_EQ(screen.shown(), "");
@@ -166,7 +184,6 @@ TEST(Progress, IsErasedForGood) {
   ProgressLine line(screen.file(), true);
   line.set_patience(0);
   line.begin("work");
-  screen.wait();
   line.close();
   const std::string written = screen.written();
   EXPECT_NE(written, "");

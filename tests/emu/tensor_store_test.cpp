@@ -118,7 +118,7 @@ std::string store(const Case& c, const std::string& fills, const std::string& ag
     gg::emu::Counts counts;
     gg::emu::run_launch(launch, memory, options, &counts);
     for (size_t i = 0; bytes && i < code->instrs.size(); ++i) {
-      if (code->instrs[i].statement->opcode == "cp") *bytes += counts[code.get()][i].bytes;
+      if (code->instrs[i].statement->opcode == "cp") *bytes += counts[code.get()][i].global_bytes;
     }
   } catch (const Fault& fault) {
     return fault_name(fault.kind);

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "common/base/formats.h"
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/units/reduction.h"
 
 namespace gg::emu {
 namespace {
@@ -17,84 +17,38 @@ enum class Op : uint8_t { bit_and, bit_or, bit_xor, exch, cas, add, inc, dec, mi
 
 struct AtomicForm {
   Op op = Op::add;
-  TypeInfo type;
+  Reduction reduction;  // unless it exchanges
+  bool pair = false;    // of halves in one word
   bool acquire = false, release = false;
 };
 
-template <class T>
-T combine(Op op, T old, T b) {
-  switch (op) {
-    case Op::add:
-      return T(old + b);
-    case Op::min:
-      return std::min(old, b);
-    case Op::max:
-      return std::max(old, b);
-    default:
-      return b;
-  }
+ReduceOp reduce_op(Op op) {
+  constexpr ReduceOp kOps[] = {
+      ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor, {},           {}, ReduceOp::add,
+      ReduceOp::inc,     ReduceOp::dec,    ReduceOp::min,     ReduceOp::max};
+  return kOps[int(op)];
 }
 
-// f32 and f64 add rounds to nearest even.
-template <class T, class Bits>
-Bits combine_float(Op op, Bits old, Bits b) {
-  return __builtin_bit_cast(Bits, combine<T>(op, __builtin_bit_cast(T, old), __builtin_bit_cast(T, b)));
+// Sums of f32 in global memory flush, the ISA says of current devices; in shared memory they do not.
+Reduction reduction_at(const AtomicForm& f, const Place& place) {
+  Reduction reduction = f.reduction;
+  reduction.flush = !place.block && reduction.kind == 'f' && reduction.bytes == 4;
+  return reduction;
 }
 
-uint16_t combine_half(Op op, Format format, uint16_t old, uint16_t b) {
-  const float x = decode(format, old), y = decode(format, b);
-  if (op == Op::add) return uint16_t(encode(format, double(x) + double(y)));
-  if (x != x) return b;
-  if (y != y) return old;
-  return op == Op::min ? (x < y || (x == y && old & 0x8000) ? old : b)
-                       : (x > y || (x == y && !(old & 0x8000)) ? old : b);
-}
-
-uint64_t combined(const AtomicForm& f, uint64_t old, uint64_t b, uint64_t c) {
-  const std::string& t = f.type.name;
-  switch (f.op) {
-    case Op::bit_and:
-      return old & b;
-    case Op::bit_or:
-      return old | b;
-    case Op::bit_xor:
-      return old ^ b;
-    case Op::exch:
-      return b;
-    case Op::cas:
-      return old == b ? c : old;
-    case Op::inc:
-      return old >= b ? 0 : old + 1;
-    case Op::dec:
-      return old == 0 || old > b ? b : old - 1;
-    default:
-      break;
-  }
-  if (t == "f32") return combine_float<float>(f.op, uint32_t(old), uint32_t(b));
-  if (t == "f64") return combine_float<double>(f.op, old, b);
-  if (t == "f16" || t == "bf16")
-    return combine_half(f.op, t == "f16" ? Format::f16 : Format::bf16, uint16_t(old), uint16_t(b));
-  if (t == "f16x2" || t == "bf16x2") {
-    const Format half = t == "f16x2" ? Format::f16 : Format::bf16;
-    return combine_half(f.op, half, uint16_t(old), uint16_t(b)) |
-           uint32_t(combine_half(f.op, half, uint16_t(old >> 16), uint16_t(b >> 16))) << 16;
-  }
-  if (t == "s32")
-    return uint32_t(combine<int32_t>(f.op == Op::add ? Op::exch : f.op, int32_t(old),
-                                     f.op == Op::add ? int32_t(uint32_t(old) + uint32_t(b)) : int32_t(b)));
-  if (t == "s64")
-    return uint64_t(combine<int64_t>(f.op == Op::add ? Op::exch : f.op, int64_t(old),
-                                     f.op == Op::add ? int64_t(old + b) : int64_t(b)));
-  return f.type.bits == 32 ? combine<uint32_t>(f.op, uint32_t(old), uint32_t(b))
-                           : combine<uint64_t>(f.op, old, b);
+uint64_t combined(const AtomicForm& f, const Reduction& r, uint64_t old, uint64_t b, uint64_t c) {
+  if (f.op == Op::exch) return b;
+  if (f.op == Op::cas) return old == b ? c : old;
+  if (!f.pair) return reduce_element(r, old, b);
+  return reduce_element(r, old & 0xFFFF, b & 0xFFFF) | reduce_element(r, old >> 16, b >> 16) << 16;
 }
 
 template <class Bits>
-uint64_t exchange(const AtomicForm& f, uint8_t* at, uint64_t b, uint64_t c) {
+uint64_t exchange(const AtomicForm& f, const Reduction& r, uint8_t* at, uint64_t b, uint64_t c) {
   Bits* const p = reinterpret_cast<Bits*>(at);
   Bits old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
   for (;;) {
-    const Bits now = Bits(combined(f, old, b, c));
+    const Bits now = Bits(combined(f, r, old, b, c));
     // Spinning blocks on several threads would pull the line to and fro if they wrote what is there.
     if (now == old) return old;
     if (__atomic_compare_exchange_n(p, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return old;
@@ -114,40 +68,38 @@ Next atomic(Warp& w, const Instr& in, Mask m) {
   uint64_t address[kLanes];
   addresses(w, in, address);
   if (form.release) release(w, w.block->cluster->fences);
-  bool shared = false;
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) {
-      shared = true;
       check_shared_read(w, in, *l, place, width, Access::strong);
       check_shared_write(w, in, *l, place, width, Access::strong);
     }
+    const Reduction reduction = reduction_at(form, place);
     for (int i = 0; i < in.count; ++i) {
       const uint64_t b = bits_at(w.at<uint8_t>(in.list[in.count + i]), *l, bytes);
       const uint64_t c = in.s[1] ? bits_at(w.at<uint8_t>(in.s[1]), *l, bytes) : 0;
       uint8_t* at = place.bytes + i * bytes;
-      const uint64_t old = bytes == 2   ? exchange<uint16_t>(form, at, b, c)
-                           : bytes == 4 ? exchange<uint32_t>(form, at, b, c)
-                                        : exchange<uint64_t>(form, at, b, c);
-      if (combined(form, old, b, c) != old) ++w.block->cluster->changes;
+      const uint64_t old = bytes == 2   ? exchange<uint16_t>(form, reduction, at, b, c)
+                           : bytes == 4 ? exchange<uint32_t>(form, reduction, at, b, c)
+                                        : exchange<uint64_t>(form, reduction, at, b, c);
+      if (combined(form, reduction, old, b, c) != old) ++w.block->cluster->changes;
       if (in.list[i]) std::memcpy(w.at<uint8_t>(in.list[i]) + *l * bytes, &old, size_t(bytes));
     }
   }
-  shared ? count_shared(in, m, address, width) : count_global(in, m, address, width);
+  count_access(in, m, address, width);
   if (form.acquire) acquire(w, w.block->cluster->fences);
   return Next::go_on;
 }
 
-bool legal(Op op, const TypeInfo& t) {
-  const bool narrow = t.bits == 16 && t.kind != 'f' && t.kind != 'x';
+// Extremes of halves are there as vectors only.
+bool legal(Op op, const TypeInfo& t, bool vector) {
   if (op == Op::exch) return t.name == "b32" || t.name == "b64";
   if (op == Op::cas) return t.name == "b16" || t.name == "b32" || t.name == "b64";
   if (op <= Op::bit_xor) return t.name == "b32" || t.name == "b64";
   if (op == Op::inc || op == Op::dec) return t.name == "u32";
-  if (t.kind == 'b' || narrow) return false;
-  if (op == Op::add) return true;
-  return t.name == "u32" || t.name == "u64" || t.name == "s32" || t.name == "s64" || t.name == "f16" ||
-         t.name == "bf16" || t.name == "f16x2" || t.name == "bf16x2";
+  const bool half = t.name == "f16" || t.name == "bf16" || t.name == "f16x2" || t.name == "bf16x2";
+  const bool whole = t.name == "u32" || t.name == "u64" || t.name == "s32" || t.name == "s64";
+  return op == Op::add ? half || whole || t.name == "f32" || t.name == "f64" : whole || (half && vector);
 }
 
 void decode_atomic(Decoder& d) {
@@ -167,14 +119,17 @@ void decode_atomic(Decoder& d) {
   const bool noftz = d.take("noftz"), hint = d.take("L2::cache_hint");
   const int vector = d.take_one({"v2", "v4", "v8"});
   d.instr.count = uint16_t(vector < 0 ? 1 : 2 << vector);
-  form.type = d.take_type();
+  const TypeInfo type = d.take_type();
   d.done();
-  const bool half = form.type.name.find("f16") != std::string::npos;
-  if (!legal(form.op, form.type) || noftz != half ||
-      (vector >= 0 && (space > 0 || (!half && form.type.name != "f32")))) {
-    throw Unsupported{"this operation on ." + form.type.name};
+  const bool half = type.name.find("f16") != std::string::npos;
+  if (!legal(form.op, type, vector >= 0) || noftz != half ||
+      (vector >= 0 && (space > 0 || (!half && type.name != "f32"))) || type.bits * d.instr.count > 128) {
+    throw Unsupported{"this operation on ." + type.name};
   }
-  d.instr.bytes = uint16_t(form.type.bits / 8);
+  form.pair = half && type.bits == 32;
+  reduction_of(reduce_op(form.op), form.pair ? type.name.substr(0, type.name.size() - 2) : type.name, false,
+               &form.reduction);
+  d.instr.bytes = uint16_t(type.bits / 8);
   size_t next = 0;
   std::vector<uint32_t> slots(d.instr.count, 0);
   const auto vector_of = [&](const Operand& o) {
@@ -184,11 +139,11 @@ void decode_atomic(Decoder& d) {
   };
   if (!red) {
     const auto all = vector_of(d.operand(next++));
-    for (size_t i = 0; i < all.size(); ++i) slots[i] = d.destination(*all[i], form.type);
+    for (size_t i = 0; i < all.size(); ++i) slots[i] = d.destination(*all[i], type);
   }
   take_address(d, d.operand(next++));
-  for (const Operand* o : vector_of(d.operand(next++))) slots.push_back(d.source(*o, form.type));
-  if (form.op == Op::cas) d.instr.s[1] = d.source(next++, form.type);
+  for (const Operand* o : vector_of(d.operand(next++))) slots.push_back(d.source(*o, type));
+  if (form.op == Op::cas) d.instr.s[1] = d.source(next++, type);
   if (hint) d.source(next++, type_info("b64"));
   d.instr.list = d.list(slots);
   d.extra(form);

@@ -22,6 +22,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
   uint64_t from[kLanes], written[kLanes] = {};
   addresses(w, in, from);
   Mask reads = 0;
+  uint64_t read_bytes = 0;
   for (Lanes l(m); l; ++l) {
     int read = in.bytes;
     if (in.variant == 1) read = int(std::min<uint32_t>(w.at<uint32_t>(in.s[1])[*l], in.bytes));
@@ -44,6 +45,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     if (read) {
       locate(w, in, *l, Space::global, from[*l], read, 1);
       reads |= Mask(1) << *l;
+      read_bytes += uint64_t(read);
     }
     check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);
     CopyGroups::Copy c{g.group[*l], *l, from[*l], read, in.bytes, place.block, place.offset, &in, {}};
@@ -53,10 +55,11 @@ Next copy(Warp& w, const Instr& in, Mask m) {
   }
   // A copy's bytes are those that it reads of global memory; writing them costs wavefronts only.
   InstrCounts& counts = counts_of(in);
-  const uint64_t bytes = counts.bytes;
+  const uint64_t shared_bytes = counts.shared_bytes, global_bytes = counts.global_bytes + read_bytes;
   count_shared(in, m, written, in.bytes);
-  counts.bytes = bytes;
-  if (reads) count_global(in, reads, from, in.bytes);
+  count_global(in, reads, from, 1);  // aligned to its size, a copy lies in one sector
+  counts.shared_bytes = shared_bytes;
+  counts.global_bytes = global_bytes;
   return Next::go_on;
 }
 

@@ -32,18 +32,23 @@ uint8_t element(const uint8_t* row, int bits, int i) {
 }
 
 // 16 elements of `bits` bits from each row. What follows them in the row is padding, which nobody need have
-// written.
+// written; the rows count as the 16 bytes that they are.
 void load_rows(Warp& w, const Instr& in, int count, int bits, Rows& rows) {
   uint64_t address[kLanes];
   const Mask givers = row_addresses(w, in, count, address);
   if (bits == 8) return read_memory(w, in, givers, address, kRowBytes, &rows[0][0], kRowBytes);
   for (Lanes l(givers); l; ++l) locate(w, in, *l, in.space, address[*l], kRowBytes, kRowBytes);
+  InstrCounts& counts = counts_of(in);
+  const InstrCounts before = counts;
   Rows packed = {};
   read_memory(w, in, givers, address, 8, &packed[0][0], kRowBytes);
   if (bits == 6) {
-    for (uint64_t& each : address) each += 8;
-    read_memory(w, in, givers, address, 4, &packed[0][8], kRowBytes);
+    uint64_t behind[kLanes];
+    for (int l = 0; l < kLanes; ++l) behind[l] = address[l] + 8;
+    read_memory(w, in, givers, behind, 4, &packed[0][8], kRowBytes);
   }
+  counts = before;
+  count_shared(in, givers, address, kRowBytes);
   for (int r = 0; r < count; ++r) {
     for (int i = 0; i < kRowBytes; ++i) rows[r][i] = element(packed[r], bits, i);
   }

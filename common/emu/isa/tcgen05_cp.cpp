@@ -160,7 +160,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     reads_shared(issue, *block, source.runs);
     writes_tmem(issue, *block, region_of(f, to));
   }
-  counts_of(in).bytes += issue.blocks.size() * source.offsets.size() * kUnit;
+  counts_of(in).shared_bytes += issue.blocks.size() * source.offsets.size() * kUnit;
   tcgen05_issue(issue, [&f, to, offsets = source.offsets, blocks = issue.blocks] {
     for (Block* block : blocks) copy_rows(*block, f, to, offsets);
   });

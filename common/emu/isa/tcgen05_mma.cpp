@@ -237,7 +237,7 @@ void announce_shared(const TensorIssue& issue, const MmaOperation& o, bool of_a)
                 "a wrong start address or byte offset in the descriptor " + hex(descriptor));
   }
   for (Block* block : o.blocks) reads_shared(issue, *block, footprint.runs);
-  counts_of(*issue.instr).bytes += o.blocks.size() * size_t(operand.lines * operand.line_bytes());
+  counts_of(*issue.instr).shared_bytes += o.blocks.size() * size_t(operand.lines * operand.line_bytes());
 }
 
 void announce(const TensorIssue& issue, const MmaOperation& o) {

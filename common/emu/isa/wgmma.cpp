@@ -78,8 +78,8 @@ Next mma_async(Warp& w, const Instr& in, Mask m) {
   mark_in_flight(w, in);
   InstrCounts& counts = counts_of(in);
   counts.multiply_adds += uint64_t(kWarpRows * form.n * form.k);
-  counts.bytes += uint64_t((form.a_in_registers ? 0 : kWarpRows * 32) +
-                           form.n * 32 / kWarpgroupWarps);  // B is read once for all four
+  counts.shared_bytes += uint64_t((form.a_in_registers ? 0 : kWarpRows * 32) +
+                                  form.n * 32 / kWarpgroupWarps);  // B is read once for all four
   return Next::go_on;
 }
 

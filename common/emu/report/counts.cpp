@@ -80,14 +80,10 @@ int way_of(const Statement& s) {
 }
 
 void add_bytes(const Instr& in, const InstrCounts& c, Values& v) {
-  const Statement& s = *in.statement;
-  const int way = way_of(s);
-  if (c.sectors > 0) {
-    v[kGlobalLoadBytes + way] += c.bytes;
-    v[kGlobalLoadSectors + way] += c.sectors;
-  } else if (in.space == Space::shared || c.wavefronts > 0 || s.opcode == "wgmma" || s.opcode == "tcgen05") {
-    v[kSharedLoadBytes + way] += c.bytes;
-  }
+  const int way = way_of(*in.statement);
+  v[kGlobalLoadBytes + way] += c.global_bytes;
+  v[kGlobalLoadSectors + way] += c.sectors;
+  v[kSharedLoadBytes + way] += c.shared_bytes;
   v[kSharedWavefronts] += c.wavefronts;
   v[kSharedBankConflicts] += c.wavefronts - c.least_wavefronts;
 }

@@ -105,7 +105,7 @@ constexpr Setting kSettings[] = {
     {"--launches", "GG_EMU_LAUNCHES", "FILE", "gets the names of the kernels launched, a line each",
      Takes::new_file, [](Settings& s, Text, Text value) { s.launches = value; }},
     {"--progress-after", "GG_EMU_PROGRESS_AFTER", "SECONDS",
-     "work of more than so many seconds shows on a terminal how far it is, default 5", Takes::value,
+     "work of more than so many seconds shows on a terminal how far it is, default 5; 0: all work", Takes::value,
      [](Settings& s, Text name, Text value) { s.progress_after = parse_seconds(name, value); }},
 };
 

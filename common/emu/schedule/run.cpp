@@ -93,8 +93,9 @@ class HeldLaunch::Run {
     for (size_t i = 0; i < sum.size(); ++i) {
       sum[i].warps += each[i].warps;
       sum[i].lanes += each[i].lanes;
-      sum[i].bytes += each[i].bytes;
+      sum[i].global_bytes += each[i].global_bytes;
       sum[i].sectors += each[i].sectors;
+      sum[i].shared_bytes += each[i].shared_bytes;
       sum[i].wavefronts += each[i].wavefronts;
       sum[i].least_wavefronts += each[i].least_wavefronts;
       sum[i].waits += each[i].waits;

@@ -109,17 +109,12 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
     });
     return count_global(in, m, address, width);
   }
-  Block* shared = nullptr;
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_read(w, in, *l, place, width, access);
-    shared = place.block;
     std::memcpy(data + *l * pitch, place.bytes, size_t(width));
   }
-  if (shared)
-    count_shared(in, m, address, width);
-  else if (in.space != Space::local)
-    count_global(in, m, address, width);
+  count_access(in, m, address, width);
 }
 
 void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLanes], int width,
@@ -141,17 +136,12 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
     });
     return count_global(in, m, address, width);
   }
-  Block* shared = nullptr;
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_write(w, in, *l, place, width, access, data + *l * pitch);
-    shared = place.block;
     put_bytes(w, place.bytes, data + *l * pitch, size_t(width));
   }
-  if (shared)
-    count_shared(in, m, address, width);
-  else if (in.space != Space::local)
-    count_global(in, m, address, width);
+  count_access(in, m, address, width);
 }
 
 }  // namespace gg::emu

@@ -87,7 +87,7 @@ const Pattern& pattern_of(const Instr& in, Mask m, const uint64_t (&address)[kLa
 
 void count_pattern(const Instr& in, const Pattern& p) {
   InstrCounts& counts = counts_of(in);
-  counts.bytes += uint64_t(p.width) * uint64_t(__builtin_popcount(p.mask));
+  counts.shared_bytes += uint64_t(p.width) * uint64_t(__builtin_popcount(p.mask));
   counts.wavefronts += p.wavefronts;
   counts.least_wavefronts += p.least;
 }
@@ -108,7 +108,18 @@ void count_global(const Instr& in, Mask m, const uint64_t (&address)[kLanes], in
   }
   if (!sorted) std::sort(sectors, sectors + count);
   InstrCounts& counts = counts_of(in);
-  counts.bytes += uint64_t(width) * uint64_t(__builtin_popcount(m));
+  counts.global_bytes += uint64_t(width) * uint64_t(__builtin_popcount(m));
   counts.sectors += uint64_t(std::unique(sectors, sectors + count) - sectors);
 }
+
+void count_access(const Instr& in, Mask m, const uint64_t (&address)[kLanes], int width) {
+  Mask shared = in.space == Space::shared ? m : 0, local = in.space == Space::local ? m : 0;
+  for (Lanes l(in.space == Space::generic ? m : 0); l; ++l) {
+    if (address[*l] - kSharedWindow < kSharedWindowBytes) shared |= Mask(1) << *l;
+    if (address[*l] - kLocalWindow < kLocalWindowBytes) local |= Mask(1) << *l;
+  }
+  if (shared) count_shared(in, shared, address, width);
+  if (m & ~shared & ~local) count_global(in, m & ~shared & ~local, address, width);
+}
+
 }  // namespace gg::emu

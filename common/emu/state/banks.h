@@ -29,8 +29,11 @@ const Pattern& pattern_of(const Instr& instr, Mask mask, const uint64_t (&addres
 // Adds bytes and wavefronts to the instruction's counts.
 void count_pattern(const Instr& instr, const Pattern& pattern);
 
-// Counts of a warp-wide access: shared addresses (wavefronts) or global ones (bytes and sectors).
+// Counts of a warp-wide access: shared addresses (bytes and wavefronts) or global ones (bytes and sectors).
 void count_shared(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
 void count_global(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
+// The same by instr.space; each lane of a generic access counts where its address lies. Local memory counts
+// nowhere.
+void count_access(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
 
 }  // namespace gg::emu

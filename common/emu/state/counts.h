@@ -14,8 +14,9 @@ namespace gg::emu {
 
 // Counts of one kernel, per instruction of its code.
 struct InstrCounts {
-  uint64_t warps = 0, lanes = 0;    // times executed by a warp; by lanes
-  uint64_t bytes = 0, sectors = 0;  // asked for by lanes; 32-byte sectors of global memory touched
+  uint64_t warps = 0, lanes = 0;           // times executed by a warp; by lanes
+  uint64_t global_bytes = 0, sectors = 0;  // asked for by lanes; 32-byte sectors touched
+  uint64_t shared_bytes = 0;
   uint64_t wavefronts = 0, least_wavefronts = 0;  // of shared memory: taken, and without bank conflicts
   uint64_t waits = 0;                             // times a warp had to wait here
   uint64_t multiply_adds = 0;

@@ -48,6 +48,7 @@ void ProgressLine::begin(const std::string& what) {
   if (!terminal_) return;
   std::lock_guard lock(mutex_);
   parts_.push_back({what, Clock::now()});
+  draw_at_once();
   if (parts_.size() == 1 && !closed_) thread_ = std::thread([this, work = works_] { draw_again(work); });
 }
 
@@ -75,6 +76,7 @@ LaunchProgress* ProgressLine::begin_launch(const std::string& kernel, const void
   launch_->blocks = blocks;
   const auto before = rounds_.find(launch_key_);
   if (before != rounds_.end()) launch_->rounds_before = before->second;
+  draw_at_once();
   return launch_.get();
 }
 
@@ -105,6 +107,11 @@ void ProgressLine::draw_again(int64_t work) {
   do {
     draw();
   } while (!ended_.wait_for(lock, kBetween, over));
+}
+
+// Without patience every part shows, also one that ends before the thread would look.
+void ProgressLine::draw_at_once() {
+  if (patience_ <= 0 && !closed_) draw();
 }
 
 void ProgressLine::draw() {

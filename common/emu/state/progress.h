@@ -46,7 +46,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Work shows when it takes longer than this; 5 unless it is set.
+  // Work shows when it takes longer than this; 5 unless it is set. With 0 each part shows as it begins.
   void set_patience(double seconds) { patience_ = seconds; }
 
   // `what` begins, as a part of what has begun before and not ended; end() ends what began last.
@@ -76,6 +76,7 @@ class ProgressLine {
   };
 
   void draw_again(int64_t work);  // what the thread does, until this work has ended
+  void draw_at_once();
   void draw();
   void erase();
   int columns() const;

@@ -286,7 +286,8 @@ tensor maps
   --trace FILE                  what each warp did, for chrome://tracing and Perfetto: load, mma, wait, epilogue,
                                 other. The axis is issue order, 1 us for each warp instruction, not time
   --line-counts FILE            how often warps executed each line of PTX, as CSV
-  --progress-after SECONDS      work of more than so many seconds shows on a terminal how far it is, default 5
+  --progress-after SECONDS      work of more than so many seconds shows on a terminal how far it is, default 5;
+                                0: all work
   --help                        this text
 
 exit codes: 0 done, 2 bad usage or input, 3 a fault (its report is on stderr), 4 a result could not be

@@ -92,7 +92,7 @@ void store_later(const Issuer& who, Block& block, const std::vector<Range>& rang
 void count_run(const Instr& in, uint64_t address, uint64_t bytes) {
   constexpr uint64_t kSector = 32;
   InstrCounts& counts = counts_of(in);
-  counts.bytes += bytes;
+  counts.global_bytes += bytes;
   counts.sectors += (address + bytes - 1) / kSector - address / kSector + 1;
 }
 

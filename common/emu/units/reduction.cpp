@@ -71,24 +71,6 @@ uint16_t narrow(const Reduction& r, uint16_t old, uint16_t b) {
   return (rank(old) < rank(b)) == (r.op == ReduceOp::min) ? old : b;
 }
 
-uint64_t combined(const Reduction& r, uint64_t old, uint64_t b) {
-  switch (r.kind) {
-    case 'f':
-      return r.bytes == 4 ? add_f32(uint32_t(old), uint32_t(b), r.flush) : add_f64(old, b);
-    case 'h':
-    case 'b':
-      return narrow(r, uint16_t(old), uint16_t(b));
-    case 's':
-      if (r.op == ReduceOp::min || r.op == ReduceOp::max) {
-        return r.bytes == 4 ? uint32_t(whole<int32_t>(r.op, int32_t(old), int32_t(b)))
-                            : uint64_t(whole<int64_t>(r.op, int64_t(old), int64_t(b)));
-      }
-      [[fallthrough]];
-    default:
-      return r.bytes == 4 ? whole<uint32_t>(r.op, uint32_t(old), uint32_t(b)) : whole<uint64_t>(r.op, old, b);
-  }
-}
-
 template <class Bits>
 void reduce_as(const Reduction& r, uint8_t* to, const uint8_t* from, size_t elements) {
   for (size_t i = 0; i < elements; ++i) {
@@ -96,7 +78,7 @@ void reduce_as(const Reduction& r, uint8_t* to, const uint8_t* from, size_t elem
     Bits b;
     std::memcpy(&b, from + i * sizeof b, sizeof b);
     Bits old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(at, &old, Bits(combined(r, old, b)), false, __ATOMIC_SEQ_CST,
+    while (!__atomic_compare_exchange_n(at, &old, Bits(reduce_element(r, old, b)), false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST)) {
     }
   }
@@ -139,6 +121,24 @@ bool reduction_of(ReduceOp op, const std::string& type, bool shared, Reduction* 
   r->kind = type == "f16" ? 'h' : type == "bf16" ? 'b' : info.kind == 'b' ? 'u' : info.kind;
   r->bytes = info.bits / 8;
   return exists;
+}
+
+uint64_t reduce_element(const Reduction& r, uint64_t old, uint64_t b) {
+  switch (r.kind) {
+    case 'f':
+      return r.bytes == 4 ? add_f32(uint32_t(old), uint32_t(b), r.flush) : add_f64(old, b);
+    case 'h':
+    case 'b':
+      return narrow(r, uint16_t(old), uint16_t(b));
+    case 's':
+      if (r.op == ReduceOp::min || r.op == ReduceOp::max) {
+        return r.bytes == 4 ? uint32_t(whole<int32_t>(r.op, int32_t(old), int32_t(b)))
+                            : uint64_t(whole<int64_t>(r.op, int64_t(old), int64_t(b)));
+      }
+      [[fallthrough]];
+    default:
+      return r.bytes == 4 ? whole<uint32_t>(r.op, uint32_t(old), uint32_t(b)) : whole<uint64_t>(r.op, old, b);
+  }
 }
 
 void reduce_elements(const Reduction& r, uint8_t* to, const uint8_t* from, size_t elements) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Reductions that copies and asynchronous stores apply to memory, element by element. PTX ISA:
-// "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor", "red.async".
+// Reductions in memory, element by element: of atomic instructions, copies and asynchronous stores. PTX ISA:
+// "atom", "red", "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor", "red.async".
 
 #pragma once
 
@@ -30,6 +30,8 @@ const char* reduce_op_name(ReduceOp op);
 // fewer.
 bool reduction_of(ReduceOp op, const std::string& type, bool shared, Reduction* reduction);
 
+// op(old, b) of one element's bits.
+uint64_t reduce_element(const Reduction& reduction, uint64_t old, uint64_t b);
 // to[i] = op(to[i], from[i]): each element by itself is one atomic step.
 void reduce_elements(const Reduction& reduction, uint8_t* to, const uint8_t* from, size_t elements);
 
