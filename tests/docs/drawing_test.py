@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the figures show of made-up measurements and of the committed ones, and that nothing lies over a text."""
+"""Which figures are drawn of which measurements, the same each time, and that nothing lies over a text."""
 
 import contextlib
 import csv
@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__f
 
 from draw import canvas, figures, like, plot  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
+from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
 from plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, main, row, save, with_matplotlib  # noqa: E402
 
 
@@ -160,39 +160,6 @@ class DrawingTest(PlotsCase):
                    self.repo / "out"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
         self.assertEqual({path.suffix for path in (self.repo / "out").iterdir()}, {".svg"})
-
-    @with_matplotlib
-    def test_a_launch_is_drawn_tile_by_tile(self):
-        tile = dict(chapter="07l_peak_hopper", device="NVIDIA H200", cuda="13.0", commit="0123456789ab", clock_mhz="1980",
-                    date="2026-01-02", set="skewed")
-        save(self.data / "h200" / "timeline.csv", [tile | dict(sm=sm, begin_ns=begin, end_ns=begin + 900, waited_ns=90)
-                                                   for sm in range(4) for begin in (sm, sm + 1000)], TIMELINE_COLUMNS)
-        texts, wrong = self.drawn(plot.Data([self.data], "", []), ["timeline"])["One launch of 07l_peak_hopper on set skewed"]
-        self.assertEqual(wrong, [])
-        self.assertIn("10.0 %", " ".join(texts))
-        self.assertIn("NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 · commit 0123456789 · ", " ".join(texts))
-
-    @with_matplotlib
-    def test_errors_are_drawn_by_format(self):
-        save(self.data / "errors.csv", [dict(zip(ERROR_COLUMNS, (chapter, form, against, 256, 256, 2048, low, count)))
-                                        for chapter, form in (("07l_peak_hopper", "bf16"), ("08c_fp4", "nvfp4"))
-                                        for against, low, count in (("quantised", -2, 7), ("drawn", 0, 3), ("drawn", 3, 4))],
-             ERROR_COLUMNS)
-        data = plot.Data([self.data], "", [])
-        texts, wrong = self.drawn(data, ["error"])["What a product is off by in bf16, MXFP8 and NVFP4"]
-        self.assertEqual(wrong, [])
-        self.assertIn("nvfp4, 08c_fp4\nmedian of the pale ones: 8 limits", texts)
-
-    @with_matplotlib
-    def test_an_epilogue_is_drawn_over_its_product(self):
-        save(self.data / "fused.csv", [row("02_tiled", "prefill", m, 1, peer=peer, us_median=us)
-                                       for m in ([32, 5], [64, 5])
-                                       for peer, us in (("", 90), ("unfused", 100), ("product", 80))])
-        data = plot.Data([self.data], "", read_chapters(self.repo))
-        texts, wrong = self.drawn(data, ["fused"])["What an epilogue costs behind a product"]
-        self.assertEqual(wrong, [])
-        self.assertIn("02 tiled, % of the product's time", texts)
-        self.assertIn("prefill: 69 rows, N=4096, K=7168", texts)
 
     @with_matplotlib
     def test_what_cannot_be_drawn_is_said(self):
