@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of a tour: complete without a network, as small as it should be, and its players count what the emulator printed."""
 
+import difflib
 import html.parser
 import json
 import os
@@ -11,6 +12,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,8 +201,24 @@ class Incomplete(unittest.TestCase):
             path = write.write(build, [{"chapter": name, **line} for name in ("x_none", "x_list", "x_title")], "nothing")
             self.assertEqual(path.read_text(encoding="utf-8").count("gg-emu is not built"), 3)
 
+    def test_lines_added_and_removed_without_a_browser(self):
+        for before, chapter in (("01_naive", "02_tiled"), ("02_tiled", "01_naive"), ("08k_dependent_launch", "08l_storing_warps")):
+            files = gather.diff_of(before, chapter)
+            self.assertGreater(len(files), 1)
+            said = re.findall(r'<code>(.*?)</code> <span class="plus">\+(\d+)</span> <span class="minus">−(\d+)</span>',
+                              write.diff_list({"previous": before, "diff": files}, {}))
+            for file, shown in zip(files, said, strict=True):
+                self.assertEqual(shown, (file["name"], str(file["added"]), str(file["removed"])))
+                old, new = (path.read_text().splitlines() if path.is_file() else []
+                            for path in (ROOT / "chapters" / each / file["name"] for each in (before, chapter)))
+                kept = len(old) - file["removed"]
+                self.assertEqual(len(new) - file["added"], kept, file["name"])
+                self.assertEqual(kept, sum(size for *_, size in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()))
 
-class InABrowser(PageTest):
+
+class Tab(unittest.TestCase):
+    """With `self.tab`, a browser."""
+
     @classmethod
     def setUpClass(cls):
         if not browser.find():
@@ -215,6 +233,114 @@ class InABrowser(PageTest):
             self.assertLess(time.monotonic(), end, f"never true: {expression}")
             time.sleep(0.05)
 
+    def show(self, name):
+        self.tab.value(f"document.getElementById('{name}').querySelector('.player').scrollIntoView()")
+        self.until(f"players.has('{name}')")
+
+    def texts(self, name, selector):
+        """The texts of a chapter's elements."""
+        return self.tab.value(f"[...document.getElementById('{name}').querySelectorAll('{selector}')].map((each) => each.textContent)")
+
+
+class ByHand(Tab):
+    """A page of two made-up chapters, of which everything that it shows is known."""
+
+    OLD = ["same", "old 1", "old 2", "kept"] + ["far"] * 9 + ["gone", "end"]
+    NEW = ["same", "new 1", "kept"] + ["far"] * 9 + ["end", "more 1", "more 2", "more 3"]
+    # Kind (of gather.KINDS), begin, length, instructions, waits, place, mbarrier, phase.
+    EVENTS = [[[1, 0, 4, 40, 0, 0, -1, -1], [3, 6, 5, 1, 7, 1, 0, 0], [4, 20, 2, 300, 0, 0, -1, -1]],
+              [[2, 3, 2, 1000, 0, 0, -1, -1], [0, 9, 1, 5, 0, 0, -1, -1], [3, 12, 1, 2, 9, 1, 0, 1]]]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        repo = Path(folder.name)
+        for name, texts in (("01_old", {"a.cuh": cls.OLD, "gone.cuh": ["1", "2"], "same.cuh": ["x"]}),
+                            ("02_new", {"a.cuh": cls.NEW, "made.cuh": ["1"], "same.cuh": ["x"], "README.md": ["z"]})):
+            for file, lines in texts.items():
+                (repo / "chapters" / name).mkdir(parents=True, exist_ok=True)
+                (repo / "chapters" / name / file).write_text("\n".join(lines) + "\n")
+        block = {"name": "block 0", "barriers": [{"name": "full[0]", "phases": [[0, 0, 10], [1, 10, 13]]}],
+                 "warps": [{"name": f"warp {at}", "role": role, "events": events}
+                           for at, (role, events) in enumerate(zip(("load", ""), cls.EVENTS))]}
+        played = {"set": "smoke", "kernel": "kernel<1>", "blocks": [block], "apart": False, "complete": True,
+                  "places": [["load.cuh:3", "copy();", "ld.global"], ["wait.cuh:4", "wait();", "mbarrier.try_wait"]],
+                  "printed": {"instructions": 1348, "waits": 16}}
+        with mock.patch.object(gather, "REPO", repo):
+            cls.diff = gather.diff_of("01_old", "02_new")
+        about = {"title": "t", "question": "q", "paragraphs": [], "why": ""}
+        chapters = [about | {"id": "01_old", "previous": "", "diff": [], "player": None, "why": "nobody played"},
+                    about | {"id": "02_new", "previous": "01_old", "diff": cls.diff, "player": played}]
+        lines = [{"chapter": "01_old", "idea": "i & j", "check": "passed", "prefill TFLOP/s": "12.5", "% of roof": "3", "decode us": "77"},
+                 {"chapter": "02_new", "idea": "k", "check": "FAILED", "instructions": "8", "global bytes": "9"},
+                 {"chapter": "03_none", "idea": "l", "check": "not run", "instructions": "10", "global bytes": "-"}]
+        cls.page = repo / "page.html"
+        cls.page.write_text(write.page(chapters, lines, [], "a device"), encoding="utf-8")
+        cls.tab.open(cls.page, 1200, False)
+
+    def test_the_ladder_has_each_column_of_the_tour(self):
+        tables = self.tab.value("[...document.querySelectorAll('main table:not(.counts)')].slice(0, 2).map((table) => [...table.rows].map("
+                                "(row) => [...row.cells].map((cell) => cell.textContent + (cell.className === 'number' ? ' #' : ''))))")
+        self.assertEqual(tables, [
+            [["chapter", "idea", "check", "prefill TFLOP/s #", "% of roof #", "decode us #"], ["01_old", "i & j", "passed", "12.5 #", "3 #", "77 #"]],
+            [["chapter", "idea", "check", "instructions #", "global bytes #"], ["02_new", "k", "FAILED", "8 #", "9 #"],
+             ["03_none", "l", "not run", "10 #", "- #"]]])
+
+    def test_a_diff_has_its_lines_numbers_and_counts(self):
+        self.tab.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        self.until("[...document.querySelectorAll('details')].every((each) => each.querySelector('.diff'))")
+        self.assertEqual(self.texts("02_new", "summary"), ["a.cuh +4 −3", "gone.cuh +0 −2", "made.cuh +1 −0"])
+        rows = self.tab.value("[...document.querySelector('details .diff').children].map((row) => row.className === 'hunk' ? "
+                              "row.textContent : [...row.children].map((cell) => [cell.className, cell.textContent]))")
+        self.assertEqual([row for row in rows if isinstance(row, str)], ["line 1 there, line 1 here", "line 11 there, line 10 here"])
+        both = [row for row in rows if not isinstance(row, str)]
+        self.assertEqual([[kind for kind, _ in row] for row in both if row[0][1] in ("2", "14", "")], [
+            ["at", "old", "at", "new"], ["at", "old", "at gap-at", "gap"], *[["at gap-at", "gap", "at", "new"]] * 3])
+        for at, text in ((0, 1), (2, 3)):  # the numbers are those of the lines beside them
+            for row, lines in ((row, (self.OLD, self.NEW)[at // 2]) for row in both):
+                self.assertEqual(row[text][1], lines[int(row[at][1]) - 1] if row[at][1] else "")
+        shown = [[(row[at][1], row[text][1]) for row in both if row[at][1]] for at, text in ((0, 1), (2, 3))]
+        self.assertEqual([line for _, line in shown[0]], self.OLD[:6] + self.OLD[10:])
+        self.assertEqual([line for _, line in shown[1]], self.NEW[:5] + self.NEW[9:])
+
+    def test_the_counts_of_each_kind_up_to_a_step(self):
+        self.show("02_new")
+        events = sorted((event[1], event) for warp in self.EVENTS for event in warp)
+        for step in (1, 4, 6):
+            self.tab.value(f"players.get('02_new').go({step - 1})")
+            there = {kind: [0, 0, 0] for kind in ("load", "mma", "wait", "epilogue", "other")}
+            for _, event in events[:step]:
+                cells = there[gather.KINDS[event[0]]]
+                cells[:] = cells[0] + 1, cells[1] + event[3], cells[2] + event[4]
+            words = ["Load", "Multiply", "Wait", "Store", "Other"]
+            rows = self.tab.value("[...document.querySelectorAll('.counts tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+            self.assertEqual(rows[0], ["Up to this step", "events", "instructions", "waits"])
+            plain = [[row[0], *(int(re.sub(r"\D", "", cell)) for cell in row[1:])] for row in rows[1:]]
+            self.assertEqual(plain, [[word, *cells] for word, cells in zip(words, there.values())]
+                             + [["Together", *map(sum, zip(*there.values()))]])
+        self.assertEqual(rows[-1], ["Together", "6", "1\u202f348", "16"])
+
+    def test_what_is_said_of_a_step(self):
+        self.show("02_new")
+        for step, said in ((1, "Step 1 of 6, at issue 0. block 0, warp 0 (load) loads: 40 instructions.load.cuh:3 copy(); ld.global"),
+                           (2, "Step 2 of 6, at issue 3. block 0, warp 1 multiplies: 1\u202f000 instructions."),
+                           (3, "Step 3 of 6, at issue 6. block 0, warp 0 (load) waits at full[0] for the end of phase 0, while the others "
+                               "issue 4 instructions."), (4, "Step 4 of 6, at issue 9. block 0, warp 1 does other work: 5 instructions."),
+                           (6, "Step 6 of 6, at issue 20. block 0, warp 0 (load) stores: 300 instructions.")):
+            self.tab.value(f"players.get('02_new').go({step - 1})")
+            self.assertTrue(self.texts("02_new", ".now")[0].startswith(said), self.texts("02_new", ".now"))
+        self.assertEqual(self.texts("02_new", ".verdict"),
+                         ["The emulator printed 1\u202f348 instructions and 16 waits for the kernel: the same as here."])
+        self.tab.value("players.get('02_new').data.printed.waits = 17; players.get('02_new').go(5)")
+        self.assertTrue(self.texts("02_new", ".verdict")[0].endswith("17 waits for the kernel: not what is here."))
+        self.tab.value("players.get('02_new').data.printed.waits = 16")
+        self.assertEqual(self.tab.value("document.getElementById('01_old').textContent.includes('They are not shown: nobody played.')"), True)
+        self.assertEqual(self.tab.errors, [])
+
+
+class InABrowser(Tab, PageTest):
     def each_look(self):
         for width in (400, 1600):
             for dark in (False, True):
@@ -222,17 +348,11 @@ class InABrowser(PageTest):
                 yield width, dark
                 self.assertEqual(self.tab.errors, [], f"{width} pixels, dark: {dark}")
 
-    def show(self, name):
-        self.tab.value(f"document.getElementById('{name}').querySelector('.player').scrollIntoView()")
-        self.until(f"players.has('{name}')")
-
     def counts(self, name):
-        cells = self.tab.value(f"[...document.getElementById('{name}').querySelectorAll('.counts tfoot td')].map((c) => c.textContent)")
-        return tuple(int(re.sub(r"\D", "", cell)) for cell in cells[2:])
+        return tuple(int(re.sub(r"\D", "", cell)) for cell in self.texts(name, ".counts tfoot td")[2:])
 
     def step(self, name):
-        return int(re.sub(r"\D", "", re.match(r"Step (.*) of", self.tab.value(
-            f"document.getElementById('{name}').querySelector('.now').textContent"))[1]))
+        return int(re.sub(r"\D", "", re.match(r"Step (.*) of", self.texts(name, ".now")[0])[1]))
 
     def test_last_step_shows_what_the_emulator_printed(self):
         for _ in self.each_look():
