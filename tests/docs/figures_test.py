@@ -12,6 +12,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +23,7 @@ from draw.canvas import DARK, GREY, PALE  # noqa: E402
 from draw.results import Data  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
-from plots_case import counted, row, save  # noqa: E402
+from plots_case import counted, laid_out, row, save  # noqa: E402
 
 POINTS = 0.1  # that a place may differ, with another matplotlib: its fonts differ, not where data lie
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,9 +67,24 @@ class PublishedTest(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.out = Path(folder.name)
-        with contextlib.redirect_stdout(io.StringIO()):
-            plot.draw(Data([ROOT / DATA], "", read_chapters(ROOT)), cls.out)
+        cls.out, cls.laid_out, each_figure = Path(folder.name), {}, plot.each_figure
+
+        def looked_at(*arguments):
+            for name, fig in each_figure(*arguments):
+                cls.laid_out[name] = laid_out(fig)
+                yield name, fig
+
+        cls.chapters = read_chapters(ROOT)
+        with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(plot, "each_figure", looked_at):
+            plot.draw(Data([ROOT / DATA], "", cls.chapters), cls.out)
+
+    def test_nothing_lies_over_a_text(self):
+        self.assertGreater(len(self.laid_out), 6)
+        for name, (texts, wrong) in self.laid_out.items():
+            self.assertEqual(wrong, [], name)
+            self.assertGreater(len(texts), 10, name)
+        names = [chapter.id.replace("_", " ") for chapter in self.chapters]
+        self.assertEqual([text for text in self.laid_out["counts"][0] if text in names], names)
 
     def test_every_figure_is_what_the_data_make(self):
         committed = ROOT / "plots" / "figures"
