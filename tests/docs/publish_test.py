@@ -60,6 +60,7 @@ class PublishTest(PlotsCase):
                                 row("01_naive", "decode", [16] * 32, 1, date="2026-01-03")])
         self.fill(publish, "--run", tour)
         self.assertEqual(self.cells("README.md", "[01_naive]")[3], "failed")
+        self.assertEqual(self.cells("chapters/01_naive/README.md", "`prefill`")[2:], ["failed"] * 6, "cold and warm")
         self.assertEqual(len(read_csv(self.data / "01_naive.csv")), 2)
 
     def test_what_names_a_measurement(self):

@@ -6,6 +6,7 @@ import re
 import sys
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,6 +196,22 @@ class MarksTest(unittest.TestCase):
         self.assertEqual(marks.text("01.smoke.instructions"), "1,200")
         self.assertEqual(marks.text("(01.smoke.instructions + 3) / 7 as .2f"), "171.86")
         for mark in ("01.smoke.other", "02.smoke.instructions", "__import__('os')", "01.smoke.instructions; 1"):
+            with self.assertRaises(said.BadMark, msg=mark):
+                marks.text(mark)
+
+    def test_marks_of_times(self):
+        def row(us, name, shape, **more):
+            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True, us_median=us)
+                                   | more)
+
+        first, second, decode = (8, 4096, 512, 64, 512), (8, 16384, 2048, 64, 2048), (32, 512, 143, 4096, 7168)
+        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True), row(99, "peers", second, peer="x"),
+                row(98, "peers", second, variant="64x64"), row(97, "peers", second, timed=False), row(7.5, "decode", decode)]
+        marks = said.Said(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
+        for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
+                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"), ("1000 * 01.decode.cold.us_median", "7,500")):
+            self.assertEqual(marks.text(mark), text, mark)
+        for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median"):
             with self.assertRaises(said.BadMark, msg=mark):
                 marks.text(mark)
 

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
 
-from draw import beside_cudnn, publish, tables, unfused  # noqa: E402
+from draw import beside_cudnn, measured, publish, tables, unfused  # noqa: E402
+from draw.markdown import digits, value  # noqa: E402
+from draw.results import level  # noqa: E402
 from measure.files import REFERENCE_COLUMNS  # noqa: E402
 from plots_case import HAVE_MATPLOTLIB, SETS, PlotsCase, main, row, save  # noqa: E402
 
@@ -81,6 +83,7 @@ class TablesTest(PlotsCase):
         self.measure()
         save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),
                                       row("02_tiled", "prefill", [2048] * 8, 47, kernel="grouped_gemm 64x64"),
+                                      row("02_tiled", "prefill", [2048] * 8, 45, kernel="grouped_gemm 32x64"),
                                       row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop")])
         self.fill(publish)
         path = "chapters/02_tiled/README.md"
@@ -92,6 +95,7 @@ class TablesTest(PlotsCase):
         self.assertRegex(table, r"\|  \| 01_naive \| .* \| 10.0 \| – \|")
         self.assertRegex(table, r"\|  \| cublas_loop \| .* \| 90.0 \| – \|")
         self.assertNotIn("`step`", table)
+        self.assertNotIn("32x64", table, "of variants the fastest alone")
 
     def test_nothing_measured(self):
         status, out, _ = self.run_tool(publish)
@@ -240,6 +244,38 @@ class TablesTest(PlotsCase):
             text = (self.repo / path).read_text()
             self.assertEqual("without PDL" in text, bool(cell))
             self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+
+
+class CellsTest(unittest.TestCase):
+    def test_numbers_as_a_reader_wants_them(self):
+        self.assertEqual([digits(each) for each in (0.01234, 9.996, 99.94, 100.4, 999.6, 12345.6)],
+                         ["0.0123", "10.0", "99.9", "100", "1000", "12346"])
+        self.assertEqual([digits(each, 4) for each in (2.46942, 99.98, 1000.4)], ["2.469", "99.98", "1000"])
+
+        def of_roof(tflops, roof, ok=True):
+            return value(SimpleNamespace(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
+
+        self.assertEqual([of_roof(12.4, 100), of_roof(0.52, 100), of_roof(9.94, 100), of_roof(1, None), of_roof(1, 2, False)],
+                         ["12 %", "0.52 %", "9.9 %", "–", "failed"])
+        self.assertEqual([measured.span_of(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
+
+    def test_level_is_within_one_percent_or_where_p10_to_p90_overlap(self):
+        def us(median, low=None, high=None):
+            return SimpleNamespace(us_median=median, us_p10=low, us_p90=high)
+
+        for one, other, same in ((us(100), us(100.9), True), (us(101.1), us(100), False), (us(100, 99, 104), us(105, 104, 106), True),
+                                 (us(100, 99, 103.9), us(105, 104, 106), False), (us(100, 99, 200), us(105), False)):
+            self.assertEqual((level(one, other), level(other, one)), (same, same))
+
+    def test_places_and_names_of_problems(self):
+        shapes = [(8, 4096, 512, 64, 512), (32, 640, 20, 6144, 7168)]
+        self.assertEqual([measured.p_number("peers", shape) for shape in shapes], ["P1", "P10"])
+        self.assertEqual([measured.p_number("moe", shapes[0]), measured.p_number("peers", (1, 2, 3, 4, 5))], ["", ""])
+        names = ["peers", "moe", "prefill", "few_tiles", "helion", "decode", "skewed"]
+        problems = [(name, form, (1,)) for name in names for form in ("mxfp8", "bf16")]
+        in_order = sorted(problems, key=measured.place_of)
+        self.assertEqual([name for name, *_ in in_order[::2]], ["prefill", "decode", "skewed", "helion", "peers", "few_tiles", "moe"])
+        self.assertEqual([form for _, form, _ in in_order[:2]], ["bf16", "mxfp8"])
 
 
 class CountedTablesTest(unittest.TestCase):
