@@ -12,6 +12,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.dont_write_bytecode = True
@@ -21,6 +22,7 @@ sys.path[:0] = [str(ROOT / "plots"), str(Path(__file__).parent)]
 from draw import canvas, figures, like, plot, tables  # noqa: E402
 from draw.canvas import DARK, GREY, PALE  # noqa: E402
 from draw.results import Data  # noqa: E402
+from measure import costs  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
 from plots_case import counted, laid_out, row, save  # noqa: E402
@@ -187,7 +189,7 @@ class MadeUpTest(unittest.TestCase):
             self.chapter(name, previous, "sm_80", "gg::Same<bf16>")
         self.chapter("08a_fp4", "04_more", "sm_100a", "gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>")
         data = self.data(
-            timed("01_naive", "prefill", EQUAL, 12, roof_tflops=500), timed("02_tiled", "prefill", EQUAL, 150, roof_tflops=500),
+            timed("01_naive", "prefill", EQUAL, 12, roof_tflops=480), timed("02_tiled", "prefill", EQUAL, 150, roof_tflops=500),
             timed("02_tiled", "prefill", EQUAL, 200, warm=1), timed("03_mma", "prefill", EQUAL, 140.4, roof_tflops=500),
             timed("04_more", "prefill", EQUAL, 400, roof_tflops=500, date="2026-01-03"),
             *(timed("04_more", "prefill", EQUAL, rate, peer=peer, date="2026-01-03", roof_tflops=500)
@@ -437,6 +439,25 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(canvas.told_apart(rates), {"01_a", "02_b", "03_a", "07a_d"})  # of equals the later
         self.assertEqual([canvas.three(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
                          ["0.0123", "9.88", "12.3", "100", "100", "1236"])
+
+    def test_a_line_is_broken_where_a_check_failed_and_told_by_its_colour(self):
+        _, ax = canvas.canvas(self.plt, "", "")
+        canvas.curve(ax, [SimpleNamespace(at=at, y=10 * at, timed=at != 2) for at in (3, 1, 2)], lambda row: row.at, lambda row: row.y, {})
+        self.assertEqual(Seen(ax).lines, [[(1, 10), (2, None), (3, 30)]])
+        self.assertEqual([canvas.look_of("09a_x", told)["color"] for told in ({"09a_x"}, {"01_x"})], ["#bf2c50", PALE])
+
+    def test_chapters_that_are_not_known_are_named_by_their_ends(self):
+        chapters = [SimpleNamespace(id=f"{name}_x", arch=arch) for name, arch in (
+            ("01", "sm_80"), ("02", "sm_80"), ("03", "sm_80"), ("06a", "sm_90a"), ("06b", "sm_90a"), ("08a", "sm_100a"))]
+        self.assertEqual(figures.ranges(chapters, {"06a_x"}), "01 to 03, 06b, 08a")
+        self.assertEqual(figures.ranges(chapters, {"02_x", "08a_x"}), "01, 03, 06a to 06b")
+
+    def test_what_the_makers_state(self):
+        """Dense bf16 TFLOP/s and TB/s; of a B200 what the predictions have too."""
+        b200 = costs.TFLOPS["bf16"], 8.0
+        self.assertEqual(figures.DATASHEET, {"NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA H100 80GB HBM3": (989, 3.35),
+                                             "NVIDIA H200": (989, 4.8), "NVIDIA B200": b200})
+        self.assertEqual(figures.TIMES_BF16, {form: costs.TFLOPS[kind] / costs.TFLOPS["bf16"] for form, (kind, *_) in costs.ELEMENTS.items()})
 
     def test_names_of_line_ends_are_pushed_apart(self):
         fig, ax = canvas.canvas(self.plt, "", "")

@@ -216,6 +216,88 @@ class Incomplete(unittest.TestCase):
                 self.assertEqual(kept, sum(size for *_, size in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()))
 
 
+class Gathered(unittest.TestCase):
+    """What gather makes of a made-up trace and report, and write of made-up figures."""
+
+    REPORT = "counts of small\n  instructions   99\n  barrier_waits  1\ncounts of big<1>\n  instructions   500\n  barrier_waits  12\n" \
+             "counts of all kernels\n  instructions   599\n"
+
+    @staticmethod
+    def trace(*blocks, kept="all"):
+        """Of blocks as (launch, kernel, block, events by warp or mbarrier); an event is kind, begin, length and its arguments."""
+        events = []
+        for pid, (launch, kernel, block, rows) in enumerate(blocks):
+            events.append(dict(name="process_name", ph="M", pid=pid, args=dict(name=f"launch {launch}: {kernel}, block {block}")))
+            for tid, (row, some) in enumerate(rows.items()):
+                events.append(dict(name="thread_name", ph="M", pid=pid, tid=tid, args=dict(name=row)))
+                events += [dict(name=name, ph="X", pid=pid, tid=tid, ts=begin, dur=length, args=args) for name, begin, length, args in some]
+        return dict(traceEvents=events, otherData=dict(kept=kept))
+
+    def events(self, count, begin=0):
+        first = "chapters/07x/load.cuh:32 copy(a, b); called at chapters/07x/kernel.cuh:9 run(); PTX line 7: ld.global.b32 %r1, [%rd1];"
+        return [("load", begin + at, 1, dict(instructions=10, again=4, first=first)) for at in range(count)]
+
+    def test_the_player_has_the_largest_kernel_and_its_fullest_blocks(self):
+        barrier = "memory.full[0] (mbarrier 0x400)"
+        waits = dict(instructions=2, waits=9, first="chapters/07x/wait.cuh:5 wait(); PTX line 8: mbarrier.try_wait", mbarrier=barrier, phase=3)
+        rows = {"warp 0": self.events(2, 50), "warp 1": [("wait", 60, 7, waits)], barrier: [("phase", 60, 5, dict(phase=3))]}
+        trace = self.trace((1, "small", "0", {"warp 0": self.events(9)}), (2, "big<1>", "0", {"warp 0": self.events(1, 10)}),
+                           (2, "big<1>", "1", rows), (2, "big<1>", "2", {"warp 0": self.events(3, 90)}))
+        played = gather.player_of(trace, self.REPORT)
+        self.assertEqual((played["kernel"], played["printed"]), ("big<1>", {"instructions": 500, "waits": 12}))
+        self.assertEqual([block["name"] for block in played["blocks"]], ["block 1", "block 2"])
+        self.assertEqual((played["complete"], played["apart"]), (False, False))
+        self.assertEqual(played["places"], [["load.cuh:32", "copy(a, b);", "ld.global.b32 %r1, [%rd1];"],
+                                            ["wait.cuh:5", "wait();", "mbarrier.try_wait"]])
+        first, second = played["blocks"][0]["warps"]
+        self.assertEqual((first["role"], first["events"]), ("load", [[1, 50, 1, 6, 0, 0, -1, -1], [1, 51, 1, 6, 0, 0, -1, -1]]))
+        self.assertEqual((second["role"], second["events"]), ("wait", [[3, 60, 7, 2, 9, 1, 0, 3]]))
+        self.assertEqual(played["blocks"][0]["barriers"], [{"name": "full[0]", "phases": [[3, 60, 65]]}])
+
+    def test_what_is_left_out_is_not_complete(self):
+        block = (1, "big<1>", "0", {"warp 0": self.events(1)})
+        for kept, complete in (("all", True), ("3 events left out", False), ("cut short", False)):
+            self.assertEqual(gather.player_of(self.trace(block, kept=kept), self.REPORT)["complete"], complete)
+        both = gather.player_of(self.trace(block, (2, "big<1>", "0", {"warp 0": self.events(1)})), self.REPORT)
+        self.assertEqual(([each["name"] for each in both["blocks"]], both["apart"]), (["launch 1, block 0", "launch 2, block 0"], True))
+        with self.assertRaises(ValueError):
+            gather.player_of(self.trace((1, "small", "0", {"warp 0": self.events(1)})), self.REPORT)
+
+    def test_roles_and_names_of_barriers(self):
+        def event(name, *files):
+            return dict(name=name, args=dict(first=" called at ".join(f"chapters/07x/{file}.cuh:1 x" for file in files) + " PTX line 1: y"))
+
+        self.assertEqual(gather.role_of([event("mma", "tile", "multiply", "kernel"), event("other", "load"), event("wait", "store")]), "multiply")
+        self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "schedule")]), "schedule")
+        self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "load")]), "load")
+        self.assertEqual(gather.role_of([event("load", "schedule"), event("other", "load")]), "")
+        self.assertEqual(gather.short_barriers(["a.full[0] (mbarrier 0x1)", "b.full[0] (mbarrier 0x2)", "a.empty[1] (mbarrier 0x3)", "0x4"]), {
+            "a.full[0] (mbarrier 0x1)": "a.full[0]", "b.full[0] (mbarrier 0x2)": "b.full[0]", "a.empty[1] (mbarrier 0x3)": "empty[1]",
+            "0x4": "0x4"})
+
+    def test_figures_of_the_first_folder_that_has_them(self):
+        svg = '<?xml?><svg xmlns="x"><title>t</title><defs><path id="a"/></defs><use href="#a" style="fill: #24292f"/><g clip-path="url(#a)"/>{}</svg>'
+        with tempfile.TemporaryDirectory() as folder:
+            own, theirs = Path(folder, "own"), Path(folder, "theirs")
+            for path, names in ((own, ("counts",)), (theirs, ("counts", "ladder", "timeline"))):
+                path.mkdir()
+                for name in names:
+                    (path / f"{name}.svg").write_text(svg.format(path.name))
+            drawn, dark = write.figures([own, theirs])
+        said = "TFLOP/s of each timed chapter on the set prefill", "The ladder without a GPU: what the emulator counts on the set smoke"
+        self.assertEqual(re.findall(r"<figcaption>(.*?)</figcaption>.*?aria-label=\"(.*?)\"", drawn), [(each, each) for each in said])
+        self.assertEqual([*write.FIGURES.items()][2:], [
+            ("roofline", "The same chapters under the roofs of the device"),
+            ("peers", "Rate of each library over that of the last Hopper chapter, on the set peers"),
+            ("skew", "What uneven groups cost"), ("occupancy", "What a tile of 64, 128 or 256 rows wastes")])
+        self.assertEqual(re.findall(r">(own|theirs)</svg>", drawn), ["theirs", "own"])
+        for text in ('id="counts-a"', 'href="#counts-a"', "url(#counts-a)", "fill: var(--f24292f,#24292f)"):
+            self.assertIn(text, drawn)
+        self.assertNotIn("<title>", drawn)
+        self.assertIn(f"--f24292f:{write.dark_of('#24292f')};", dark)
+        self.assertEqual([write.dark_of(each) for each in ("#000000", "#f3f4f6")], ["#ededed", "#24262a"])
+
+
 class Tab(unittest.TestCase):
     """With `self.tab`, a browser."""
 
@@ -287,6 +369,11 @@ class ByHand(Tab):
             [["chapter", "idea", "check", "prefill TFLOP/s #", "% of roof #", "decode us #"], ["01_old", "i & j", "passed", "12.5 #", "3 #", "77 #"]],
             [["chapter", "idea", "check", "instructions #", "global bytes #"], ["02_new", "k", "FAILED", "8 #", "9 #"],
              ["03_none", "l", "not run", "10 #", "- #"]]])
+
+    def test_where_it_ran_and_what_it_has(self):
+        self.assertIn("2 chapters, each a complete kernel of one new idea, on a device.", self.tab.value("document.body.innerText"))
+        links = self.tab.value("[...document.querySelectorAll('li a')].map((each) => [each.textContent, each.getAttribute('href')])")
+        self.assertEqual([link for link in links if link[0][0] == "0"], [["01", "#01_old"], ["02", "#02_new"]])
 
     def test_a_diff_has_its_lines_numbers_and_counts(self):
         self.tab.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.dont_write_bytecode = True
@@ -72,6 +73,24 @@ class TourTest(unittest.TestCase):
                 tables.append([dict(zip(head, line)) for line in lines])
         return tables
 
+    def test_the_device_and_its_driver_are_named(self):
+        def called(version, fails=()):
+            def put(where, value):
+                where._obj.value = value
+                return 0
+
+            return SimpleNamespace(cuInit=lambda flags: "cuInit" in fails, cuDeviceGet=lambda handle, at: "cuDeviceGet" in fails,
+                                   cuDeviceGetName=lambda name, size, handle: setattr(name, "value", b"A GPU"),
+                                   cuDriverGetVersion=lambda where: put(where, version))
+
+        for driver, said in ((called(13010), "A GPU, driver for CUDA 13.1"), (called(12080), "A GPU, driver for CUDA 12.8"),
+                             (called(13100), "A GPU, driver for CUDA 13.10"),
+                             (called(13000, ["cuInit"]), ""), (called(13000, ["cuDeviceGet"]), "")):
+            with mock.patch.object(tour.ctypes, "CDLL", lambda name, driver=driver: driver):
+                self.assertEqual(tour.find_device(), said)
+        with mock.patch.object(tour.ctypes, "CDLL", side_effect=OSError):
+            self.assertEqual(tour.find_device(), "")
+
     def test_like_another_gpu_runs_no_chapter(self):
         ran = []
 
@@ -97,6 +116,11 @@ class TourTest(unittest.TestCase):
         self.assertRegex(out, r"(?m)^page: .*tour/index\.html$")
         self.assertTrue((self.build / "tour" / "index.html").is_file())
         self.assertIn("passed on the emulator, kept from", self.run_tour("01_one")[1])
+        (self.build / "lib" / "emu").mkdir(parents=True)
+        for text in ("an emulator", "another"):
+            (self.build / "lib" / "emu" / "libcudart.so.13").write_text(text)
+            self.assertNotIn("kept from", self.run_tour("01_one")[1])
+        self.assertIn("kept from", self.run_tour("01_one")[1])
 
     def test_a_terminal_is_told_which_chapter_of_how_many(self):
         self.chapter("01_one")
