@@ -13,6 +13,7 @@ from draw.canvas import (DARK, GREY, NAMES, PALE, PARTS, SHADE, canvas, colour, 
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
+GAP = math.nan, math.nan  # between parts of a line that are drawn apart
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
 DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
@@ -337,15 +338,15 @@ def timeline(plt, data):
     fig, ax = canvas(plt, f"One launch of {tiles[0].chapter} on set {tiles[0].set}",
                      f"a bar is a tile, its dark part the time in which its products wait for slices: {100 * waited:.1f} % "
                      "of all", right=14, width=11)
-    before, places = {}, ([], [], [])  # tiles of one multiprocessor take turns in two shades; their waits
+    before, bars = {}, ([], [], [])  # tiles of one multiprocessor take turns in two shades; their waits
     for tile in tiles:
         y, before[tile.sm] = lanes.index(tile.sm), before.get(tile.sm, -1) + 1
-        places[before[tile.sm] % 2].append((y, tile.begin_ns, tile.end_ns))
-        places[2].append((y, tile.begin_ns, tile.begin_ns + tile.waited_ns))
-    for some, shade, alpha in zip(places, (colour(tiles[0].chapter), colour(tiles[0].chapter), DARK), (0.9, 0.6, 1)):
-        y, begin, end_ns = zip(*some)
-        ax.hlines(y, [x / 1000 for x in begin], [x / 1000 for x in end_ns], color=shade, alpha=alpha, rasterized=True,
-                  lw=ax.get_window_extent().height * 72 / fig.dpi / len(lanes))
+        bars[before[tile.sm] % 2].append((y, tile.begin_ns, tile.end_ns))
+        bars[2].append((y, tile.begin_ns, tile.begin_ns + tile.waited_ns))
+    lw = ax.get_window_extent().height * 72 / fig.dpi / len(lanes)
+    for some, shade, alpha in zip(bars, (colour(tiles[0].chapter), colour(tiles[0].chapter), DARK), (0.9, 0.6, 1)):
+        ends = [point for y, begin, end_ns in some for point in ((begin / 1000, y), (end_ns / 1000, y), GAP)]
+        ax.plot(*zip(*ends), color=shade, alpha=alpha, lw=lw, solid_capstyle="butt")  # one line, as a mark for each is long
     ax.set(xlim=(0, end * 1.005), ylim=(len(lanes) - 0.5, -0.5), xlabel="microseconds from the first tile's begin",
            ylabel="multiprocessors")
     ax.set_yticks(range(0, len(lanes), 16))

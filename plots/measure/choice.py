@@ -14,6 +14,7 @@ import argparse
 import csv
 import math
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,7 @@ def distribution(losses):
     ordered = sorted(losses)
     within = [sum(loss <= most for loss in ordered) for most in (0.01, 0.02, 0.05)]
     return f"{len(ordered)} problems: {within[0]} within 1 %, {within[1]} within 2 %, {within[2]} within 5 %; " \
-        f"mean {100 * sum(ordered) / len(ordered):.1f} %, median {100 * ordered[len(ordered) // 2]:.1f} %, " \
+        f"mean {100 * sum(ordered) / len(ordered):.1f} %, median {100 * statistics.median(ordered):.1f} %, " \
         f"worst {100 * ordered[-1]:.1f} %"
 
 

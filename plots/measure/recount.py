@@ -146,7 +146,8 @@ def main():
             if not same:
                 print(f"recount: instructions are not compared: nvcc is {nvcc}, not that of {note.name}")
             found = sorted(differences(files, args.data, same))
-            print("\n".join(f"recount: {each}" for each in found))
+            for each in found:
+                print(f"recount: {each}")
             return 1 if found else 0
         for name, (columns, rows) in files.items():
             (args.data / name).write_text(text_of(columns, rows), encoding="utf-8", newline="\n")

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The committed measurements agree with themselves, and an edited digit is found: planted in copies of them."""
 
+import contextlib
 import csv
+import io
 import random
 import shutil
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +52,12 @@ class ColumnsTest(unittest.TestCase):
 
     def test_the_committed_data(self):
         self.assertEqual(list(columns.faults(ROOT)), [])
+
+    def test_what_is_found_is_said_and_fails(self):
+        for found, code, said in (([], 0, ""), ([("a.csv", 3, "k is 1")], 1, "a.csv:3: k is 1\n")):
+            with mock.patch.object(columns, "faults", lambda repo, found=found: found), mock.patch.object(sys, "argv", ["columns"]), \
+                    contextlib.redirect_stdout(io.StringIO()) as out:
+                self.assertEqual((columns.main(), out.getvalue()), (code, said))
 
     def test_an_edited_digit_is_found(self):
         draw = random.Random(5)

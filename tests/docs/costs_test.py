@@ -175,6 +175,19 @@ class TableTest(unittest.TestCase):
         self.assertIn("Only the last column is measured.", page)
         self.assertIn("8,192 multiply-adds of fp8", page)
 
+    def test_every_column(self):
+        """One multiprocessor reads 128 bytes of shared memory a cycle, multiplies and adds 8192 fp8, and has 29.1 bytes of memory."""
+        lines = self.cells(self.table(self.row(240.4), transform=[4096 * 64]), "")
+        slices, tiles = ([row for row in lines if row[0] in (head, "`mxfp8`, 128x128")][at:at + 2] for head, at in (
+            ("cycles of a slice", 0), ("cycles of a tile, µs of `prefill`", 1)))
+        self.assertEqual(list(zip(*slices)), [
+            ("cycles of a slice", "`mxfp8`, 128x128"), ("bytes by TMA", "33,792"), ("tensor core", "256"), ("shared memory, read", "264"),
+            ("and written", "528"), ("memory", "1,160"), ("L2, bytes a cycle", "128"), ("bound by", "shared memory")])
+        self.assertEqual(list(zip(*tiles)), [
+            ("cycles of a tile, µs of `prefill`", "`mxfp8`, 128x128"), ("bytes by TMA", "1,892,352"), ("main loop", "14,784"),
+            ("bytes stored", "32,768"), ("to memory", "1,125"), ("instructions beside slices", "1,539"), ("machine code", "500"),
+            ("transform", "64"), ("slack", "13,659"), ("µs, predicted", "223"), ("if TMA's writes count", "446"), ("µs, measured", "240")])
+
     def test_only_a_b200_fills_the_column(self):
         text = self.table(self.row(240.4), self.row(300, kernel="grouped_gemm 128x256", warm=True),
                           self.row(250, device="NVIDIA H200"), self.row(9, peer="cublas_loop"), self.row(9, set="decode"))

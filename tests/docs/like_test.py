@@ -50,6 +50,10 @@ class LikeTest(PlotsCase):
                 self.assertIn("as a run on an NVIDIA B200 would fill it; nothing is measured",
                               re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
 
+    def test_rows_that_chapters_with_block_scales_have(self):
+        self.assertEqual([like.padded((8, 8 * m, m, 4096, 7168))[:3] for m in (1, 256, 300)], [(8, 2048, 256), (8, 2048, 256), (8, 4096, 512)])
+        self.assertEqual(like.padded((32, 512, 143, 4096, 7168)), (32, 26 * 256, 256, 4096, 7168))
+
     def test_like_takes_what_is_committed(self):
         for gpu in like.DEVICES:
             data = like.data_like(gpu, read_chapters(ROOT), ROOT / DATA)

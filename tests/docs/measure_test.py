@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
 
 from draw import publish  # noqa: E402
-from measure import choice, ncu_counts  # noqa: E402
-from measure.files import (COUNT_COLUMNS, DATA, NCU_COLUMNS, BadData, read_csv, read_errors,  # noqa: E402
+from measure import choice, ncu_counts, recount  # noqa: E402
+from measure.files import (COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors,  # noqa: E402
                            read_timeline)
 from measure.timeline import timeline  # noqa: E402
 from plots_case import ROOT, main, row  # noqa: E402
@@ -110,8 +110,10 @@ class ChoiceTest(unittest.TestCase):
             times = choice.tuned(program, [3, 0, 5], 64, 128)
         loss, best = choice.lost(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
-        self.assertEqual(choice.distribution([0.0, 0.015, 0.3, -0.002]),
-                         "4 problems: 2 within 1 %, 3 within 2 %, 3 within 5 %; mean 7.8 %, median 1.5 %, worst 30.0 %")
+        self.assertEqual(choice.distribution([0.0, 0.018, 0.3, -0.002, 0.025, 0.043]),
+                         "6 problems: 2 within 1 %, 3 within 2 %, 5 within 5 %; mean 6.4 %, median 2.1 %, worst 30.0 %")
+        self.assertEqual(choice.distribution([0.06, 0.04, 0.011]),
+                         "3 problems: 0 within 1 %, 1 within 2 %, 2 within 5 %; mean 3.7 %, median 4.0 %, worst 6.0 %")
 
     def test_without_a_gpu_there_is_nothing_to_time(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -121,6 +123,56 @@ class ChoiceTest(unittest.TestCase):
             with self.assertRaises(SystemExit) as stopped:
                 choice.tuned(program, [1], 8, 8)
         self.assertEqual(stopped.exception.code, 77)
+
+
+class RecountTest(unittest.TestCase):
+    """plots/measure/recount.py with counts that are there already: nothing is run."""
+
+    COUNTS = {"emulator.csv": (COUNT_COLUMNS, [dict(zip(COUNT_COLUMNS, ("01_a", "smoke", "0:fair", *each))) for each in (
+        ("instructions", "7"), ("global_load_bytes", "64"))]),
+        "said.csv": (SAID_COLUMNS, [dict(zip(SAID_COLUMNS, ("09b_glu", "nvfp4", "global_store_bytes", "5")))])}
+
+    def ran(self, *more, files=None, nvcc="13.0", data=None):
+        """Exit code and what was said."""
+        files = files or self.COUNTS
+        with mock.patch.object(recount, "measure", lambda build: files), mock.patch.object(recount, "compiler", lambda build: nvcc), \
+                mock.patch.object(sys, "argv", ["recount", "--data", str(data), *more]), contextlib.redirect_stdout(io.StringIO()) as said:
+            return recount.main(), said.getvalue()
+
+    def changed(self, file, at, value):
+        rows = [dict(row) for row in self.COUNTS[file][1]]
+        rows[at]["value"] = value
+        return self.COUNTS | {file: (self.COUNTS[file][0], rows)}
+
+    def test_writes_and_compares(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder)
+            self.assertEqual(self.ran(data=data), (0, ""))
+            self.assertEqual(read_csv(data / "emulator.csv", COUNT_COLUMNS), self.COUNTS["emulator.csv"][1])
+            before = {path.name: path.read_bytes() for path in data.iterdir()}
+            self.assertEqual(sorted(before), ["emulator.csv", "nvcc.txt", "said.csv"])
+            self.assertEqual(self.ran("--compare", data=data), (0, ""))
+            another = "recount: emulator.csv: 01_a smoke 0:fair instructions is 8, not 7\n"
+            self.assertEqual(self.ran("--compare", data=data, files=self.changed("emulator.csv", 0, "8")), (1, another))
+            self.assertEqual(self.ran("--compare", data=data, files=self.changed("said.csv", 0, "6")),
+                             (1, "recount: said.csv: 09b_glu nvfp4 global_store_bytes is 6, not 5\n"))
+            note = "recount: instructions are not compared: nvcc is 13.1, not that of nvcc.txt\n"
+            self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 0, "8")), (0, note))
+            self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 1, "65")),
+                             (1, note + "recount: emulator.csv: 01_a smoke 0:fair global_load_bytes is 65, not 64\n"))
+            fewer = self.COUNTS | {"said.csv": (SAID_COLUMNS, [])}
+            self.assertEqual(self.ran("--compare", data=data, files=fewer),
+                             (1, "recount: said.csv: 09b_glu nvfp4 global_store_bytes is None, not 5\n"))
+            self.assertEqual({path.name: path.read_bytes() for path in data.iterdir()}, before, "--compare writes nothing")
+
+    def test_counts_of_each_kernel_of_a_report(self):
+        report = "counts of scale\n  instructions    12\n  barrier_waits 5\ncounts of glu\n  global_load_bytes 7\n  instructions 3\n"
+        with mock.patch.object(recount, "run", lambda command: report):
+            self.assertEqual(recount.steps(Path()), {"scale": {"instructions": 12}, "glu": {"global_load_bytes": 7, "instructions": 3}})
+
+    def test_a_program_that_fails_is_named(self):
+        with self.assertRaisesRegex(recount.Failed, "(?s)^sh -c .*exit 3 ended with 3:\nout\nerr\n$"):
+            recount.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
 
 
 class TimelineTest(unittest.TestCase):
@@ -143,18 +195,27 @@ class TimelineTest(unittest.TestCase):
             program.chmod(0o755)
             Path(folder, "gg-timeline.py").write_text(
                 f"import csv, sys\nassert sys.argv[1:6] == ['--device', 'gpu', '--bench', '--set', 'skewed']\n"
-                f"row = {row('07l_peak_hopper', 'skewed', [64], 1)!r}\n"
+                f"row = {row('07l_peak_hopper', 'skewed', [64], 1, warm=1, us_median=12.5)!r}\n"
                 "with open(sys.argv[7], 'w', newline='') as file:\n"
-                "    writer = csv.DictWriter(file, row)\n    writer.writeheader()\n    writer.writerow(row)\n"
-                "open('timeline.csv', 'w').write('sm,begin_ns,end_ns,waited_ns\\n3,1500,1900,7\\n2,1040,1400,9\\n')\n")
+                "    writer = csv.DictWriter(file, row)\n    writer.writeheader()\n    writer.writerow(row | {'us_median': 99, 'cuda': '1.0'})\n"
+                "    writer.writerow(row)\n"
+                "open('timeline.csv', 'w').write('sm,begin_ns,end_ns,waited_ns\\n3,1500,1900,7\\n2,1600,1700,1\\n2,1040,1400,9\\n')\n")
             out = Path(folder) / "out.csv"
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 self.assertEqual(timeline.run(program, "skewed", out), 0)
             rows = read_timeline(folder)
         self.assertEqual([(tile.sm, tile.begin_ns, tile.end_ns, tile.waited_ns) for tile in rows],
-                         [(2, 0, 360, 9), (3, 460, 860, 7)])
-        self.assertEqual({tile.chapter for tile in rows}, {"07l_peak_hopper"})
-        self.assertIn("2 tiles in 0.9 us", said.getvalue())
+                         [(2, 0, 360, 9), (2, 560, 660, 1), (3, 460, 860, 7)])
+        self.assertEqual({(tile.chapter, tile.cuda, tile.set) for tile in rows}, {("07l_peak_hopper", "13.0", "skewed")})
+        self.assertIn("3 tiles in 0.9 us; a launch takes 12.5 us", said.getvalue())
+
+    def test_a_program_that_fails_leaves_the_earlier_stamps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, out = Path(folder) / "gg-timeline", Path(folder) / "out.csv"
+            program.write_text("#!/bin/sh\nexit 77\n")
+            program.chmod(0o755)
+            out.write_text("earlier")
+            self.assertEqual((timeline.run(program, "skewed", out), out.read_text()), (77, "earlier"))
 
 
 @unittest.skipUnless(errors, "NumPy is missing")
@@ -175,6 +236,12 @@ class ErrorsTest(unittest.TestCase):
             self.assertEqual((scales.shape, codes.dtype.name), ((2, 64 // block), "uint8"))
             self.assertLess(abs(values - x).max(), most)
         self.assertEqual(list(errors.as_mxfp8(x)[1][0]), [120, 119])  # 2^(1 - 8) and 2^(0 - 8), of 3 and 1.49
+
+    def test_classes_of_a_quarter_of_a_power_of_two(self):
+        counts = errors.classes(errors.np.array([1, 1.18, 1.2, 2**-0.25, 2**-0.26, 0, 1e9]) * 3, 3.0)
+        first = -errors.FIRST * errors.PER_POWER  # the class from 1 to 2^0.25
+        self.assertEqual({int(at) - first: int(counts[at]) for at in errors.np.flatnonzero(counts)},
+                         {-first: 1, -2: 1, -1: 1, 0: 2, 1: 1, len(counts) - 1 - first: 1})
 
     def test_no_element_of_the_committed_ones_is_beyond_the_limit(self):
         counted = {}

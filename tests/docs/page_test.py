@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of a tour: complete without a network, as small as it should be, and its players count what the emulator printed."""
 
+import difflib
 import html.parser
 import json
 import os
@@ -11,6 +12,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,8 +201,106 @@ class Incomplete(unittest.TestCase):
             path = write.write(build, [{"chapter": name, **line} for name in ("x_none", "x_list", "x_title")], "nothing")
             self.assertEqual(path.read_text(encoding="utf-8").count("gg-emu is not built"), 3)
 
+    def test_lines_added_and_removed_without_a_browser(self):
+        for before, chapter in (("01_naive", "02_tiled"), ("02_tiled", "01_naive"), ("08k_dependent_launch", "08l_storing_warps")):
+            files = gather.diff_of(before, chapter)
+            self.assertGreater(len(files), 1)
+            said = re.findall(r'<code>(.*?)</code> <span class="plus">\+(\d+)</span> <span class="minus">−(\d+)</span>',
+                              write.diff_list({"previous": before, "diff": files}, {}))
+            for file, shown in zip(files, said, strict=True):
+                self.assertEqual(shown, (file["name"], str(file["added"]), str(file["removed"])))
+                old, new = (path.read_text().splitlines() if path.is_file() else []
+                            for path in (ROOT / "chapters" / each / file["name"] for each in (before, chapter)))
+                kept = len(old) - file["removed"]
+                self.assertEqual(len(new) - file["added"], kept, file["name"])
+                self.assertEqual(kept, sum(size for *_, size in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()))
 
-class InABrowser(PageTest):
+
+class Gathered(unittest.TestCase):
+    """What gather makes of a made-up trace and report, and write of made-up figures."""
+
+    REPORT = "counts of small\n  instructions   99\n  barrier_waits  1\ncounts of big<1>\n  instructions   500\n  barrier_waits  12\n" \
+             "counts of all kernels\n  instructions   599\n"
+
+    @staticmethod
+    def trace(*blocks, kept="all"):
+        """Of blocks as (launch, kernel, block, events by warp or mbarrier); an event is kind, begin, length and its arguments."""
+        events = []
+        for pid, (launch, kernel, block, rows) in enumerate(blocks):
+            events.append(dict(name="process_name", ph="M", pid=pid, args=dict(name=f"launch {launch}: {kernel}, block {block}")))
+            for tid, (row, some) in enumerate(rows.items()):
+                events.append(dict(name="thread_name", ph="M", pid=pid, tid=tid, args=dict(name=row)))
+                events += [dict(name=name, ph="X", pid=pid, tid=tid, ts=begin, dur=length, args=args) for name, begin, length, args in some]
+        return dict(traceEvents=events, otherData=dict(kept=kept))
+
+    def events(self, count, begin=0):
+        first = "chapters/07x/load.cuh:32 copy(a, b); called at chapters/07x/kernel.cuh:9 run(); PTX line 7: ld.global.b32 %r1, [%rd1];"
+        return [("load", begin + at, 1, dict(instructions=10, again=4, first=first)) for at in range(count)]
+
+    def test_the_player_has_the_largest_kernel_and_its_fullest_blocks(self):
+        barrier = "memory.full[0] (mbarrier 0x400)"
+        waits = dict(instructions=2, waits=9, first="chapters/07x/wait.cuh:5 wait(); PTX line 8: mbarrier.try_wait", mbarrier=barrier, phase=3)
+        rows = {"warp 0": self.events(2, 50), "warp 1": [("wait", 60, 7, waits)], barrier: [("phase", 60, 5, dict(phase=3))]}
+        trace = self.trace((1, "small", "0", {"warp 0": self.events(9)}), (2, "big<1>", "0", {"warp 0": self.events(1, 10)}),
+                           (2, "big<1>", "1", rows), (2, "big<1>", "2", {"warp 0": self.events(3, 90)}))
+        played = gather.player_of(trace, self.REPORT)
+        self.assertEqual((played["kernel"], played["printed"]), ("big<1>", {"instructions": 500, "waits": 12}))
+        self.assertEqual([block["name"] for block in played["blocks"]], ["block 1", "block 2"])
+        self.assertEqual((played["complete"], played["apart"]), (False, False))
+        self.assertEqual(played["places"], [["load.cuh:32", "copy(a, b);", "ld.global.b32 %r1, [%rd1];"],
+                                            ["wait.cuh:5", "wait();", "mbarrier.try_wait"]])
+        first, second = played["blocks"][0]["warps"]
+        self.assertEqual((first["role"], first["events"]), ("load", [[1, 50, 1, 6, 0, 0, -1, -1], [1, 51, 1, 6, 0, 0, -1, -1]]))
+        self.assertEqual((second["role"], second["events"]), ("wait", [[3, 60, 7, 2, 9, 1, 0, 3]]))
+        self.assertEqual(played["blocks"][0]["barriers"], [{"name": "full[0]", "phases": [[3, 60, 65]]}])
+
+    def test_what_is_left_out_is_not_complete(self):
+        block = (1, "big<1>", "0", {"warp 0": self.events(1)})
+        for kept, complete in (("all", True), ("3 events left out", False), ("cut short", False)):
+            self.assertEqual(gather.player_of(self.trace(block, kept=kept), self.REPORT)["complete"], complete)
+        both = gather.player_of(self.trace(block, (2, "big<1>", "0", {"warp 0": self.events(1)})), self.REPORT)
+        self.assertEqual(([each["name"] for each in both["blocks"]], both["apart"]), (["launch 1, block 0", "launch 2, block 0"], True))
+        with self.assertRaises(ValueError):
+            gather.player_of(self.trace((1, "small", "0", {"warp 0": self.events(1)})), self.REPORT)
+
+    def test_roles_and_names_of_barriers(self):
+        def event(name, *files):
+            return dict(name=name, args=dict(first=" called at ".join(f"chapters/07x/{file}.cuh:1 x" for file in files) + " PTX line 1: y"))
+
+        self.assertEqual(gather.role_of([event("mma", "tile", "multiply", "kernel"), event("other", "load"), event("wait", "store")]), "multiply")
+        self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "schedule")]), "schedule")
+        self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "load")]), "load")
+        self.assertEqual(gather.role_of([event("load", "schedule"), event("other", "load")]), "")
+        self.assertEqual(gather.short_barriers(["a.full[0] (mbarrier 0x1)", "b.full[0] (mbarrier 0x2)", "a.empty[1] (mbarrier 0x3)", "0x4"]), {
+            "a.full[0] (mbarrier 0x1)": "a.full[0]", "b.full[0] (mbarrier 0x2)": "b.full[0]", "a.empty[1] (mbarrier 0x3)": "empty[1]",
+            "0x4": "0x4"})
+
+    def test_figures_of_the_first_folder_that_has_them(self):
+        svg = '<?xml?><svg xmlns="x"><title>t</title><defs><path id="a"/></defs><use href="#a" style="fill: #24292f"/><g clip-path="url(#a)"/>{}</svg>'
+        with tempfile.TemporaryDirectory() as folder:
+            own, theirs = Path(folder, "own"), Path(folder, "theirs")
+            for path, names in ((own, ("counts",)), (theirs, ("counts", "ladder", "timeline"))):
+                path.mkdir()
+                for name in names:
+                    (path / f"{name}.svg").write_text(svg.format(path.name))
+            drawn, dark = write.figures([own, theirs])
+        said = "TFLOP/s of each timed chapter on the set prefill", "The ladder without a GPU: what the emulator counts on the set smoke"
+        self.assertEqual(re.findall(r"<figcaption>(.*?)</figcaption>.*?aria-label=\"(.*?)\"", drawn), [(each, each) for each in said])
+        self.assertEqual([*write.FIGURES.items()][2:], [
+            ("roofline", "The same chapters under the roofs of the device"),
+            ("peers", "Rate of each library over that of the last Hopper chapter, on the set peers"),
+            ("skew", "What uneven groups cost"), ("occupancy", "What a tile of 64, 128 or 256 rows wastes")])
+        self.assertEqual(re.findall(r">(own|theirs)</svg>", drawn), ["theirs", "own"])
+        for text in ('id="counts-a"', 'href="#counts-a"', "url(#counts-a)", "fill: var(--f24292f,#24292f)"):
+            self.assertIn(text, drawn)
+        self.assertNotIn("<title>", drawn)
+        self.assertIn(f"--f24292f:{write.dark_of('#24292f')};", dark)
+        self.assertEqual([write.dark_of(each) for each in ("#000000", "#f3f4f6")], ["#ededed", "#24262a"])
+
+
+class Tab(unittest.TestCase):
+    """With `self.tab`, a browser."""
+
     @classmethod
     def setUpClass(cls):
         if not browser.find():
@@ -215,6 +315,119 @@ class InABrowser(PageTest):
             self.assertLess(time.monotonic(), end, f"never true: {expression}")
             time.sleep(0.05)
 
+    def show(self, name):
+        self.tab.value(f"document.getElementById('{name}').querySelector('.player').scrollIntoView()")
+        self.until(f"players.has('{name}')")
+
+    def texts(self, name, selector):
+        """The texts of a chapter's elements."""
+        return self.tab.value(f"[...document.getElementById('{name}').querySelectorAll('{selector}')].map((each) => each.textContent)")
+
+
+class ByHand(Tab):
+    """A page of two made-up chapters, of which everything that it shows is known."""
+
+    OLD = ["same", "old 1", "old 2", "kept"] + ["far"] * 9 + ["gone", "end"]
+    NEW = ["same", "new 1", "kept"] + ["far"] * 9 + ["end", "more 1", "more 2", "more 3"]
+    # Kind (of gather.KINDS), begin, length, instructions, waits, place, mbarrier, phase.
+    EVENTS = [[[1, 0, 4, 40, 0, 0, -1, -1], [3, 6, 5, 1, 7, 1, 0, 0], [4, 20, 2, 300, 0, 0, -1, -1]],
+              [[2, 3, 2, 1000, 0, 0, -1, -1], [0, 9, 1, 5, 0, 0, -1, -1], [3, 12, 1, 2, 9, 1, 0, 1]]]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        repo = Path(folder.name)
+        for name, texts in (("01_old", {"a.cuh": cls.OLD, "gone.cuh": ["1", "2"], "same.cuh": ["x"]}),
+                            ("02_new", {"a.cuh": cls.NEW, "made.cuh": ["1"], "same.cuh": ["x"], "README.md": ["z"]})):
+            for file, lines in texts.items():
+                (repo / "chapters" / name).mkdir(parents=True, exist_ok=True)
+                (repo / "chapters" / name / file).write_text("\n".join(lines) + "\n")
+        block = {"name": "block 0", "barriers": [{"name": "full[0]", "phases": [[0, 0, 10], [1, 10, 13]]}],
+                 "warps": [{"name": f"warp {at}", "role": role, "events": events}
+                           for at, (role, events) in enumerate(zip(("load", ""), cls.EVENTS))]}
+        played = {"set": "smoke", "kernel": "kernel<1>", "blocks": [block], "apart": False, "complete": True,
+                  "places": [["load.cuh:3", "copy();", "ld.global"], ["wait.cuh:4", "wait();", "mbarrier.try_wait"]],
+                  "printed": {"instructions": 1348, "waits": 16}}
+        with mock.patch.object(gather, "REPO", repo):
+            cls.diff = gather.diff_of("01_old", "02_new")
+        about = {"title": "t", "question": "q", "paragraphs": [], "why": ""}
+        chapters = [about | {"id": "01_old", "previous": "", "diff": [], "player": None, "why": "nobody played"},
+                    about | {"id": "02_new", "previous": "01_old", "diff": cls.diff, "player": played}]
+        lines = [{"chapter": "01_old", "idea": "i & j", "check": "passed", "prefill TFLOP/s": "12.5", "% of roof": "3", "decode us": "77"},
+                 {"chapter": "02_new", "idea": "k", "check": "FAILED", "instructions": "8", "global bytes": "9"},
+                 {"chapter": "03_none", "idea": "l", "check": "not run", "instructions": "10", "global bytes": "-"}]
+        cls.page = repo / "page.html"
+        cls.page.write_text(write.page(chapters, lines, [], "a device"), encoding="utf-8")
+        cls.tab.open(cls.page, 1200, False)
+
+    def test_the_ladder_has_each_column_of_the_tour(self):
+        tables = self.tab.value("[...document.querySelectorAll('main table:not(.counts)')].slice(0, 2).map((table) => [...table.rows].map("
+                                "(row) => [...row.cells].map((cell) => cell.textContent + (cell.className === 'number' ? ' #' : ''))))")
+        self.assertEqual(tables, [
+            [["chapter", "idea", "check", "prefill TFLOP/s #", "% of roof #", "decode us #"], ["01_old", "i & j", "passed", "12.5 #", "3 #", "77 #"]],
+            [["chapter", "idea", "check", "instructions #", "global bytes #"], ["02_new", "k", "FAILED", "8 #", "9 #"],
+             ["03_none", "l", "not run", "10 #", "- #"]]])
+
+    def test_where_it_ran_and_what_it_has(self):
+        self.assertIn("2 chapters, each a complete kernel of one new idea, on a device.", self.tab.value("document.body.innerText"))
+        links = self.tab.value("[...document.querySelectorAll('li a')].map((each) => [each.textContent, each.getAttribute('href')])")
+        self.assertEqual([link for link in links if link[0][0] == "0"], [["01", "#01_old"], ["02", "#02_new"]])
+
+    def test_a_diff_has_its_lines_numbers_and_counts(self):
+        self.tab.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        self.until("[...document.querySelectorAll('details')].every((each) => each.querySelector('.diff'))")
+        self.assertEqual(self.texts("02_new", "summary"), ["a.cuh +4 −3", "gone.cuh +0 −2", "made.cuh +1 −0"])
+        rows = self.tab.value("[...document.querySelector('details .diff').children].map((row) => row.className === 'hunk' ? "
+                              "row.textContent : [...row.children].map((cell) => [cell.className, cell.textContent]))")
+        self.assertEqual([row for row in rows if isinstance(row, str)], ["line 1 there, line 1 here", "line 11 there, line 10 here"])
+        both = [row for row in rows if not isinstance(row, str)]
+        self.assertEqual([[kind for kind, _ in row] for row in both if row[0][1] in ("2", "14", "")], [
+            ["at", "old", "at", "new"], ["at", "old", "at gap-at", "gap"], *[["at gap-at", "gap", "at", "new"]] * 3])
+        for at, text in ((0, 1), (2, 3)):  # the numbers are those of the lines beside them
+            for row, lines in ((row, (self.OLD, self.NEW)[at // 2]) for row in both):
+                self.assertEqual(row[text][1], lines[int(row[at][1]) - 1] if row[at][1] else "")
+        shown = [[(row[at][1], row[text][1]) for row in both if row[at][1]] for at, text in ((0, 1), (2, 3))]
+        self.assertEqual([line for _, line in shown[0]], self.OLD[:6] + self.OLD[10:])
+        self.assertEqual([line for _, line in shown[1]], self.NEW[:5] + self.NEW[9:])
+
+    def test_the_counts_of_each_kind_up_to_a_step(self):
+        self.show("02_new")
+        events = sorted((event[1], event) for warp in self.EVENTS for event in warp)
+        for step in (1, 4, 6):
+            self.tab.value(f"players.get('02_new').go({step - 1})")
+            there = {kind: [0, 0, 0] for kind in ("load", "mma", "wait", "epilogue", "other")}
+            for _, event in events[:step]:
+                cells = there[gather.KINDS[event[0]]]
+                cells[:] = cells[0] + 1, cells[1] + event[3], cells[2] + event[4]
+            words = ["Load", "Multiply", "Wait", "Store", "Other"]
+            rows = self.tab.value("[...document.querySelectorAll('.counts tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+            self.assertEqual(rows[0], ["Up to this step", "events", "instructions", "waits"])
+            plain = [[row[0], *(int(re.sub(r"\D", "", cell)) for cell in row[1:])] for row in rows[1:]]
+            self.assertEqual(plain, [[word, *cells] for word, cells in zip(words, there.values())]
+                             + [["Together", *map(sum, zip(*there.values()))]])
+        self.assertEqual(rows[-1], ["Together", "6", "1\u202f348", "16"])
+
+    def test_what_is_said_of_a_step(self):
+        self.show("02_new")
+        for step, said in ((1, "Step 1 of 6, at issue 0. block 0, warp 0 (load) loads: 40 instructions.load.cuh:3 copy(); ld.global"),
+                           (2, "Step 2 of 6, at issue 3. block 0, warp 1 multiplies: 1\u202f000 instructions."),
+                           (3, "Step 3 of 6, at issue 6. block 0, warp 0 (load) waits at full[0] for the end of phase 0, while the others "
+                               "issue 4 instructions."), (4, "Step 4 of 6, at issue 9. block 0, warp 1 does other work: 5 instructions."),
+                           (6, "Step 6 of 6, at issue 20. block 0, warp 0 (load) stores: 300 instructions.")):
+            self.tab.value(f"players.get('02_new').go({step - 1})")
+            self.assertTrue(self.texts("02_new", ".now")[0].startswith(said), self.texts("02_new", ".now"))
+        self.assertEqual(self.texts("02_new", ".verdict"),
+                         ["The emulator printed 1\u202f348 instructions and 16 waits for the kernel: the same as here."])
+        self.tab.value("players.get('02_new').data.printed.waits = 17; players.get('02_new').go(5)")
+        self.assertTrue(self.texts("02_new", ".verdict")[0].endswith("17 waits for the kernel: not what is here."))
+        self.tab.value("players.get('02_new').data.printed.waits = 16")
+        self.assertEqual(self.tab.value("document.getElementById('01_old').textContent.includes('They are not shown: nobody played.')"), True)
+        self.assertEqual(self.tab.errors, [])
+
+
+class InABrowser(Tab, PageTest):
     def each_look(self):
         for width in (400, 1600):
             for dark in (False, True):
@@ -222,17 +435,11 @@ class InABrowser(PageTest):
                 yield width, dark
                 self.assertEqual(self.tab.errors, [], f"{width} pixels, dark: {dark}")
 
-    def show(self, name):
-        self.tab.value(f"document.getElementById('{name}').querySelector('.player').scrollIntoView()")
-        self.until(f"players.has('{name}')")
-
     def counts(self, name):
-        cells = self.tab.value(f"[...document.getElementById('{name}').querySelectorAll('.counts tfoot td')].map((c) => c.textContent)")
-        return tuple(int(re.sub(r"\D", "", cell)) for cell in cells[2:])
+        return tuple(int(re.sub(r"\D", "", cell)) for cell in self.texts(name, ".counts tfoot td")[2:])
 
     def step(self, name):
-        return int(re.sub(r"\D", "", re.match(r"Step (.*) of", self.tab.value(
-            f"document.getElementById('{name}').querySelector('.now').textContent"))[1]))
+        return int(re.sub(r"\D", "", re.match(r"Step (.*) of", self.texts(name, ".now")[0])[1]))
 
     def test_last_step_shows_what_the_emulator_printed(self):
         for _ in self.each_look():

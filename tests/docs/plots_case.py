@@ -59,6 +59,26 @@ def save(path, rows, columns=COLUMNS):
         writer.writerows(rows)
 
 
+def laid_out(fig):
+    """The texts of a figure, and those that lie over another text, a line or a bar, or beyond the paper."""
+    from matplotlib.text import Text
+    fig.draw_without_rendering()
+    unseen = {label for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for tick in axis.get_major_ticks()
+              if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+              for label in (tick.label1, tick.label2)}
+    texts = [text for text in fig.findobj(Text) if text not in unseen and text.get_visible() and text.get_text()]
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]  # of an annotation without its arrow
+    lines = [line.get_transform().transform_path(line.get_path()) for ax in fig.axes for line in ax.lines
+             if line.get_linestyle() not in ("", "None")]
+    bars = [bar.get_window_extent() for ax in fig.axes for bar in ax.patches]
+    wrong = [(told, other) for i, (told, box) in enumerate(boxes) for other, its in boxes[:i] if box.overlaps(its)]
+    wrong += [(told, "a line") for told, box in boxes for line in lines if line.intersects_bbox(box, filled=False)]
+    wrong += [(told, "a bar") for told, box in boxes for bar in bars if bar.width and box.overlaps(bar)]
+    wrong += [(told, "beyond the paper") for told, box in boxes
+              if box.x0 < 0 or box.y0 < 0 or box.x1 > fig.bbox.x1 or box.y1 > fig.bbox.y1]
+    return [told for told, _ in boxes], wrong
+
+
 class PlotsCase(unittest.TestCase):
     """A repository of three chapters, with READMEs that ask for tables."""
 

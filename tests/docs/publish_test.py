@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What publish takes into the data, from a tour on this or another GPU, and what it leaves out."""
 
+import contextlib
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,11 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__f
 from draw import publish  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, read_counts, read_csv  # noqa: E402
 from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, counted, main, row, save  # noqa: E402
+
+
+def as_left(path):
+    """Differs when a file has been written since."""
+    return path.stat().st_ino, path.stat().st_mtime_ns
 
 
 class PublishTest(PlotsCase):
@@ -24,9 +31,50 @@ class PublishTest(PlotsCase):
         self.assertEqual(self.cells("README.md", "[01_naive]")[3], "13.0")
         self.assertEqual(len(written.splitlines()), 2)
         self.assertFalse((self.data.parent / "emulator.csv").exists())
+        before = {path: as_left(path) for path in self.repo.rglob("*.*")}
         _, out, _ = self.fill(publish, "--run", tour)
-        self.assertEqual((self.data / "01_naive.csv").read_text(), written)
+        self.assertEqual({path: as_left(path) for path in self.repo.rglob("*.*")}, before)
         self.assertNotIn("publish:", out)
+
+    def test_of_two_of_one_thing_the_newer_stays(self):
+        """Rows of a file that is there, and of a run that is older, as old, newer, or of something else."""
+        tour, prefill = self.repo / "build" / "tour", [2048] * 8
+        for there, run, stays in (("2026-01-02", "2026-01-01", 10), ("2026-01-02", "2026-01-02", 20), ("2026-01-02", "2026-01-03", 20)):
+            save(self.data / "01_naive.csv", [row("01_naive", "prefill", prefill, 10, date=there),
+                                              row("01_naive", "decode", [16] * 32, 5, date="2026-01-04")])
+            save(self.data / "02_tiled.csv", [row("02_tiled", "prefill", prefill, 40)])
+            other = as_left(self.data / "02_tiled.csv")
+            save(tour / "run.csv", [row("01_naive", "prefill", prefill, 20, date=run), row("01_naive", "step", [1] * 8, 2, date="2026-01-01")])
+            self.fill(publish, "--run", tour)
+            with self.subTest(run):
+                self.assertEqual([(each["set"], float(each["tflops"])) for each in read_csv(self.data / "01_naive.csv")],
+                                 [("step", 2), ("prefill", stays), ("decode", 5)], "by date, and nothing else is lost")
+                self.assertEqual(self.cells("README.md", "[01_naive]")[3], f"{stays}.0")
+                self.assertEqual(as_left(self.data / "02_tiled.csv"), other)
+        self.assertEqual([path.name for path in self.data.iterdir() if path.name.startswith(".")], [])
+
+    def test_a_failed_check_replaces_an_older_time(self):
+        tour = self.repo / "build" / "tour"
+        save(self.data / "01_naive.csv", [row("01_naive", "prefill", [2048] * 8, 10)])
+        save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 1, ok=0, date="2026-01-03"),
+                                row("01_naive", "decode", [16] * 32, 1, date="2026-01-03")])
+        self.fill(publish, "--run", tour)
+        self.assertEqual(self.cells("README.md", "[01_naive]")[3], "failed")
+        self.assertEqual(self.cells("chapters/01_naive/README.md", "`prefill`")[2:], ["failed"] * 6, "cold and warm")
+        self.assertEqual(len(read_csv(self.data / "01_naive.csv")), 2)
+
+    def test_what_names_a_measurement(self):
+        """Two rows that differ in one of these are two measurements, in anything else one."""
+        tour, first = self.repo / "build" / "tour", row("01_naive", "prefill", [2048] * 8, 10, date="2026-01-01")
+        for column, other, count in (
+                ("kernel", "grouped_gemm 64x64", 2), ("set", "own", 2), ("groups", 9, 2), ("m_total", 16385, 2), ("m_max", 2049, 2),
+                ("n", 8192, 2), ("k", 8192, 2), ("format", "mxfp8", 2), ("warm", 1, 2), ("peer", "cublas_loop", 2), ("commit", "f" * 16, 1),
+                ("version", "13", 1), ("clock_mhz", 1, 1)):
+            save(self.data / "01_naive.csv", [first])
+            save(tour / "run.csv", [first | {column: other, "date": "2026-01-02"}])
+            with contextlib.redirect_stdout(io.StringIO()):
+                publish.collect(tour, self.repo / DATA)
+            self.assertEqual(len(read_csv(self.data / "01_naive.csv")), count, column)
 
     def test_publish_takes_counts_in_and_keeps_the_newest(self):
         with open(self.repo / "chapters/02_tiled/README.md", "a") as readme:

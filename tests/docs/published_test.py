@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What is published is what the committed data say: every table, every marked number; no other number in a sentence
-about results is new. Nothing in the tree changes."""
+about results, nor in a table made by hand, is new. Nothing in the tree changes."""
 
 import re
 import sys
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,10 +14,12 @@ sys.path.insert(0, str(ROOT / "plots"))
 
 from draw import plot, said, tables  # noqa: E402
 from draw.changes import History  # noqa: E402
+from measure import sets  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import DATA  # noqa: E402
 
 LISTED = Path(__file__).with_name("unfilled_numbers.txt")
+IN_TABLES = Path(__file__).with_name("unfilled_tables.txt")
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
 
 
@@ -47,6 +50,57 @@ def not_in_tables(text, results=""):
     return [(line, number) for line, number in said.unmarked(text) if number not in known]
 
 
+def blank(found):
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def tables_by_hand(text):
+    """The tables of a README that no tool writes, each as the texts of its cells, without marked numbers."""
+    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```", blank, said.MARKED.sub(blank, text))
+    found, inside = [], False
+    for line in text.splitlines():
+        if line.startswith("|"):
+            found += [] if inside else [[]]
+            line = re.sub(r"`[^`]*`|\\\|", lambda each: each[0].replace("|", "/"), line)
+            found[-1] += [cell.strip() for cell in line.split("|")[1:-1]]
+        inside = line.startswith("|")
+    return found
+
+
+PLACE = r"(\d+)(?:st|nd|rd|th)(?=:)"  # of a problem in its set
+# How a cell tells a problem's sizes, and when that is so of a problem of these rows, N and K.
+SIZES = {r"(?<!\w)G=(\d+)": lambda m, n, k, x: len(m) == x, r"(\d+)(?= groups)": lambda m, n, k, x: len(m) == x,
+         r"groups of (\d+) rows": lambda m, n, k, x: round(sum(m) / len(m)) == x,  # their mean
+         r"(\d+)(?= to \d+ rows)": lambda m, n, k, x: min(m) == x, r"to (\d+) rows": lambda m, n, k, x: max(m) == x,
+         r"(?<=[:,] )(\d+) rows": lambda m, n, k, x: sum(m) == x, r"(?<!\w)M=(\d+)": lambda m, n, k, x: x in (sum(m), max(m)),
+         r"(?<![\w=])N=(?:K=)?(\d+)": lambda m, n, k, x: n == x, r"(?<!\w)K=(\d+)": lambda m, n, k, x: k == x}
+
+
+def without_sizes(cell):
+    """A cell without the sizes of the problem that it names, as P8 or `moe`, if they are that problem's; or None: they are not."""
+    name = re.match(r"P(?P<place>\d+)\b|`?(?P<set>\w+)`?(?=:|, \d)", cell)
+    known = name and sets.problems().get(name["set"] or "peers")
+    if not known:
+        return cell
+    place = name["place"] or (re.findall(PLACE, cell) or [""])[0]
+    if place:
+        known = known[int(place) - 1:int(place)]
+    asked = [(holds, int(number)) for pattern, holds in SIZES.items() for number in re.findall(pattern, cell)]
+    if not any(all(holds(*problem, number) for holds, number in asked) for problem in known):
+        return None
+    return re.sub("|".join([PLACE, *SIZES]), "", cell)
+
+
+def unlisted(cells):
+    """The numbers of a table's cells, without those of code, links and names: of chapters, of problems and of their sizes."""
+    for cell in cells:
+        rest = without_sizes(cell)
+        if rest is None:
+            raise ValueError(f"{cell}: no problem of that name has these sizes")
+        rest = re.sub(r"`[^`]*`|\]\([^)]*\)|(?<![\w,.])(?:P\d+|0\d\w*)", "", rest)
+        yield from re.findall(r"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?", rest)
+
+
 def without_ages(text):
     """A table without the sentences on kernels that have changed since."""
     return re.sub(r"(?m)^The kernels? of .* changed since commit .*$\n?", "", text).strip()
@@ -57,10 +111,11 @@ class PublishedTest(unittest.TestCase):
     def setUpClass(cls):
         cls.data = plot.Data([ROOT / DATA], "", read_chapters(ROOT))
         cls.said = said.Said(cls.data, said.counted(ROOT / DATA))
+        cls.history = History(ROOT)
         cls.readmes = [ROOT / "README.md", *(chapter.readme for chapter in cls.data.chapters)]
 
     def test_tables(self):
-        history, found = History(ROOT), 0
+        history, found = self.history, 0
         for readme, mark, text in tables.every(ROOT, self.data, history):
             there = between(readme.read_text(encoding="utf-8"), mark)
             if there is None:
@@ -73,7 +128,7 @@ class PublishedTest(unittest.TestCase):
         self.assertGreater(found, 2 * len(self.data.chapters))
 
     def test_pages(self):
-        history = History(ROOT)
+        history = self.history
         for page, text in tables.pages(ROOT, self.data, history):
             there = page.read_text(encoding="utf-8")
             if history.lacking:
@@ -103,6 +158,37 @@ class PublishedTest(unittest.TestCase):
             self.assertEqual(left, [], f"{name}: no longer there, take it out of {LISTED.name}")
 
 
+class TablesByHandTest(unittest.TestCase):
+    """A number in a table that no tool writes is marked, one of its problem's sizes, or listed."""
+
+    REASONS = {"fact", "sum", "once"}
+
+    def test_every_number_is_listed(self):
+        there = {}
+        for path in [ROOT / "README.md", *sorted(ROOT.glob("chapters/*/README.md")), *sorted(ROOT.glob("plots/**/*.md"))]:
+            for cells in tables_by_hand(path.read_text(encoding="utf-8")):
+                numbers = " ".join(unlisted(cells))
+                if numbers:
+                    there.setdefault(path.relative_to(ROOT).as_posix(), []).append(numbers)
+        allowed = {}
+        for line in IN_TABLES.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                what, _, numbers = line.partition(": ")
+                path, reasons = what.split()
+                self.assertLessEqual(set(reasons.split(",")), self.REASONS, line)
+                allowed.setdefault(path, []).append(numbers)
+        self.assertEqual(there, allowed, f"mark what is new as plots/draw/said.py says, or list it in {IN_TABLES.name}")
+
+    def test_what_is_looked_for(self):
+        text = "| a | b |\n| --- | --- |\n| P1: G=8, M=512 each, N=64 | 3.24 µs `7` |\n| `moe`, 3rd: 16384 rows | **1,200** \\| 4 |\n\n" \
+               "<!-- table -->\n| 99 |\n<!-- /table -->\n| <!-- n: 01.smoke.instructions -->7,059<!-- /n --> | 07l, `a || b` | -5 % of 0.25 |\n"
+        self.assertEqual([list(unlisted(cells)) for cells in tables_by_hand(text)], [["3.24", "1,200", "4"], ["5", "0.25"]])
+        for cell in ("P1: G=9", "P1: N=64, K=513", "P11: K=512", "`moe`, 4th: 16384 rows, N=7168, K=2048", "`decode`: 513 rows",
+                     "ragged: 5 groups of 39 rows", "P9: 490 to 4097 rows", "P9: G=8 groups of 491 to 4096 rows", "P2: M=2047 each"):
+            with self.assertRaises(ValueError, msg=cell):
+                list(unlisted([cell]))
+
+
 class MarksTest(unittest.TestCase):
     def test_marks_that_say_nothing(self):
         marks = said.Said(plot.Data([], "", []), {("one", "smoke"): {"instructions": 1200}})
@@ -110,6 +196,22 @@ class MarksTest(unittest.TestCase):
         self.assertEqual(marks.text("01.smoke.instructions"), "1,200")
         self.assertEqual(marks.text("(01.smoke.instructions + 3) / 7 as .2f"), "171.86")
         for mark in ("01.smoke.other", "02.smoke.instructions", "__import__('os')", "01.smoke.instructions; 1"):
+            with self.assertRaises(said.BadMark, msg=mark):
+                marks.text(mark)
+
+    def test_marks_of_times(self):
+        def row(us, name, shape, **more):
+            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True, us_median=us)
+                                   | more)
+
+        first, second, decode = (8, 4096, 512, 64, 512), (8, 16384, 2048, 64, 2048), (32, 512, 143, 4096, 7168)
+        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True), row(99, "peers", second, peer="x"),
+                row(98, "peers", second, variant="64x64"), row(97, "peers", second, timed=False), row(7.5, "decode", decode)]
+        marks = said.Said(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
+        for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
+                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"), ("1000 * 01.decode.cold.us_median", "7,500")):
+            self.assertEqual(marks.text(mark), text, mark)
+        for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median"):
             with self.assertRaises(said.BadMark, msg=mark):
                 marks.text(mark)
 

@@ -2,12 +2,17 @@
 """Tables of READMEs and results.md, made of made-up measurements."""
 
 import sys
+import tempfile
+import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
 
-from draw import publish  # noqa: E402
+from draw import beside_cudnn, measured, publish, tables, unfused  # noqa: E402
+from draw.markdown import digits, value  # noqa: E402
+from draw.results import level  # noqa: E402
 from measure.files import REFERENCE_COLUMNS  # noqa: E402
 from plots_case import HAVE_MATPLOTLIB, SETS, PlotsCase, main, row, save  # noqa: E402
 
@@ -35,6 +40,10 @@ class TablesTest(PlotsCase):
         self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+4 −1", "the whole folder")
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[6], "+1 −2")
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
+        self.assertEqual(self.cells("README.md", "chapter"), ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof",
+                                                              "µs on `decode`", "lines changed"])
+        # 2 * 512 * 4096 * 7168 FLOP at 10 TFLOP/s
+        self.assertEqual(self.cells("README.md", "[01_naive]")[5:], ["3006", "+2"])
         text = (self.repo / "README.md").read_text()
         self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\n"
                       "Each chapter is timed by its own program, at the clock that its rounds have.\nLibraries timed on `prefill` beside "
@@ -74,6 +83,7 @@ class TablesTest(PlotsCase):
         self.measure()
         save(self.data / "more.csv", [row("02_tiled", "prefill", [2048] * 8, 44, warm=1),
                                       row("02_tiled", "prefill", [2048] * 8, 47, kernel="grouped_gemm 64x64"),
+                                      row("02_tiled", "prefill", [2048] * 8, 45, kernel="grouped_gemm 32x64"),
                                       row("02_tiled", "prefill", [2048] * 8, 90, peer="cublas_loop")])
         self.fill(publish)
         path = "chapters/02_tiled/README.md"
@@ -85,6 +95,7 @@ class TablesTest(PlotsCase):
         self.assertRegex(table, r"\|  \| 01_naive \| .* \| 10.0 \| – \|")
         self.assertRegex(table, r"\|  \| cublas_loop \| .* \| 90.0 \| – \|")
         self.assertNotIn("`step`", table)
+        self.assertNotIn("32x64", table, "of variants the fastest alone")
 
     def test_nothing_measured(self):
         status, out, _ = self.run_tool(publish)
@@ -233,6 +244,117 @@ class TablesTest(PlotsCase):
             text = (self.repo / path).read_text()
             self.assertEqual("without PDL" in text, bool(cell))
             self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+
+
+class CellsTest(unittest.TestCase):
+    def test_numbers_as_a_reader_wants_them(self):
+        self.assertEqual([digits(each) for each in (0.01234, 9.996, 99.94, 100.4, 999.6, 12345.6)],
+                         ["0.0123", "10.0", "99.9", "100", "1000", "12346"])
+        self.assertEqual([digits(each, 4) for each in (2.46942, 99.98, 1000.4)], ["2.469", "99.98", "1000"])
+
+        def of_roof(tflops, roof, ok=True):
+            return value(SimpleNamespace(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
+
+        self.assertEqual([of_roof(12.4, 100), of_roof(0.52, 100), of_roof(9.94, 100), of_roof(1, None), of_roof(1, 2, False)],
+                         ["12 %", "0.52 %", "9.9 %", "–", "failed"])
+        self.assertEqual([measured.span_of(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
+
+    def test_level_is_within_one_percent_or_where_p10_to_p90_overlap(self):
+        def us(median, low=None, high=None):
+            return SimpleNamespace(us_median=median, us_p10=low, us_p90=high)
+
+        for one, other, same in ((us(100), us(100.9), True), (us(101.1), us(100), False), (us(100, 99, 104), us(105, 104, 106), True),
+                                 (us(100, 99, 103.9), us(105, 104, 106), False), (us(100, 99, 200), us(105), False)):
+            self.assertEqual((level(one, other), level(other, one)), (same, same))
+
+    def test_places_and_names_of_problems(self):
+        shapes = [(8, 4096, 512, 64, 512), (32, 640, 20, 6144, 7168)]
+        self.assertEqual([measured.p_number("peers", shape) for shape in shapes], ["P1", "P10"])
+        self.assertEqual([measured.p_number("moe", shapes[0]), measured.p_number("peers", (1, 2, 3, 4, 5))], ["", ""])
+        names = ["peers", "moe", "prefill", "few_tiles", "helion", "decode", "skewed"]
+        problems = [(name, form, (1,)) for name in names for form in ("mxfp8", "bf16")]
+        in_order = sorted(problems, key=measured.place_of)
+        self.assertEqual([name for name, *_ in in_order[::2]], ["prefill", "decode", "skewed", "helion", "peers", "few_tiles", "moe"])
+        self.assertEqual([form for _, form, _ in in_order[:2]], ["bf16", "mxfp8"])
+
+
+class CountedTablesTest(unittest.TestCase):
+    """Tables that are made of counts alone, of numbers that are all different."""
+
+    def cells(self, text):
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if not line.startswith("| ---")]
+
+    @staticmethod
+    def counts(instructions, floating, loaded, stored):
+        return dict(instructions=instructions, instructions_floating=floating, global_load_bytes=loaded, global_store_bytes=stored)
+
+    def test_counters_that_the_text_names_and_those_that_change_most(self):
+        with tempfile.TemporaryDirectory() as folder:
+            readme = Path(folder, "README.md")
+            readme.write_text("`global_store_sectors`\n## Counted\nOf `barrier_waits` and others.\n## Exercises\n`global_load_bytes`\n")
+            before = dict(instructions=100, instructions_mma=0, global_load_bytes=100, global_load_sectors=100, global_store_sectors=10,
+                          shared_wavefronts=50, shared_bank_conflicts=10, barrier_waits=4, multiply_adds=1000, useful_multiply_adds=250)
+            after = before | dict(instructions_mma=5000, global_load_bytes=90, global_load_sectors=60, global_store_sectors=8,
+                                  shared_wavefronts=100, shared_bank_conflicts=7, useful_multiply_adds=240)
+            data = SimpleNamespace(counts={("01_a", "smoke", "0:fair"): before, ("02_b", "smoke", "0:fair"): after})
+            text = tables.counts_table(data, SimpleNamespace(id="02_b", previous="01_a", readme=readme))
+            alone = tables.counts_table(data, SimpleNamespace(id="01_a", previous="", readme=readme))
+        self.assertEqual(self.cells(text.partition("\n\n")[0]), [
+            ["counter", "01_a", "02_b"], ["`instructions`", "100", "100"], ["`instructions_mma`", "0", "5,000"],
+            ["`global_load_sectors`", "100", "60"], ["`shared_wavefronts`", "50", "100"], ["`shared_bank_conflicts`", "10", "7"],
+            ["`barrier_waits`", "4", "4"]])
+        self.assertIn("Set `smoke` on the emulator, order 0:fair.", text)
+        self.assertEqual([line[0] for line in self.cells(alone.partition("\n\n")[0])], [
+            "counter", "`instructions`", "`global_load_bytes`", "`global_load_sectors`", "`global_store_sectors`", "`shared_wavefronts`",
+            "`barrier_waits`"])
+        self.assertEqual(tables.counted_lines(data, SimpleNamespace(id="02_b", previous="01_a"))[2][-1][2],
+                         ["wasted multiply-adds", "75 %", "76 %"])
+
+    def test_counts_of_a_gpu_in_parts_of_the_emulators(self):
+        def row(chapter, counter, emulator, gpu, way="hardware", **more):
+            return dict(set="smoke", groups=2, m_total=9, m_max=7, n=64, k=32, device="NVIDIA H200", cuda="13.0", ncu="2025", commit="0" * 12,
+                        date="2026-01-02T03") | dict(chapter=chapter, counter=counter, emulator=emulator, gpu=gpu, way=way) | more
+
+        text = tables.ncu_table([row("02_b", "instructions", 200, 50), row("01_a", "instructions", 200, 200), row("01_a", "bytes", 0, 1234),
+                                 row("01_a", "bytes", 300, 100, "instrumented", k=64), row("02_b", "bytes", 3, 3, "instrumented", k=64)])
+        table, _, below = text.partition("\n\n")
+        first, second = "`smoke`: G=2, M=9 (≤ 7), N=64, K=32", "`smoke`: G=2, M=9 (≤ 7), N=64, K=64"
+        self.assertEqual(self.cells(table), [
+            ["problem", "counter", "on the GPU", "01_a", "02_b"], [first, "`instructions`", "hardware", "same", "25 %"],
+            ["", "`bytes`", "hardware", "1,234 for 0", "–"], [second, "`bytes`", "instrumented", "33.33 %", "same"]])
+        self.assertEqual(below, "2 of 5 are the same. NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025 · 2026-01-02 · commit 0000000000.")
+
+    def test_an_epilogue_beside_the_unfused_way(self):
+        said = {("08d_two_cta", "mxfp8"): self.counts(1000, 1, 20, 300), ("gg-unfused", "scale"): self.counts(50, 2, 6, 7000),
+                ("gg-unfused", "largest"): self.counts(4, 3, 100, 8), ("08e_epilogue", "mxfp8"): self.counts(1234, 5, 5678, 91011),
+                ("08d_two_cta", "nvfp4"): self.counts(9, 9, 9, 9), ("09b_glu", "nvfp4"): self.counts(1, 2, 3, 4),
+                **{("gg-unfused", name): self.counts(9, 9, 9, 9) for name in ("scale_sums", "glu", "largest_output")}}
+        self.assertEqual(self.cells(unfused.unfused_table("08e_epilogue", said)), [
+            ["`mxfp8`, D bf16", "launches", "`instructions`", "`global_load_bytes`", "`global_store_bytes`"],
+            ["08d_two_cta, then `scale`, `largest`", "4", "1,054", "126", "7,308"], ["08e_epilogue", "2", "1,234", "5,678", "91,011"]])
+        self.assertEqual([row[:3] for row in self.cells(unfused.unfused_table("09b_glu", said))[1:]],
+                         [["08d_two_cta, then `scale_sums`, `glu`, `largest_output`", "5", "36"], ["09b_glu", "2", "1"]])
+
+    def test_one_more_tile_with_each_transform(self):
+        said = {(chapter, run + size): self.counts(*values) for chapter, run, values in (
+            ("09b_glu", "plain", ((100, 10, 1, 1), (350, 25, 1, 1))), ("09c_glu_hadamard", "tensor", ((200, 20, 1, 1), (1700, 70, 1, 1))),
+            ("09c_glu_hadamard", "butterfly", ((300, 30, 1, 1), (900, 99, 1, 1)))) for size, values in zip(("256", "512"), values)}
+        self.assertEqual(self.cells(unfused.transforms_table(said)), [
+            ["instructions of warps, a tile", "all", "f32"], ["09b_glu, without a transform", "250", "15"],
+            ["`--transform tensor`", "1,500", "50"], ["`--transform butterfly`", "600", "69"]])
+
+    def test_nvidias_kernels_beside_ours(self):
+        """Eight tiles were counted. Products of half a tile of fp4 take 4096 cycles at K = 2048 and 14336 at 7168. Ours wait for
+        none of an epilogue and outlast it, 4096 and 14336; theirs wait for an eighth, 1000, and the epilogue outlasts the first."""
+        values = {"ours": (800, 1600, 8000, 4000), "theirs": (880, 1680, 16000, 8000)}
+        names = "machine_instructions", "global_store_sectors", "global_load_bytes", "epilogue_cycles"
+        rows = [dict(configuration=name, side=side, name=counter, value=str(value)) for name, _ in beside_cudnn.CHAPTERS["09c_glu_hadamard"]
+                for side, some in values.items() for counter, value in zip(names, some)]
+        head, first, *_ = self.cells(beside_cudnn.beside_cudnn_table("09c_glu_hadamard", rows))
+        self.assertEqual(list(zip(head, first)), [
+            ("ours / theirs, a tile", "nvfp4 swiglu, Hadamard"), ("machine instructions", "100 / 110"), ("sectors stored", "200 / 210"),
+            ("bytes loaded", "1,000 / 2,000"), ("cycles of the epilogue", "4,000 / 8,000"), ("a tile at K = 2048", "0.51"),
+            ("a tile at K = 7168", "0.93")])
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 """Statements of exercises and who judges them: with programs made up here, and with the Extend exercise of chapter 03,
 which the tree does not meet and a copy with its solution does."""
 
+import contextlib
+import io
 import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
@@ -77,6 +80,30 @@ class MadeUp(unittest.TestCase):
                          (grade.MET, "left to you: needs a Hopper; left to you: why"))
         for text in ("$ build/bin/none\nexit 0\n", "$ build/bin/one\nexit 0\nsame build/bin/none\n"):
             self.assertEqual(self.graded(text), (grade.NOT_GRADED, "there is no build/bin/none, which it runs"))
+
+    def test_the_whole_report(self):
+        """A line for each chapter in the order asked for, whatever becomes of the others, and exit code 0."""
+        for chapter, text in (("03_met", "$ build/bin/one\nexit 0\nopen why\n"), ("01_unmet", "$ build/bin/one\nexit 0\nsays that\n"),
+                              ("04_a_longer_name_than_others", "$ build/bin/none --check\nexit 0\n"), ("05_words", "gpu a Hopper\n"),
+                              ("06_both", "$ build/bin/one\nexit 0\n$ build/bin/other\nsame build/bin/nowhere\nexit 0\n"), ("07_empty", "# nothing\n")):
+            (self.folder / chapter).mkdir()
+            (self.folder / chapter / "extend.txt").write_text(text, encoding="utf-8")
+        (self.folder / "02_unsaid").mkdir()
+        (self.folder / "bin").symlink_to(self.folder)
+        asked, out = ["03_met", "02_unsaid", "01_unmet", "04_a_longer_name_than_others", "05_words", "06_both", "07_empty"], io.StringIO()
+        with mock.patch.object(grade, "HERE", self.folder), mock.patch.object(sys, "argv", ["grade.py", str(self.folder), *asked]), \
+                contextlib.redirect_stdout(out):
+            self.assertEqual(grade.main(), 0)
+        self.assertEqual(out.getvalue(), f"""\
+03_met                 met         left to you: why
+02_unsaid              not graded  nobody has said how
+01_unmet               not met     build/bin/one: does not say: that
+04_a_longer_name_than_others not graded  there is no build/bin/none, which it runs
+05_words               not graded  left to you: needs a Hopper
+06_both                not graded  there is no build/bin/nowhere, which it runs
+07_empty               not graded  {self.folder}/07_empty/extend.txt: states nothing
+grade: 1 of 7 Extend exercises met, 5 not graded
+""")
 
     def test_what_is_no_statement_is_refused(self):
         for text in ("", "# nothing\n", "$ build/bin/one\n", "exit 0\n", "$ ls\nexit 0\n", "$ build/bin/one\nexit 0\nexit 1\n",
