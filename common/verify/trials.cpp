@@ -353,7 +353,12 @@ bool Trials::explain(Tensor output, const OutputTally& tally) {
   launch_over_byte(0xFF);
   kept_.take(buffers_);
   launch_over_byte(0xFF);
-  if (other_bits(buffers_, kTwoLaunches)) return true;
+  if (other_bits(buffers_, kTwoLaunches)) {
+    // Which of two stores to an element is the last may change, and what the wrong one stores may not.
+    const Failure wrong = judge_->explain(copy, seen, question_);
+    if (wrong.symptom != Symptom::overrun) return true;
+    return fail({wrong.symptom, wrong.sentence + "; launches differ in which group's rows stay"});
+  }
   const Format type = buffers_.of(output).spec.format;
   const bool may_be_nan = first.expected.find("nan") != std::string::npos;
   if (is_nan(type, first.got) && !may_be_nan && reads_what_it_must_not(where)) return true;
