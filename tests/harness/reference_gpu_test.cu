@@ -178,7 +178,7 @@ TEST_F(OnGpu, AgreesOnNanFromOperands) {
 
 // Sums of magnitudes that no float holds: what each order may make of them.
 TEST_F(OnGpu, AgreesOnSumsThatOverflow) {
-  Setup setup;
+  gg::Setup setup;
   setup.formats = kBf16;
   Judged judged(*host, *gpu, {setup, {{1, 2}, {16}, {24}}}, {Fill::Kind::integers, 16, 7, 0});
   judged.fill_a([](int k) { return k < 8 ? 0x7F40u : k < 16 ? 0xFF40u : 0u; });  // +-2^127 * 1.5
