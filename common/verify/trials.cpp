@@ -194,15 +194,18 @@ class Trials {
   }
   // One graph for each device, recorded once and replayed by all trials behind the first.
   void record() {
-    const auto recorded = [this] {
+    const auto graph = [this] {
       return machine_.captured([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
     };
-    on_whole_ = on_small_ = recorded();
-    if (play(Played::small)) on_small_ = recorded();
+    on_whole_ = on_small_ = graph();
+    if (play(Played::small)) on_small_ = graph();
+  }
+  // The graph that this trial replays; empty: it launches anew.
+  const std::function<void()>& recorded() const {
+    return trial_->on == Played::small ? on_small_ : on_whole_;
   }
   void launch() {
-    const std::function<void()>& recorded = trial_->on == Played::small ? on_small_ : on_whole_;
-    if (recorded) return recorded();
+    if (recorded()) return recorded()();
     machine_.run([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
   }
   void launch_over_byte(int byte) {
@@ -213,7 +216,7 @@ class Trials {
   bool fail(const Failure& failure) {
     std::string name = trial_->name + variant_;
     if (trial_->other_offsets) {
-      name = format("%sother %s, %s", options_.graph_replay ? "graph replay with " : "",
+      name = format("%sother %s, %s", recorded() ? "graph replay with " : "",
                     buffers_.setup().equal_groups ? "data" : "offsets", trial_->name);
     }
     const std::string where = on_few_ ? format(" on %d multiprocessors", on_few_) : "";
