@@ -88,7 +88,8 @@ GG_HD inline float hadamard(int j, int i) {
 // The transform Y[j] = sum over i of H[j][i] X[i], for 16 registers, by four rounds of sums and differences:
 // 64 additions in place of 240. No normalisation. Exact for X of bf16 whose exponents, 0 left out, lie within
 // 12 of each other, and below 2^124. NaN in X makes all of Y NaN; infinities of X meet in Y[j] with the signs
-// of row j.
+// of row j. From 2^125 on a sum of 2, 4 or 8 X may itself leave the range of f32: it is infinite then, also
+// where all of Y[j] is a number, and NaN where it meets the other infinity, be it of X or of such a sum.
 GG_HD inline void hadamard_butterfly(float (&x)[HADAMARD_SIZE]) {
   for (int bit = 0; bit < 4; ++bit) {
     for (int i = 0; i < HADAMARD_SIZE; ++i) {

@@ -2,7 +2,7 @@
 //
 // When an output element is right. Exact sums must give the rounded answer bit for bit; random data may be
 // off by one ulp of the output format plus a fraction of sum |a*b|, which is what an fp32 accumulator can
-// lose.
+// lose. Where a partial sum may leave the range of f32, its infinity is right too.
 
 #pragma once
 
@@ -16,7 +16,12 @@ struct Limit {
   Format format = Format::bf16;
   bool exact = true;         // every sum is a whole number that fp32 holds, whatever the order of adding
   double sum_factor = 0;     // of sum |a*b|; unused when exact
-  bool nan_allowed = false;  // where the reference is NaN (operands read from files)
+  bool nan_allowed = false;  // where a sum may be NaN (operands read from files)
+};
+
+// Infinities that a partial sum may reach, in some order of adding (overflow.h).
+struct Overflow {
+  bool up = false, down = false;
 };
 
 struct Verdict {
@@ -25,8 +30,19 @@ struct Verdict {
   float factor;  // what the error beyond half an ulp of rounding is of sum |a*b|: what sum_factor must cover
 };
 
-GG_HD inline Verdict judge(uint32_t code, double reference, double magnitude, const Limit& limit) {
+// An infinity that a partial sum has reached stays, unless it meets the other one; a whole sum that is itself
+// infinite has a term that is, and its partial sums do not end in the other infinity.
+GG_HD inline bool is_overflow(uint32_t code, double reference, const Limit& limit, Overflow overflow) {
+  if (overflow.up && overflow.down && is_nan(limit.format, code)) return limit.nan_allowed;
+  const double infinity = two_to_the(1023) * 2;
+  return (overflow.up && reference != -infinity && code == encode(limit.format, infinity)) ||
+         (overflow.down && reference != infinity && code == encode(limit.format, -infinity));
+}
+
+GG_HD inline Verdict judge(uint32_t code, double reference, double magnitude, const Limit& limit,
+                           Overflow overflow = {}) {
   if (reference != reference) return {limit.nan_allowed && is_nan(limit.format, code), 0, 0};
+  if (!limit.exact && is_overflow(code, reference, limit, overflow)) return {true, 0, 0};
   const uint32_t nearest = encode(limit.format, reference);
   if (code == nearest) return {true, 0, 0};
   const FormatInfo f = format_info(limit.format);

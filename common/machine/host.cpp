@@ -10,6 +10,7 @@
 
 #include "common/base/parallel.h"
 #include "common/machine/machine.h"
+#include "common/machine/overflow.h"
 
 namespace gg {
 namespace {
@@ -93,10 +94,10 @@ class HostMachine : public Machine {
         parallel_for(rows, std::max(8, 32768 / group.n), [&](int64_t begin, int64_t end) {
           Comparison part;
           for (int64_t i = begin * group.n; i < end * group.n; ++i) {
-            const int64_t element = group.d.offset + (first + i / group.n) * group.d.ld + i % group.n;
-            const uint32_t code = load_code(matrices.d, limit.format, element);
-            part.add(element, judge(code, reference[size_t(i)], magnitude[size_t(i)], limit),
-                     reference[size_t(i)], limit);
+            const int row = first + int(i / group.n), col = int(i % group.n);
+            const double sum = reference[size_t(i)];
+            part.add(group.d.offset + row * group.d.ld + col,
+                     judge_at(matrices, group, row, col, sum, magnitude[size_t(i)], limit), sum, limit);
           }
           const std::lock_guard<std::mutex> guard(lock);
           all.merge(part);

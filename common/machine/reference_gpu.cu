@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "common/machine/overflow.h"
 #include "common/machine/reference_gpu.cuh"
 
 namespace gg {
@@ -22,6 +23,8 @@ template <class Sum, class Value>
 constexpr int kSide = std::is_same_v<Sum, float>&& std::is_same_v<Value, float> ? 8 : 4;
 template <class Sum, class Value>
 constexpr int kTile = 16 * kSide<Sum, Value>;  // outputs of a block: kTile x kTile
+
+constexpr int kInfiniteRatio = 0x7F800000;
 
 struct DeviceComparison {  // Comparison, as atomics can update it
   unsigned long long failures, first, beyond_exact, beyond_2048;
@@ -117,7 +120,8 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
           ++failures;
           first = min(first, static_cast<unsigned long long>(element));
         }
-        worst_ratio = fmaxf(worst_ratio, verdict.ratio);
+        const bool overflows = !kExact && may_overflow(size[0][0]);
+        worst_ratio = fmaxf(worst_ratio, overflows ? INFINITY : verdict.ratio);  // judged anew below
         worst_factor = fmaxf(worst_factor, verdict.factor);
         beyond_exact += fabs(reference) > two_to_the(format_info(limit.format).mantissa_bits + 1);
         beyond_2048 += fabs(reference) > 2048;
@@ -137,6 +141,28 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
   if (beyond_2048) atomicAdd(&result->beyond_2048, beyond_2048);
   atomicMax(&result->worst_ratio_bits, __float_as_int(worst_ratio));
   atomicMax(&result->worst_factor_bits, __float_as_int(worst_factor));
+}
+
+// Adds what that kernel found of failures up anew, where sums overflow: a thread has an element, and the sum
+// of its terms of each sign. There are too few registers for it above, and nobody has such operands but in
+// files.
+__global__ void overflow_kernel(Matrices matrices, const Group* groups, Limit limit,
+                                DeviceComparison* result) {
+  const Group group = groups[blockIdx.y];
+  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < int64_t(group.m) * group.n;
+       i += step) {
+    const int row = int(i / group.n), col = int(i % group.n);
+    const int64_t element = group.d.offset + row * group.d.ld + col;
+    const Terms terms = terms_of(matrices, group, row, col);
+    const Verdict verdict = judge(load_code(matrices.d, limit.format, element), terms.sum, terms.magnitude(),
+                                  limit, terms.overflow());
+    atomicMax(&result->worst_ratio_bits, __float_as_int(verdict.ratio));
+    atomicMax(&result->worst_factor_bits, __float_as_int(verdict.factor));
+    if (verdict.ok) continue;
+    atomicAdd(&result->failures, 1ull);
+    atomicMin(&result->first, static_cast<unsigned long long>(element));
+  }
 }
 
 }  // namespace
@@ -168,7 +194,19 @@ Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& gr
                     : (bf16 ? reference_kernel<double, float, true> : reference_kernel<double, float>);
   kernel<<<grid, kThreads, 0, stream>>>(matrices, device_groups, limit, device_result);
   GG_CHECK(cudaGetLastError());
-  GG_CHECK(cudaMemcpyAsync(&result, device_result, sizeof result, cudaMemcpyDefault, stream));
+  const auto fetch = [&] {
+    GG_CHECK(cudaMemcpyAsync(&result, device_result, sizeof result, cudaMemcpyDefault, stream));
+    GG_CHECK(cudaStreamSynchronize(stream));
+  };
+  fetch();
+  if (result.worst_ratio_bits == kInfiniteRatio) {
+    result = {0, ~0ull, result.beyond_exact, result.beyond_2048, 0, 0};
+    GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
+    overflow_kernel<<<dim3(1024, grid.y), kThreads, 0, stream>>>(matrices, device_groups, limit,
+                                                                 device_result);
+    GG_CHECK(cudaGetLastError());
+    fetch();
+  }
   GG_CHECK(cudaFreeAsync(device_groups, stream));
   GG_CHECK(cudaFreeAsync(device_result, stream));
   GG_CHECK(cudaStreamSynchronize(stream));

@@ -164,6 +164,9 @@ Failure missing_k_slice(const Evidence& e) {
   const bool at_end = end.second >= start.second;
   const auto& [missing, explained] = at_end ? end : start;
   if (explained * 10 < e.samples().size() * 9) return {};
+  if (missing == e.group(e.samples().front()).k)
+    return {Symptom::missing_k_slice,
+            format("the sums are 0: none of their %d products is in them", missing)};
   return {Symptom::missing_k_slice,
           format("looks like a missing K slice: the %s %d products are not in the sum",
                  at_end ? "last" : "first", missing)};
@@ -205,14 +208,17 @@ Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& l
     return {Symptom::unknown, "but no element fails on the CPU: the two references disagree"};
   const std::function<Failure()> in_turn[] = {[&] { return stale(e); },
                                               [&] { return first_that_explains(e, offsets_by_one(e)); },
+                                              [&] { return explain_overrun(e); },
                                               [&] { return expert(e); },
                                               [&] { return first_that_explains(e, transposed_tiles(e)); },
                                               [&] { return first_that_explains(e, right_when_square(e)); },
                                               [&] { return explain_scales(e, false); },
+                                              [&] { return explain_swizzle(e); },
                                               [&] { return missing_k_slice(e); },
                                               [&] { return truncated(e); },
                                               [&] { return half_accumulator(e); },
-                                              [&] { return explain_scales(e, true); }};
+                                              [&] { return explain_scales(e, true); },
+                                              [&] { return explain_tiles(e); }};
   for (const auto& look : in_turn) {
     if (const Failure found = look(); found.symptom != Symptom::unknown)
       return {found.symptom, first_error(e) + found.sentence};

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "common/base/parallel.h"
+#include "common/base/text.h"
 
 namespace gg {
 namespace {
@@ -26,11 +27,35 @@ std::string code_text(Format type, uint32_t code) {
 
 // The text for what a range may be rounded to.
 std::string expected_text(Format type, const Range& range) {
-  if (range.any) return "anything";
-  const uint32_t least = encode(type, double(range.lo)), most = encode(type, double(range.hi));
-  if (least == most) return code_text(type, least);
-  return code_text(type, least) + " .. " + code_text(type, most);
+  std::vector<std::string> all;
+  if (range.has_numbers()) {
+    const uint32_t least = encode(type, double(range.lo)), most = encode(type, double(range.hi));
+    all.push_back(code_text(type, least) + (least == most ? "" : " .. " + code_text(type, most)));
+  }
+  if (range.minus) all.push_back(code_text(type, encode(type, -INFINITY)));
+  if (range.plus) all.push_back(code_text(type, encode(type, INFINITY)));
+  if (range.nan) all.push_back(code_text(type, encode(type, NAN)));
+  return join(all, " or ");
 }
+
+std::string expected_text(const Codes& codes) {
+  std::vector<std::string> all;
+  const auto text = [](uint32_t code) { return code_text(Format::ue8m0, code); };
+  if (codes.least <= codes.most)
+    all.push_back(text(codes.least) + (codes.least == codes.most ? "" : " .. " + text(codes.most)));
+  if (codes.infinite) all.push_back(text(254));
+  if (codes.nan) all.push_back(text(255));
+  return join(all, " or ");
+}
+
+struct Bounds {  // of an amax
+  float lo = 0, hi = 0;
+
+  void add(const Bounds& other) {
+    lo = std::max(lo, other.lo);
+    hi = std::max(hi, other.hi);
+  }
+};
 
 // One chunk of at most 32 rows of a band: its outputs.
 class Chunk {
@@ -49,8 +74,8 @@ class Chunk {
         start_(layout_.offsets[size_t(band.group)]),
         result_(result) {}
 
-  // The range in which this chunk leaves the group's amax.
-  Range run() {
+  // In which this chunk leaves the group's amax.
+  Bounds run() {
     values_.resize(size_t(rows_) * size_t(n_));
     for (int r = 0; r < rows_; ++r) {
       for (int col = 0; col < n_; ++col) {
@@ -91,35 +116,27 @@ class Chunk {
     const uint32_t got = load_code(image.first(), type, at);
     const uint32_t middle = encode(type, (double(range.lo) + double(range.hi)) / 2);
     const bool ok = fits(got, type, range);
-    count(output, image.start + bytes_of(type, at), r, col, ok,
-          ok && !range.is_point() && !range.any && got != middle, got,
+    count(output, image.start + bytes_of(type, at), r, col, ok, ok && !range.is_point() && got != middle, got,
           [&] { return expected_text(type, range); });
   }
 
   // A byte of SFD_row or SFD_col, and what it is.
-  uint32_t scale(Tensor output, int64_t at, int r, int col, uint32_t least, uint32_t most) {
+  uint32_t scale(Tensor output, int64_t at, int r, int col, const Codes& codes) {
     const OutputImage& image = images_[size_t(output)];
     const auto got = uint8_t(image.first()[at]);
-    const bool ok = least <= got && got <= most;
-    count(output, image.start + size_t(at), r, col, ok, ok && least != most && got != least, got, [&] {
-      const std::string low = code_text(Format::ue8m0, least);
-      return least == most ? low : low + " .. " + code_text(Format::ue8m0, most);
-    });
-    return got;
+    const bool ok = codes.has(got);
+    count(output, image.start + size_t(at), r, col, ok, ok && !codes.is_one() && got != codes.any(), got,
+          [&] { return expected_text(codes); });
+    return ok ? got : codes.any();
   }
 
   void add_to_amax(const Range* values, int count) {
-    Range segment{0, 0};
+    Bounds segment;
     bool sure = true;
     for (int i = 0; i < count; ++i) {
-      const Range& v = values[i];
-      if (v.any || v.is_nan()) sure = false;
-      if (v.any) segment.hi = INFINITY;
-      if (v.any || v.is_nan()) continue;
-      const bool is_signed = mistake() == Mistake::amax_signed;
-      const float low = is_signed ? v.lo : std::fabs(v.lo), high = is_signed ? v.hi : std::fabs(v.hi);
-      segment.lo = std::max(segment.lo, v.lo <= 0 && v.hi >= 0 ? 0.0f : std::min(low, high));
-      segment.hi = std::max(segment.hi, std::max(low, high));
+      const Range v = mistake() == Mistake::amax_signed ? values[i] : magnitude_of(values[i]);
+      sure = sure && !v.nan;
+      if (!v.is_nan()) segment.add({v.least(), v.most()});
     }
     if (sure) amax_.lo = std::max(amax_.lo, segment.lo);
     amax_.hi = std::max(amax_.hi, segment.hi);
@@ -140,12 +157,12 @@ class Chunk {
       const int64_t blocks = scale_blocks(n_, kBlock);
       const bool has_atoms = e_.sfd_row && mistake() != Mistake::row_layout;
       for (int64_t block = blocks; has_atoms && block < rounded_up_to(blocks, 4); ++block)
-        scale(Tensor::sfd_row, row_place(r, block), r, int(block) * kBlock, 0, 0);
+        scale(Tensor::sfd_row, row_place(r, block), r, int(block) * kBlock, {0, 0});
     }
     if (!e_.sfd_col) return;
     for (int col = 0; col < n_; ++col) column_block(col);
     for (int64_t col = n_; col < rounded_up_to(n_, kAtomColumns); ++col)
-      scale(Tensor::sfd_col, column_place(col), 0, int(col), 0, 0);
+      scale(Tensor::sfd_col, column_place(col), 0, int(col), {0, 0});
   }
 
   void amax_of_quantised(int r, int col, int count) {
@@ -154,7 +171,7 @@ class Chunk {
     for (int i = 0; i < count; ++i) {
       const uint32_t got =
           load_code(images_[size_t(Tensor::d)].first(), formats_.d, row_of(r) * n_ + col + i);
-      rounded.push_back({decode(formats_.d, got), decode(formats_.d, got)});
+      rounded.push_back(Range(decode(formats_.d, got)));
     }
     add_to_amax(rounded.data(), count);
   }
@@ -176,28 +193,23 @@ class Chunk {
 
   void row_block(int r, int col, int count) {
     const Range largest = reference_.largest(&value(r, col), 1, count);
-    uint32_t least = 0, most = 0;
-    reference_.codes(largest, least, most);
-    const uint32_t got = scale(Tensor::sfd_row, row_place(r, col / kBlock), r, col, least, most);
-    const uint32_t code = std::clamp(got, least, most);
+    const uint32_t code =
+        scale(Tensor::sfd_row, row_place(r, col / kBlock), r, col, reference_.codes(largest));
     for (int i = 0; i < count; ++i) {
       const Range q = reference_.scaled(value(r, col + i), code, largest);
       element(Tensor::d, formats_.d, n_, r, col + i, q);
       if (mistake() != Mistake::column_from_d) continue;
       const float s = decode(Format::ue8m0, code) / reference_.norm();
       const float d = decode(formats_.d, encode(formats_.d, double(q.lo)));
-      value(r, col + i) = {d * s, d * s};
+      value(r, col + i) = Range(d * s);
     }
   }
 
   void column_block(int col) {
     const Range largest = reference_.largest(&value(0, col), n_, rows_);
-    uint32_t least = 0, most = 0;
-    reference_.codes(largest, least, most);
-    const uint32_t got = scale(Tensor::sfd_col, column_place(col), 0, col, least, most);
+    const uint32_t code = scale(Tensor::sfd_col, column_place(col), 0, col, reference_.codes(largest));
     for (int r = 0; r < rows_; ++r) {
-      element(Tensor::d_col, formats_.d, n_, r, col,
-              reference_.scaled(value(r, col), std::clamp(got, least, most), largest));
+      element(Tensor::d_col, formats_.d, n_, r, col, reference_.scaled(value(r, col), code, largest));
     }
   }
 
@@ -223,8 +235,7 @@ class Chunk {
       std::vector<Range>& of_amax = mistake() == Mistake::amax_of_x ? x : y;
       if (mistake() == Mistake::amax_of_d) {
         for (Range& each : of_amax) {
-          each = {decode(formats_.d, encode(formats_.d, double(each.lo))),
-                  decode(formats_.d, encode(formats_.d, double(each.hi)))};
+          each = rounded(each, formats_.d);
         }
       }
       for (int col = 0; col < columns; col += kBlock)
@@ -243,10 +254,10 @@ class Chunk {
   int64_t start_;  // the group's first row
   Findings& result_;
   std::vector<Range> values_;
-  Range amax_{0, 0};
+  Bounds amax_;
 };
 
-void compare_amax(const OutputImage& image, int group, const Range& expected, Findings& result) {
+void compare_amax(const OutputImage& image, int group, const Bounds& expected, Findings& result) {
   OutputTally& tally = result.of[size_t(Tensor::amax)];
   ++tally.checked;
   float got = 0;
@@ -273,17 +284,16 @@ Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
   const OutputImage& amax_image = images[size_t(Tensor::amax)];
   for (const Band& band : bands) {
     std::mutex lock;
-    Range amax{0, 0};
+    Bounds amax;
     parallel_for((band.rows + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         Findings part;
         const int first = band.first + int(chunk) * kBlock,
                   rows = std::min(kBlock, band.first + band.rows - first);
-        const Range seen = Chunk(buffers, images, reference, band, first, rows, part).run();
+        const Bounds seen = Chunk(buffers, images, reference, band, first, rows, part).run();
         const std::lock_guard<std::mutex> guard(lock);
         all.merge(part);
-        amax.lo = std::max(amax.lo, seen.lo);
-        amax.hi = std::max(amax.hi, seen.hi);
+        amax.add(seen);
       }
     });
     if (amax_image.bytes.empty()) continue;

@@ -48,8 +48,11 @@ void add_products(const Matrices& matrices, const Group& group, Band& band) {
                          b = lowest_bits(matrices, group, true, 0, group.n);
   band.products.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    const int lowest = std::clamp(a[i / size_t(group.n)] + b[i % size_t(group.n)], -(1 << 20), 1 << 20);
-    band.products[i] = product_range(sums[i], magnitudes[i], lowest);
+    const size_t row = i / size_t(group.n), col = i % size_t(group.n);
+    const int lowest = std::clamp(a[row] + b[col], -(1 << 20), 1 << 20);
+    band.products[i] =
+        product_range(sums[i], magnitudes[i], lowest,
+                      overflow_at(magnitudes[i], matrices, group, band.first + int(row), int(col)));
   }
 }
 
@@ -86,9 +89,7 @@ std::vector<Band> products_of(const Matrices& matrices, const Layout& layout, co
 static float boundary(const EpilogueReference& reference) {
   const auto code_of = [&](uint32_t bits) {
     const auto x = std::bit_cast<float>(bits);
-    uint32_t least = 0, most = 0;
-    reference.codes({x, x}, least, most);
-    return least;
+    return reference.codes(Range(x)).least;
   };
   uint32_t same = std::bit_cast<uint32_t>(1.0f), other = std::bit_cast<uint32_t>(2.0f);
   const uint32_t code = code_of(same);

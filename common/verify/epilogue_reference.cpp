@@ -15,61 +15,8 @@ namespace {
 constexpr float kClamp = 7;
 constexpr float kFactor = 1.702f;
 
-// One rounding: the double holds a product of two floats exactly, and a sum of two closely enough that
-// rounding it again gives what one rounding would (53 >= 2 * 24 + 2 bits).
-float product(float a, float b) { return float(double(a) * double(b)); }
-float sum(float a, float b) { return float(double(a) + double(b)); }
-
-Range unknown() { return {0, 0, true}; }
-
-Range hull(std::initializer_list<float> values, bool points) {
-  Range range{*values.begin(), *values.begin()};
-  int nans = 0;
-  for (const float value : values) {
-    nans += value != value;
-    range.lo = std::min(range.lo, value);
-    range.hi = std::max(range.hi, value);
-  }
-  if (nans == 0) return range;
-  return points && nans == int(values.size()) ? Range{NAN, NAN} : unknown();
-}
-
-// f is monotone in its argument.
-template <class F>
-Range map(const Range& a, F f) {
-  if (a.any) return unknown();
-  return hull({f(a.lo), f(a.hi)}, a.is_point());
-}
-template <class F>
-Range map(const Range& a, const Range& b, F f) {
-  if (a.any || b.any) return unknown();
-  return hull({f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)}, a.is_point() && b.is_point());
-}
-Range times(const Range& a, float b) {
-  return map(a, [b](float x) { return product(x, b); });
-}
-Range times(const Range& a, const Range& b) { return map(a, b, product); }
-
-// Returns the range that any contraction of a * x + b may give.
-Range multiplied_and_added(const Range& x, float a, float b) {
-  if (x.any) return unknown();
-  return hull(
-      {std::fma(a, x.lo, b), std::fma(a, x.hi, b), sum(product(a, x.lo), b), sum(product(a, x.hi), b)},
-      x.is_point());
-}
-// The same where b = c * d is a product too.
-Range multiplied_and_added(const Range& x, float a, float c, float d) {
-  const Range rounded = multiplied_and_added(x, a, product(c, d));
-  if (rounded.any) return unknown();
-  const Range other = map(times(x, a), [&](float value) { return std::fma(c, d, value); });
-  return hull({rounded.lo, rounded.hi, other.lo, other.hi}, rounded.is_nan() && other.is_nan());
-}
-
 Range clamped(const Range& x, float least, float most) {  // NaN stays
   return map(x, [&](float value) { return value < least ? least : value > most ? most : value; });
-}
-Range rounded(const Range& x, Format format) {
-  return map(x, [&](float value) { return decode(format, encode(format, double(value))); });
 }
 
 // f32 -> UE8M0 by its bits: exponent, one more where a fraction is left, at most 254.
@@ -88,7 +35,49 @@ float reciprocal_of_power(float x) {
   return std::fabs(result) < FLT_MIN ? 0 : result;
 }
 
+constexpr int kSide = 16;  // of the matrix of the transform
+
+// A sum of 16 products as a tensor core makes it: all at once, cut 25 bits below the largest, and to f32.
+class SumAtOnce {
+ public:
+  void add(const Range& x, float w) {
+    Range apart = x;  // its infinities and NaN
+    if (std::isfinite(w)) apart.remove_numbers();
+    apart = times(apart, Range(w));
+    has_numbers_ = has_numbers_ && x.has_numbers() && std::isfinite(w);
+    is_nan_ = is_nan_ || apart.is_nan();
+    nan_ = nan_ || apart.nan || (plus_ && apart.minus) || (minus_ && apart.plus);
+    is_up_ = is_up_ && (apart.plus || (x.has_numbers() && std::isfinite(w)));
+    is_down_ = is_down_ && (apart.minus || (x.has_numbers() && std::isfinite(w)));
+    plus_ = plus_ || apart.plus;
+    minus_ = minus_ || apart.minus;
+    const double ends[2] = {double(x.lo) * double(w), double(x.hi) * double(w)};
+    lo_ += std::min(ends[0], ends[1]);
+    hi_ += std::max(ends[0], ends[1]);
+    magnitude_ += std::max(std::fabs(ends[0]), std::fabs(ends[1]));
+  }
+  Range times_share(double share) const {
+    Range all;
+    const double error = magnitude_ * 0x1p-20;
+    if (has_numbers_) all.add_between(float((lo_ - error) * share), float((hi_ + error) * share));
+    if (plus_ && is_up_) all.add(INFINITY);
+    if (minus_ && is_down_) all.add(-INFINITY);
+    if (nan_) all.add(NAN);
+    return is_nan_ ? Range(NAN) : all;
+  }
+
+ private:
+  double lo_ = 0, hi_ = 0, magnitude_ = 0;
+  bool has_numbers_ = true, is_nan_ = false, nan_ = false;
+  bool plus_ = false, minus_ = false;   // a term may be infinite
+  bool is_up_ = true, is_down_ = true;  // every term may be a number or this infinity
+};
+
 }  // namespace
+
+Range rounded(const Range& x, Format format) {
+  return map(x, [&](float value) { return decode(format, encode(format, double(value))); });
+}
 
 int lowest_bit(double x) {
   if (x == 0) return 1 << 20;
@@ -98,15 +87,22 @@ int lowest_bit(double x) {
   return exponent - 53 + std::countr_zero(uint64_t(significand));
 }
 
-Range product_range(double value, double magnitude, int least_bit) {
-  if (std::isnan(value)) return {NAN, NAN};
-  if (std::isinf(magnitude)) return {float(value), float(value)};
+Range product_range(double value, double magnitude, int least_bit, Overflow overflow) {
+  if (std::isnan(value)) return Range(NAN);
   const bool exact =
       least_bit >= -126 && (magnitude == 0 || magnitude < std::ldexp(1.0, std::min(24 + least_bit, 128)));
-  if (exact) return {float(value), float(value)};
-  const double error = magnitude * 0x1p-19 + 0x1p-126;
-  return {float(value - error), float(value + error)};
+  const double error = exact || std::isinf(value) ? 0 : magnitude * 0x1p-19 + 0x1p-126;
+  Range all(float(value - error), float(value + error));
+  if (overflow.up && value != -INFINITY) all.add(INFINITY);
+  if (overflow.down && value != INFINITY) all.add(-INFINITY);
+  if (overflow.up && overflow.down) all.add(NAN);
+  return all;
 }
+
+bool Codes::has(uint32_t code) const {
+  return (least <= code && code <= most) || (infinite && code == 254) || (nan && code == 255);
+}
+uint32_t Codes::any() const { return least <= most ? least : infinite ? 254 : 255; }
 
 float EpilogueReference::alpha(int group) const {
   const int groups = int(operands_.alpha.size());
@@ -139,19 +135,19 @@ float EpilogueReference::bias(int group, int col) const {
 Range EpilogueReference::value(const Range& acc, int group, int64_t row, int col) const {
   const float a = alpha(group);
   if (e_.op != Operator::quant)
-    return e_.bias ? multiplied_and_added(acc, a, bias(group, col)) : times(acc, a);
+    return e_.bias ? multiplied_and_added(acc, a, bias(group, col)) : times(acc, Range(a));
   const float p = prob(group, row);
-  if (mistake_ == Mistake::factors_first && !e_.bias) return times(acc, product(a, p));
-  if (!e_.bias) return times(times(acc, a), p);
+  if (mistake_ == Mistake::factors_first && !e_.bias) return times(acc, Range(product_of(a, p)));
+  if (!e_.bias) return times(times(acc, Range(a)), Range(p));
   const float b = bias(group, col);
-  if (mistake_ == Mistake::prob_on_sum) return times(multiplied_and_added(acc, a, b), p);
-  if (mistake_ == Mistake::prob_on_product) return multiplied_and_added(times(acc, a), p, b);
+  if (mistake_ == Mistake::prob_on_sum) return times(multiplied_and_added(acc, a, b), Range(p));
+  if (mistake_ == Mistake::prob_on_product) return multiplied_and_added(times(acc, Range(a)), p, b);
   return multiplied_and_added(acc, a, p, b);
 }
 
 Range EpilogueReference::stored_c(const Range& c, bool is_gate, int group, int64_t row) const {
   if (mistake_ == Mistake::c_clamped) return clamped(c, is_gate ? -INFINITY : -kClamp, kClamp);
-  if (mistake_ == Mistake::c_gated) return times(c, prob(group, row));
+  if (mistake_ == Mistake::c_gated) return times(c, Range(prob(group, row)));
   return c;
 }
 
@@ -170,8 +166,6 @@ int EpilogueReference::up_column(int col, int n) const {
 
 // 1 / (1 + e^-t), as far off as approximate exp2 and reciprocal may be.
 Range EpilogueReference::sigma(const Range& t) const {
-  if (t.any) return unknown();
-  if (t.is_nan()) return {NAN, NAN};
   const auto end = [](float at, double sign) {
     if (at >= 20) return 1.0f;
     if (at < -89) return 0.0f;
@@ -180,7 +174,10 @@ Range EpilogueReference::sigma(const Range& t) const {
     const double moved = s * (1 + sign * error);
     return moved < double(FLT_MIN) && sign < 0 ? 0.0f : float(moved);  // flushed
   };
-  return {end(t.lo, -1), end(t.hi, 1)};
+  Range all;
+  if (t.has_numbers() || t.is_infinite()) all.add_between(end(t.least(), -1), end(t.most(), 1));
+  all.nan = t.nan;
+  return all;
 }
 
 Range EpilogueReference::activated(const Range& gate_c, const Range& up_c, int group, int64_t row) const {
@@ -191,60 +188,81 @@ Range EpilogueReference::activated(const Range& gate_c, const Range& up_c, int g
   }
   const bool other = mistake_ == Mistake::other_activation;
   const bool geglu = (e_.activation == Activation::geglu) != other;
-  Range t = gate;
+  bool has_factor = false;
   if (geglu) {
     if (mistake_ != Mistake::no_clamps) {
       gate = clamped(gate, mistake_ == Mistake::gate_clamped_below ? -kClamp : -INFINITY, kClamp);
       up = clamped(up, -kClamp, kClamp);
     }
-    t = mistake_ == Mistake::no_factor ? gate : times(gate, kFactor);
-    if (mistake_ != Mistake::no_plus_one) up = map(up, [](float x) { return sum(x, 1); });
+    has_factor = mistake_ != Mistake::no_factor;
+    if (mistake_ != Mistake::no_plus_one) up = sum(up, Range(1));
   }
-  return times(times(times(gate, sigma(t)), up), prob(group, row));
+  return times(times(gated(gate, has_factor ? kFactor : 1), up), Range(prob(group, row)));
+}
+
+// gate * sigma(factor * gate). Infinity times 1 is infinite, and -infinity times 0 is NaN.
+Range EpilogueReference::gated(const Range& gate, float factor) const {
+  const Range numbers = gate.numbers();
+  Range all = times(numbers, sigma(times(numbers, Range(factor))));
+  if (gate.plus) all.add(INFINITY);
+  all.nan = all.nan || gate.minus || gate.nan;
+  return all;
 }
 
 void EpilogueReference::transformed(const Range* x, Range* y) const {
-  constexpr int kSide = 16;
   Range rounded_x[kSide];
   const Format to = mistake_ == Mistake::x_as_d ? formats_.d : Format::bf16;
   for (int i = 0; i < kSide; ++i)
     rounded_x[i] = mistake_ == Mistake::x_not_rounded ? x[i] : rounded(x[i], to);
   for (int j = 0; j < kSide; ++j) {
-    double lo = 0, hi = 0, magnitude = 0;
-    bool any = false, points = true;
+    SumAtOnce sum;
     for (int i = 0; i < kSide; ++i) {
       const int at = mistake_ == Mistake::transposed ? i * kSide + j : j * kSide + i;
-      const double w = decode(Format::bf16, operands_.hadamard[size_t(at)]);
-      const Range& value = rounded_x[i];
-      any = any || value.any;
-      points = points && value.is_point();
-      const double ends[2] = {value.lo * w, value.hi * w};
-      lo += std::min(ends[0], ends[1]);
-      hi += std::max(ends[0], ends[1]);
-      magnitude += std::max(std::fabs(ends[0]), std::fabs(ends[1]));
+      sum.add(rounded_x[i], decode(Format::bf16, operands_.hadamard[size_t(at)]));
     }
-    const double share = mistake_ == Mistake::quarter ? 0.25 : 1;
-    // A tensor core cuts 16 products 25 bits below the largest, and the sum to f32.
-    const double error = std::isinf(magnitude) ? 0 : magnitude * 0x1p-20;
-    const Range sum_of_ends{float((lo - error) * share), float((hi + error) * share)};
-    const bool is_nan = std::isnan(lo) || std::isnan(hi);
-    y[j] = any || (is_nan && !points) ? unknown() : is_nan ? Range{NAN, NAN} : sum_of_ends;
+    y[j] = sum.times_share(mistake_ == Mistake::quarter ? 0.25 : 1);
+  }
+  if (e_.butterfly) add_overflows(rounded_x, y);
+}
+
+// The rounds of hadamard_butterfly, each sum rounded.
+void EpilogueReference::add_overflows(const Range* x, Range* y) const {
+  double largest = 0;
+  for (int i = 0; i < kSide; ++i) largest += double(std::max(-x[i].least(), x[i].most()));
+  if (largest < double(FLT_MAX)) return;
+  Range sums[kSide];
+  std::copy(x, x + kSide, sums);
+  for (int step = 1; step < kSide; step *= 2) {
+    for (int i = 0; i < kSide; ++i) {
+      if (i & step) continue;
+      const Range a = sums[i], b = sums[i + step];
+      sums[i] = sum(a, b);
+      sums[i + step] = sum(a, times(b, Range(-1)));
+    }
+  }
+  for (int j = 0; j < kSide; ++j) {
+    y[j].plus = y[j].plus || sums[j].plus;
+    y[j].minus = y[j].minus || sums[j].minus;
+    y[j].nan = y[j].nan || sums[j].nan;
   }
 }
 
 Range EpilogueReference::largest(const Range* values, int64_t step, int count) const {
-  Range all{0, 0};
-  bool is_nan = false;
+  Range all(0), found;
+  bool has_numbers = true, is_nan = false;
   for (int i = 0; i < count; ++i) {
-    Range v = values[i * step];
+    Range v = magnitude_of(values[i * step]);
     if (mistake_ == Mistake::scale_from_d) v = rounded(v, formats_.d);
-    if (v.any) return unknown();
+    has_numbers = has_numbers && v.has_numbers();
     is_nan = is_nan || v.is_nan();
-    const float low = std::fabs(v.lo), high = std::fabs(v.hi);
-    all.lo = std::max(all.lo, v.lo <= 0 && v.hi >= 0 ? 0.0f : std::min(low, high));
-    all.hi = std::max(all.hi, std::max(low, high));
+    all.lo = std::max(all.lo, v.lo);
+    all.hi = std::max(all.hi, v.hi);
+    found.plus = found.plus || v.plus;
+    found.nan = found.nan || v.nan;
   }
-  return is_nan ? Range{NAN, NAN} : all;
+  if (is_nan) return Range(NAN);
+  if (has_numbers) found.add_between(all.lo, all.hi);
+  return found;
 }
 
 float EpilogueReference::reciprocal() const {
@@ -255,11 +273,11 @@ float EpilogueReference::reciprocal() const {
 float EpilogueReference::norm() const { return mistake_ == Mistake::no_norm ? 1 : e_.norm_const; }
 
 float EpilogueReference::raw(float largest) const {
-  if (mistake_ == Mistake::norm_last) return product(product(largest, norm()), reciprocal());
-  return product(product(largest, reciprocal()), norm());
+  if (mistake_ == Mistake::norm_last) return product_of(product_of(largest, norm()), reciprocal());
+  return product_of(product_of(largest, reciprocal()), norm());
 }
 
-void EpilogueReference::codes(const Range& largest, uint32_t& least, uint32_t& most) const {
+Codes EpilogueReference::codes(const Range& largest) const {
   constexpr double kFourUlp = 0x1p-21;
   const auto code_of = [&](double value) -> uint32_t {
     const auto x = float(value);
@@ -269,44 +287,44 @@ void EpilogueReference::codes(const Range& largest, uint32_t& least, uint32_t& m
       return std::min((std::bit_cast<uint32_t>(x) + 0x400000) >> 23, 254u);
     return rounded_up(x);
   };
-  if (largest.any) {
-    least = 0;
-    most = 255;
-  } else if (largest.is_point()) {
-    least = most = code_of(double(raw(largest.lo)));
-  } else {
-    least = code_of(double(raw(largest.lo)) * (1 - kFourUlp));
-    most = code_of(double(raw(largest.hi)) * (1 + kFourUlp));
+  const double off = largest.is_point() ? 0 : kFourUlp;
+  Codes codes;
+  if (largest.has_numbers()) {
+    codes.least = code_of(double(raw(largest.lo)) * (1 - off));
+    codes.most = code_of(double(raw(largest.hi)) * (1 + off));
   }
+  codes.infinite = largest.plus;
+  codes.nan = largest.nan;
+  return codes;
 }
 
 Range EpilogueReference::scaled(const Range& v, uint32_t code, const Range& largest) const {
   constexpr double kNearTie = 0x1p-18;
-  float q = product(norm(), reciprocal_of_power(decode(Format::ue8m0, code)));
-  if (mistake_ == Mistake::unrounded_scale) q = norm() / raw(largest.hi);
+  float q = product_of(norm(), reciprocal_of_power(decode(Format::ue8m0, code)));
+  if (mistake_ == Mistake::unrounded_scale) q = norm() / raw(largest.most());
   if (q > FLT_MAX && mistake_ != Mistake::no_cap) q = FLT_MAX;
-  const Range scaled = times(v, q);
-  if (scaled.any || v.is_point()) return scaled;
+  // The scale of a block that has an infinity is 254, and that of one with NaN 255.
+  const Range scaled = times(code < 254 && v.has_numbers() ? v.numbers() : v, Range(q));
+  if (v.is_point() || !scaled.has_numbers()) return scaled;
   const auto moved = [&](float x, double sign) {
     return float(double(x) + sign * std::fabs(double(x)) * kNearTie);
   };
-  return {moved(scaled.lo, -1), moved(scaled.hi, 1)};
+  Range near = scaled;
+  near.add_between(moved(scaled.lo, -1), moved(scaled.hi, 1));
+  return near;
 }
 
 bool fits(uint32_t code, Format format, const Range& value) {
-  if (value.any) return true;
   const FormatInfo f = format_info(format);
-  if (value.is_nan()) return f.bits == 8 ? code == nan_code(f) : is_nan(format, code);
-  if (is_nan(format, code)) return false;
+  if (is_nan(format, code)) return value.nan && (f.bits != 8 || code == nan_code(f));
+  if (value.plus && code == encode(format, INFINITY)) return true;
+  if (value.minus && code == encode(format, -INFINITY)) return true;
+  if (!value.has_numbers()) return false;
   const float got = decode(format, code);
-  if (got == 0) {
-    const bool negative = std::signbit(got);
-    const bool rounds_to_zero = decode(format, encode(format, double(value.lo))) <= 0 &&
-                                decode(format, encode(format, double(value.hi))) >= 0;
-    return rounds_to_zero && (negative ? value.lo <= 0 : value.hi >= 0);
-  }
-  return decode(format, encode(format, double(value.lo))) <= got &&
-         got <= decode(format, encode(format, double(value.hi)));
+  const float least = decode(format, encode(format, double(value.lo))),
+              most = decode(format, encode(format, double(value.hi)));
+  if (got != 0) return least <= got && got <= most;
+  return least <= 0 && most >= 0 && (std::signbit(got) ? value.lo <= 0 : value.hi >= 0);
 }
 
 }  // namespace gg

@@ -2,7 +2,7 @@
 //
 // The outputs that an epilogue must give, written from its formulas and sharing nothing with the kernels: a
 // product in double, each f32 rounding spelled out, codes by common/base/formats.h. Where an fp32 accumulator
-// may lose something, a value is a range, and every later step maps its ends.
+// may lose something, or overflow in some orders, a value is a range, which every later step maps.
 //
 // Quantising (Operator::quant), fl() being one rounding to f32:
 //   v = fl(fl(alpha * acc) * prob), or with a bias fma(alpha, acc, fl(prob * bias)); any contraction passes
@@ -21,19 +21,12 @@
 #include <string>
 #include <vector>
 
+#include "common/machine/overflow.h"
 #include "common/problem/layout.h"
 #include "common/problem/tensors.h"
+#include "common/verify/range.h"
 
 namespace gg {
-
-// Every f32 from lo to hi is right. NaN in both: NaN is. `any`: we cannot say.
-struct Range {
-  float lo = 0, hi = 0;
-  bool any = false;
-
-  bool is_point() const { return !any && (lo == hi || lo != lo); }
-  bool is_nan() const { return !any && lo != lo; }
-};
 
 // One mistake that the reference can make on purpose: where the outputs are then as found, it is named.
 enum class Mistake {
@@ -98,8 +91,19 @@ struct MistakeInfo {
 std::vector<MistakeInfo> mistakes_of(const Epilogue& epilogue, const Formats& formats);
 
 // The sum of products of one element of D: exact where every product is a multiple of 2^least_bit and they
-// are few enough, else within 2^-19 of the sum of magnitudes, as compare.h's limit for random data.
-Range product_range(double sum, double magnitude, int least_bit);
+// are few enough, else within 2^-19 of the sum of magnitudes, as compare.h's limit for random data. And the
+// infinities that its partial sums may reach, or NaN where they may reach both.
+Range product_range(double sum, double magnitude, int least_bit, Overflow overflow = {});
+
+// The codes of a scale that are right.
+struct Codes {
+  uint32_t least = 256, most = 0;  // of finite values
+  bool infinite = false, nan = false;
+
+  bool has(uint32_t code) const;
+  uint32_t any() const;  // one of them
+  bool is_one() const { return least == most && !infinite && !nan; }
+};
 // The exponent of the lowest bit that is set in x; a large number for 0.
 int lowest_bit(double x);
 
@@ -117,13 +121,13 @@ class EpilogueReference {
   int gate_column(int col, int n) const;
   int up_column(int col, int n) const;
   Range activated(const Range& gate, const Range& up, int group, int64_t row) const;
-  // 16 neighbours.
+  // 16 neighbours. A tensor core adds 16 products at once. The butterfly adds two X, then two such sums, and
+  // so on: where one of these leaves the range of f32, Y may also be what becomes of it.
   void transformed(const Range* x, Range* y) const;
 
-  // For block-scaled outputs, `largest` is the range of max|v|, and `codes` gives the range of the scale's
-  // code.
+  // For block-scaled outputs, `largest` is the range of max|v|.
   Range largest(const Range* values, int64_t step, int count) const;
-  void codes(const Range& largest, uint32_t& least, uint32_t& most) const;
+  Codes codes(const Range& largest) const;
   // v times the factor of a scale, what is rounded to D.
   Range scaled(const Range& v, uint32_t code, const Range& largest) const;
   float norm() const;
@@ -134,6 +138,8 @@ class EpilogueReference {
   float prob(int group, int64_t row) const;
   float bias(int group, int col) const;
   Range sigma(const Range& t) const;
+  Range gated(const Range& gate, float factor) const;
+  void add_overflows(const Range* x, Range* y) const;
   float reciprocal() const;
   float raw(float largest) const;
 
@@ -144,6 +150,7 @@ class EpilogueReference {
   Mistake mistake_;
 };
 
+Range rounded(const Range& x, Format format);
 // Is a code right for a value in this range? Zero has either sign where the value may be zero.
 bool fits(uint32_t code, Format format, const Range& value);
 

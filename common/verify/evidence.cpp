@@ -29,8 +29,12 @@ uint32_t Evidence::code_before(const Sample& s) const {
 }
 
 bool Evidence::most(const std::function<bool(const Sample&)>& predicate) const {
-  const auto count = std::count_if(samples_.begin(), samples_.end(), predicate);
-  return size_t(count) * 10 >= samples_.size() * 9;
+  size_t others = 0;
+  for (const Sample& sample : samples_) {
+    others += !predicate(sample);
+    if (others * 10 > samples_.size()) return false;
+  }
+  return true;
 }
 
 bool Evidence::matches(const Sample& s, const Sum& sum) const {

@@ -81,4 +81,10 @@ Failure first_that_explains(const Evidence& evidence, const std::vector<Hypothes
 // columns, is tried as well.
 Failure explain_scales(const Evidence& evidence, bool last);
 
+// tile_mistakes.cpp: rows of a group under those of one before it; chunks without their swizzle; a slice of K
+// from another stage, or other columns or rows. Symptom unknown if no such mistake explains the samples.
+Failure explain_overrun(const Evidence& evidence);
+Failure explain_swizzle(const Evidence& evidence);
+Failure explain_tiles(const Evidence& evidence);
+
 }  // namespace gg

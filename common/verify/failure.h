@@ -27,6 +27,10 @@ enum class Symptom {
   transposed_tile,   // rows and columns exchanged inside a tile
   square_only,       // a leading dimension or order that is right only for squares
   missing_k_slice,   // the sum stops early or starts late
+  other_stage,       // the last slice of K is multiplied from where another slice is
+  other_place,       // the columns or rows of another place
+  missing_swizzle,   // chunks of 16 bytes are taken from where they lie without a swizzle
+  overrun,           // the rows of a group that follow another one are overwritten by it
   truncated,         // the output is cut instead of rounded to nearest even
   half_accumulator,  // sums beyond 2048 are off: accumulated in half precision
   wrong_scale,       // a block is multiplied by a scale that belongs elsewhere

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/machine/overflow.h"
 #include "common/verify/diagnose.h"
 
 namespace gg {
@@ -117,10 +118,9 @@ std::vector<int64_t> failing_elements(const Matrices& matrices, const std::vecto
     reference_rows(matrices, group, first_row, first_row + rows, reference.data(), magnitude.data());
     std::vector<int64_t> here;
     for (size_t i = 0; i < reference.size(); ++i) {
-      const int64_t element =
-          group.d.offset + (first_row + int64_t(i) / group.n) * group.d.ld + int64_t(i) % group.n;
-      const uint32_t code = load_code(matrices.d, limit.format, element);
-      if (!judge(code, reference[i], magnitude[i], limit).ok) here.push_back(element);
+      const int row = first_row + int(i / size_t(group.n)), col = int(i % size_t(group.n));
+      if (!judge_at(matrices, group, row, col, reference[i], magnitude[i], limit).ok)
+        here.push_back(group.d.offset + row * group.d.ld + col);
     }
     const size_t stride = here.size() / kMost + 1;
     for (size_t i = 0; i * stride < here.size(); ++i)

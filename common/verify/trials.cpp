@@ -195,15 +195,18 @@ class Trials {
   }
   // One graph for each device, recorded once and replayed by all trials behind the first.
   void record() {
-    const auto recorded = [this] {
+    const auto graph = [this] {
       return machine_.captured([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
     };
-    on_whole_ = on_small_ = recorded();
-    if (play(Played::small)) on_small_ = recorded();
+    on_whole_ = on_small_ = graph();
+    if (play(Played::small)) on_small_ = graph();
+  }
+  // The graph that this trial replays; empty: it launches anew.
+  const std::function<void()>& recorded() const {
+    return trial_->on == Played::small ? on_small_ : on_whole_;
   }
   void launch() {
-    const std::function<void()>& recorded = trial_->on == Played::small ? on_small_ : on_whole_;
-    if (recorded) return recorded();
+    if (recorded()) return recorded()();
     machine_.run([this](cudaStream_t stream) { launch_(buffers_.problem(), stream); });
   }
   void launch_over_byte(int byte) {
@@ -214,7 +217,7 @@ class Trials {
   bool fail(const Failure& failure) {
     std::string name = trial_->name + variant_;
     if (trial_->other_offsets) {
-      name = format("%sother %s, %s", options_.graph_replay ? "graph replay with " : "",
+      name = format("%sother %s, %s", recorded() ? "graph replay with " : "",
                     buffers_.setup().equal_groups ? "data" : "offsets", trial_->name);
     }
     const std::string where = on_few_ ? format(" on %d multiprocessors", on_few_) : "";
@@ -354,7 +357,12 @@ bool Trials::explain(Tensor output, const OutputTally& tally) {
   launch_over_byte(0xFF);
   kept_.take(buffers_);
   launch_over_byte(0xFF);
-  if (other_bits(buffers_, kTwoLaunches)) return true;
+  if (other_bits(buffers_, kTwoLaunches)) {
+    // Which of two stores to an element is the last may change, and what the wrong one stores may not.
+    const Failure wrong = judge_->explain(copy, seen, question_);
+    if (wrong.symptom != Symptom::overrun) return true;
+    return fail({wrong.symptom, wrong.sentence + "; launches differ in which group's rows stay"});
+  }
   const Format type = buffers_.of(output).spec.format;
   const bool may_be_nan = first.expected.find("nan") != std::string::npos;
   if (is_nan(type, first.got) && !may_be_nan && reads_what_it_must_not(where)) return true;

@@ -31,7 +31,8 @@ struct CheckResult {
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options);
 
-// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN.
+// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN, or
+// a sum may overflow both ways.
 struct GivenOperands;
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given);

@@ -11,6 +11,8 @@
 #include <cstring>
 
 #include "common/base/block_scales.h"
+#include "common/base/random.h"
+#include "common/epilogue_glu.cuh"
 #include "common/machine/random_operands.h"
 
 namespace gg {
@@ -42,6 +44,38 @@ TEST(Products, AreExactWhereEveryBitOfThemFits) {
   EXPECT_GT(range.hi, 1 + 0.9 * 1024 * 0x1p-19);
 }
 
+// Each member of a range, and nothing between them, times each member of another.
+TEST(Ranges, OfZeroTimesInfinityAreNanAndNotWhatLiesBetween) {
+  const Range tiny = times(Range(-1e-38f, 0), Range(INFINITY));
+  EXPECT_TRUE(tiny.nan && tiny.minus && !tiny.plus && !tiny.has_numbers());
+  EXPECT_TRUE(fits(0xFF80, Format::bf16, tiny));
+  EXPECT_TRUE(fits(0x7FC0, Format::bf16, tiny));
+  for (const uint32_t wrong : {0x7F80u, 0x0000u, 0xFF7Fu}) EXPECT_FALSE(fits(wrong, Format::bf16, tiny));
+  const Range around = times(Range(INFINITY), Range(-1, 1));
+  EXPECT_TRUE(around.nan && around.minus && around.plus && !around.has_numbers());
+  EXPECT_TRUE(times(Range(1, 2), Range(INFINITY)).is_point());
+  const Range beyond = times(Range(1e38f, 2e38f), Range(2));
+  EXPECT_TRUE(beyond.plus && !beyond.nan);
+  EXPECT_EQ(beyond.lo, 2e38f);
+  EXPECT_EQ(beyond.hi, FLT_MAX);
+  Range either(1, 2);
+  either.add(-INFINITY);
+  const Range added = sum(either, Range(INFINITY));
+  EXPECT_TRUE(added.plus && added.nan && !added.minus && !added.has_numbers());
+}
+
+TEST(Products, ThatMayOverflowOnTheirWayAreAlsoInfinite) {
+  constexpr int kAnyBit = -(1 << 20);
+  const Range up = product_range(1e38, 7e38, kAnyBit, {.up = true});
+  EXPECT_TRUE(up.plus && !up.minus && !up.nan && up.has_numbers());
+  const Range both = product_range(1e38, 9e38, kAnyBit, {true, true});
+  EXPECT_TRUE(both.plus && both.minus && both.nan && both.hi < 1.01e38f);
+  const Range beyond = product_range(5e38, 5e38, kAnyBit, {.up = true});
+  EXPECT_TRUE(beyond.plus && beyond.is_point());
+  const Range infinite = product_range(INFINITY, INFINITY, kAnyBit, {true, true});
+  EXPECT_TRUE(infinite.plus && infinite.nan && !infinite.minus && !infinite.has_numbers());
+}
+
 // bmax, norm, code, S, q and D of the largest value.
 TEST(Scales, OfWorkedBlocks) {
   struct Block {
@@ -58,11 +92,10 @@ TEST(Scales, OfWorkedBlocks) {
   for (const Block& block : blocks) {
     Problem1 p;
     p.epilogue.norm_const = block.norm;
-    uint32_t least = 0, most = 0;
-    p.reference().codes(point(block.largest), least, most);
-    EXPECT_EQ(least, block.code) << block.largest;
-    EXPECT_EQ(most, block.code);
-    const Range d = p.reference().scaled(point(block.largest), least, point(block.largest));
+    const Codes codes = p.reference().codes(point(block.largest));
+    EXPECT_EQ(codes.any(), block.code) << block.largest;
+    EXPECT_TRUE(codes.is_one());
+    const Range d = p.reference().scaled(point(block.largest), block.code, point(block.largest));
     EXPECT_EQ(d.lo, block.largest * block.q);
     EXPECT_TRUE(fits(block.d, Format::e4m3, d));
     EXPECT_FALSE(fits(block.d + 1, Format::e4m3, d));
@@ -76,46 +109,37 @@ TEST(Scales, RoundUp) {
   const std::pair<float, uint32_t> codes[] = {{0, 0x00},        {1, 0x7F},          {1.0000001f, 0x80},
                                               {0.66964f, 0x7F}, {0.0147321f, 0x79}, {INFINITY, 0xFE},
                                               {NAN, 0xFF}};
-  uint32_t least = 0, most = 0;
-  for (const auto& [raw, code] : codes) {
-    p.reference().codes(point(raw * 128), least, most);
-    EXPECT_EQ(least, code) << raw;
-  }
+  for (const auto& [raw, code] : codes) EXPECT_EQ(p.reference().codes(point(raw * 128)).any(), code) << raw;
   p.epilogue.norm_const = 0x1p-60f;  // raw is 2^-67 of the largest value
   const std::pair<float, uint32_t> small[] = {{0x1p-60f, 0}, {0x1.000002p-60f, 0}, {0x1.8p-60f, 1},
                                               {0x1p-59f, 1}, {0x1.000002p-59f, 2}, {0x1p-58f, 2}};
-  for (const auto& [largest, code] : small) {
-    p.reference().codes(point(largest), least, most);
-    EXPECT_EQ(least, code) << largest;
-  }
+  for (const auto& [largest, code] : small)
+    EXPECT_EQ(p.reference().codes(point(largest)).any(), code) << largest;
 }
 
 TEST(Scales, NearAPowerOfTwoPassBothWaysWhereTheProductIsNotExact) {
   Problem1 p;
   p.epilogue.norm_const = 1;
   p.formats.d = Format::e5m2;
-  uint32_t least = 0, most = 0;
-  p.reference().codes({127.99999f, 128.00002f}, least, most);
-  EXPECT_EQ(least, 0x7Fu);
-  EXPECT_EQ(most, 0x80u);
-  p.reference().codes({127, 127.00001f}, least, most);
-  EXPECT_EQ(least, most);
+  const Codes both = p.reference().codes({127.99999f, 128.00002f});
+  EXPECT_EQ(both.least, 0x7Fu);
+  EXPECT_EQ(both.most, 0x80u);
+  EXPECT_TRUE(p.reference().codes({127, 127.00001f}).is_one());
 }
 
 TEST(SpecialValues, OfABlock) {
   Problem1 p;
   p.epilogue.norm_const = 0.5f;
   const EpilogueReference reference = p.reference();
-  uint32_t least = 0, most = 0;
   const Range with_inf[] = {point(1), point(INFINITY)}, with_nan[] = {point(NAN), point(2)};
   Range largest = reference.largest(with_inf, 1, 2);
-  reference.codes(largest, least, most);
-  EXPECT_EQ(least, 0xFEu);
+  EXPECT_TRUE(reference.codes(largest).has(0xFE));
+  EXPECT_FALSE(reference.codes(largest).has(0xFF));
   EXPECT_EQ(reference.scaled(point(1), 0xFE, largest).lo, 0);
   EXPECT_TRUE(fits(0x7F, Format::e4m3, reference.scaled(point(INFINITY), 0xFE, largest)));
   largest = reference.largest(with_nan, 1, 2);
-  reference.codes(largest, least, most);
-  EXPECT_EQ(least, 0xFFu);
+  EXPECT_TRUE(reference.codes(largest).has(0xFF));
+  EXPECT_FALSE(reference.codes(largest).has(0xFE));
   EXPECT_TRUE(reference.scaled(point(2), 0xFF, largest).is_nan());
   EXPECT_FALSE(fits(0xFF, Format::e4m3, reference.scaled(point(2), 0xFF, largest)));  // exactly 0x7F
 }
@@ -195,6 +219,47 @@ TEST(Transform, OfWorkedExamples) {
   x[7] = point(NAN);
   p.reference().transformed(x, y);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(y[i].is_nan());
+}
+
+// What the butterfly of the kernels makes of any X is right with `butterfly`, and the sum of 16 products at
+// once is right in both forms; the butterfly's own NaN and infinities are not right without.
+TEST(Transform, OfLargeValuesIsWhatItsFormMakesOfThem) {
+  Problem1 p;
+  p.epilogue.op = Operator::glu_hadamard;
+  p.operands.hadamard = sylvester_matrix();
+  const float values[] = {0,      1,        -1,        2.4e38f, -2.4e38f, 0.96e38f,
+                          -1e38f, INFINITY, -INFINITY, NAN,     3e38f,    -3e38f};
+  int only_of_the_butterfly = 0;
+  for (uint64_t draw = 0; draw < 4000; ++draw) {
+    const uint64_t kinds = draw % 3 == 0 ? 12 : draw % 3 == 1 ? 7 : 5;  // all; no infinity; fewer signs
+    float v[16];
+    Range x[16], of_tensor[16], of_butterfly[16];
+    for (uint64_t i = 0; i < 16; ++i) {
+      v[i] = hash(draw, 2, i) % 3 ? 0 : values[hash(draw, 1, i) % kinds];
+      v[i] = decode(Format::bf16, encode(Format::bf16, double(v[i])));
+      x[i] = Range(v[i]);
+    }
+    double sums[16] = {};
+    for (int j = 0; j < 16; ++j)
+      for (int i = 0; i < 16; ++i) sums[j] += double(epilogue::hadamard(j, i)) * double(v[i]);
+    epilogue::hadamard_butterfly(v);
+    p.epilogue.butterfly = false;
+    p.reference().transformed(x, of_tensor);
+    p.epilogue.butterfly = true;
+    p.reference().transformed(x, of_butterfly);
+    for (int j = 0; j < 16; ++j) {
+      const uint32_t got = encode(Format::f32, double(v[j])), at_once = encode(Format::f32, sums[j]);
+      EXPECT_TRUE(fits(got, Format::f32, of_butterfly[j])) << draw << " " << j << ": " << v[j];
+      EXPECT_TRUE(fits(at_once, Format::f32, of_butterfly[j])) << draw << " " << j << ": " << sums[j];
+      EXPECT_TRUE(fits(at_once, Format::f32, of_tensor[j])) << draw << " " << j << ": " << sums[j];
+      if (std::isfinite(sums[j])) {
+        EXPECT_FALSE(of_tensor[j].nan) << draw << " " << j;
+      }
+      only_of_the_butterfly += !fits(got, Format::f32, of_tensor[j]);
+      EXPECT_EQ(of_butterfly[j].nan && !of_tensor[j].nan, v[j] != v[j] && sums[j] == sums[j]);
+    }
+  }
+  EXPECT_GT(only_of_the_butterfly, 1000);
 }
 
 }  // namespace

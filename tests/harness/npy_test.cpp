@@ -136,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"ShapeNoTuple", with_header(dictionary("'<i4'", "False", "6"), std::string(24, 'x')), "tuple"},
         {"NoShape", with_header("{'descr': '<i4', 'fortran_order': False}", std::string(24, 'x')), "'shape'"},
         {"NoType", with_header("{'fortran_order': False, 'shape': (6,)}", std::string(24, 'x')), "'descr'"},
+        {"HeaderThatEnds",
+         std::string("\x93NUMPY\x01\x00\x0A\x00", 10) + "{'descr':  ", "its header ends after 'descr'"},
         {"NoOrder", with_header("{'descr': '<i4', 'shape': (6,)}", std::string(24, 'x')), "'fortran_order'"},
     }),
     [](const auto& info) { return info.param.name; });

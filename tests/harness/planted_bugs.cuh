@@ -54,6 +54,15 @@ struct CleanBackwards {  // another order of the sum is not a bug
     v.store(v.offsets[group] + r, col, acc);
   }
 };
+struct CleanInSlices {  // from two stages, each of which keeps what it had
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const int64_t row = v.offsets[group] + r;
+    float acc = 0;
+    for (int k0 = 0, slice = 64; k0 < v.k; k0 += slice)
+      acc += v.sum(row, group, col, k0, k0 + slice < v.k ? k0 + slice : v.k);
+    v.store(row, col, acc);
+  }
+};
 struct NanOutput {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const float acc = v.sum(v.offsets[group] + r, group, col, 0, v.k);
@@ -95,6 +104,47 @@ struct TransposedTile {
 struct MissingLastSlice {
   static GG_HD void element(const View& v, int group, int r, int col) {
     v.store(v.offsets[group] + r, col, v.sum(v.offsets[group] + r, group, col, 0, v.k - 16));
+  }
+};
+struct LastSliceOfAnotherStage {  // slices of 64, in a ring whose next stage still has the slice before
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const int64_t row = v.offsets[group] + r;
+    const int last = v.k - 64;
+    v.store(row, col, v.sum(row, group, col, 0, last) + v.sum(row, group, col, last - 64, last));
+  }
+};
+struct HalfOfAnotherTile {  // tiles of 64x64, whose lower half has the columns of the tile on the right
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const int64_t row = v.offsets[group] + r;
+    const bool moved = r % 64 >= 32 && col / 64 * 64 + 128 <= v.n;
+    v.store(row, col, v.sum(row, group, moved ? col + 64 : col, 0, v.k));
+  }
+};
+struct SwappedColumns {
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    v.store(v.offsets[group] + r, col, v.sum(v.offsets[group] + r, group, col ^ 16, 0, v.k));
+  }
+};
+struct NoSwizzle {  // TMA has put chunk c of row r of B to c xor r % 8, and the product takes it from c
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const bool nk = v.b_layout == gg::BLayout::nk;
+    float acc = 0;
+    for (int kk = 0; kk < v.k; ++kk) {
+      const int k = nk ? kk ^ col % 8 * 8 : kk, c = nk ? col : col ^ kk % 8 * 8;
+      if (k < v.k && c < v.n) acc += v.a_at(v.offsets[group] + r, kk) * v.b_at(group, k, c);
+    }
+    v.store(v.offsets[group] + r, col, acc);
+  }
+};
+GG_HD unsigned dice();
+struct AlwaysBoxesOf32Rows {  // the rows of two groups race for the place of those behind the first one's end
+  static GG_HD void element(const View& v, int group, int r, int col) {
+    const int64_t row = v.offsets[group] + r;
+    int weights = group;
+    for (int before = 0; before < group; ++before) {
+      if (row < v.offsets[before] + (v.rows(before) + 31) / 32 * 32 && (dice() >> 3 & 1)) weights = before;
+    }
+    v.store(row, col, v.sum(row, weights, col, 0, v.k));
   }
 };
 struct PreviousOutputLeft {  // writes only where it finds NaN, so the first launch looks right
@@ -244,6 +294,11 @@ inline const std::vector<Planted>& bugs() {
       plant<SwappedExperts>("SwappedExperts", Symptom::swapped_expert),
       plant<TransposedTile>("TransposedTile", Symptom::transposed_tile),
       plant<MissingLastSlice>("MissingLastSlice", Symptom::missing_k_slice),
+      plant<LastSliceOfAnotherStage>("LastSliceOfAnotherStage", Symptom::other_stage),
+      plant<HalfOfAnotherTile>("HalfOfAnotherTile", Symptom::other_place),
+      plant<SwappedColumns>("SwappedColumns", Symptom::other_place),
+      plant<NoSwizzle>("NoSwizzle", Symptom::missing_swizzle),
+      plant<AlwaysBoxesOf32Rows>("AlwaysBoxesOf32Rows", Symptom::overrun),
       plant<PreviousOutputLeft>("PreviousOutputLeft", Symptom::stale),
       plant<OffsetsOffByOne>("OffsetsOffByOne", Symptom::offset_by_one),
       plant<GroupEndOffByOne>("GroupEndOffByOne", Symptom::offset_by_one),

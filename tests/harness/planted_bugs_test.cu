@@ -82,5 +82,45 @@ INSTANTIATE_TEST_SUITE_P(
                  "neighbouring group read", "is NaN only while the neighbouring groups hold NaN"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// What is said of a bug on one problem.
+gg::Failure said_of(const gg::Launch& launch, const gg::Setup& setup, const gg::Shape& shape) {
+  const gg::CheckResult result = gg::check_problem(*gg::host_machine(), setup, launch, shape, kOptions);
+  return result.failure.value_or(gg::Failure{});
+}
+
+// What lies beyond K is zero, so seven of eight columns are.
+TEST(FewColumns, WithoutASwizzleLackNoSlice) {
+  gg::Setup setup;
+  setup.b_layout = gg::BLayout::nk;
+  for (const int k : {8, 16, 64}) {
+    const gg::Failure said = said_of(on_host<NoSwizzle>, setup, {{64, 0, 33}, {8}, {k}});
+    EXPECT_STREQ(gg::symptom_name(said.symptom), "missing swizzle") << said.sentence;
+    EXPECT_NE(said.sentence.find("looks like B without the swizzle of 128 bytes"), std::string::npos)
+        << said.sentence;
+  }
+  const gg::Failure zeros = said_of(on_host<MissingLastSlice>, setup, {{64, 0, 33}, {8}, {16}});
+  EXPECT_STREQ(gg::symptom_name(zeros.symptom), "missing K slice") << zeros.sentence;
+  EXPECT_NE(zeros.sentence.find("the sums are 0: none of their 16 products is in them"), std::string::npos)
+      << zeros.sentence;
+}
+
+TEST(TileMistakes, AreToldWithTheirNumbers) {
+  const gg::Shape shape = shapes()[0];
+  const std::pair<gg::Launch, const char*> bugs[] = {
+      {on_host<LastSliceOfAnotherStage>,
+       "looks like the last slice of K multiplied from another stage: A and B of the slice 1 before, in "
+       "slices "
+       "of 64"},
+      {on_host<HalfOfAnotherTile>, "looks like the columns 64 to the right, as in another tile"},
+      {on_host<SwappedColumns>, "looks like neighbouring columns exchanged, 16 at a time"},
+      {on_host<AlwaysBoxesOf32Rows>,
+       "looks like stores of always 32 rows; launches differ in which group's"}};
+  for (const auto& [launch, words] : bugs) {
+    const gg::Failure said = said_of(launch, {}, shape);
+    EXPECT_NE(said.sentence.find(words), std::string::npos) << said.sentence;
+  }
+  EXPECT_EQ(said_of(on_host<CleanInSlices>, {}, shape).sentence, "");
+}
+
 }  // namespace
 }  // namespace planted

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "common/harness.cuh"
+#include "common/verify/files.h"
 #include "common/verify/trials.h"
 #include "epilogue_product.h"
 
@@ -304,6 +305,38 @@ TEST(CleanEpilogues, OfManyProductsInGroupsOfFewRowsPass) {
   Kind kind = unscaled_swiglu();
   kind.shape = {std::vector<int>(10, 30), {1792}, {544}};
   passes(kind);
+}
+
+// A gate of -88 has a sigma that may be 0, so times an up of infinity it is NaN or -infinity, and no other.
+TEST(CleanEpilogues, WhoseGateVanishesBeforeAnInfiniteUpPass) {
+  Kind kind = unscaled_swiglu();
+  kind.epilogue.bias = false;
+  kind.shape = {{2}, {64}, {8}};
+  GivenOperands given;
+  given.shape = kind.shape;
+  given.rows_of_a = 2;
+  given.of_epilogue = {{1}, {1, 1}, {}, {}};
+  given.a.resize(2 * 8 * 2);
+  given.b.resize(64 * 8 * 2);
+  store_code(given.a.data(), Format::bf16, 0, encode(Format::bf16, 1));
+  for (int64_t col = 0; col < 64; ++col)
+    store_code(given.b.data(), Format::bf16, col * 8, encode(Format::bf16, col < 32 ? -88 : INFINITY));
+  const auto result = [&](float d) {
+    const Launch launch = [d](const Problem& p, cudaStream_t stream) {
+      Product()(p, stream);
+      for (int64_t col = 0; col < 32; ++col)
+        store_code(p.d<void>(), Format::bf16, col, encode(Format::bf16, double(d)));
+    };
+    return check_given(*host_machine(), setup_of(kind), launch, given);
+  };
+  for (const float right : {NAN, -INFINITY})
+    EXPECT_FALSE(result(right).failure) << result(right).failure->sentence;
+  for (const float wrong : {INFINITY, 0.0f, -1e38f}) {
+    ASSERT_TRUE(result(wrong).failure) << wrong;
+    EXPECT_NE(result(wrong).failure->sentence.find("expected -inf (0xFF80) or nan (0x7FC0), got"),
+              std::string::npos)
+        << result(wrong).failure->sentence;
+  }
 }
 
 }  // namespace

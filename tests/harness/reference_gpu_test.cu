@@ -116,6 +116,15 @@ class Judged {
     return cpu;
   }
 
+  // Every element of A by its column, in both machines.
+  void fill_a(const std::function<uint32_t(int)>& code_of) {
+    for (const Group& group : groups())
+      for (int i = 0; i < group.m * group.k; ++i)
+        store_code(const_cast<void*>(here_.matrices().a), here_.setup().formats.a, group.a.offset + i,
+                   code_of(i % group.k));
+    gpu_.upload(const_cast<void*>(there_.matrices().a), here_.matrices().a, here_.a_bytes());
+  }
+
   std::vector<int64_t> elements;  // of D that groups own, in order
 
  private:
@@ -165,6 +174,20 @@ TEST_F(OnGpu, AgreesOnNanFromOperands) {
   EXPECT_EQ(judged.compare({judged.format(), false, 0, false}).failures, int64_t(judged.elements.size()));
   judged.set(judged.elements[5], 0);
   EXPECT_EQ(judged.compare({judged.format(), false, 0, true}).first, judged.elements[5]);
+}
+
+// Sums of magnitudes that no float holds: what each order may make of them.
+TEST_F(OnGpu, AgreesOnSumsThatOverflow) {
+  gg::Setup setup;
+  setup.formats = kBf16;
+  Judged judged(*host, *gpu, {setup, {{1, 2}, {16}, {24}}}, {Fill::Kind::integers, 16, 7, 0});
+  judged.fill_a([](int k) { return k < 8 ? 0x7F40u : k < 16 ? 0xFF40u : 0u; });  // +-2^127 * 1.5
+  int64_t failures = 0;
+  for (const uint32_t code : {0x7F80u, 0xFF80u, 0x7FC0u, 0x0000u, 0x7F00u}) {
+    for (const int64_t element : judged.elements) judged.set(element, code);
+    failures += judged.compare({Format::bf16, false, 0x1p-19, true}).failures;
+  }
+  EXPECT_GT(failures, 0);
 }
 
 TEST_F(OnGpu, FindsTheFirstDifferentByte) {

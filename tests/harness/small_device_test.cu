@@ -13,8 +13,8 @@ namespace gg {
 namespace small_device {
 
 // A tile is a row of D. B is [G,K,N].
-__global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int groups, int n,
-                         int k, bool first_only) {
+__device__ void multiply_rows(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int groups,
+                              int n, int k, bool first_only) {
   const int col = int(threadIdx.x), rows = offsets[groups];
   for (int row = int(blockIdx.x); row < rows; row += int(gridDim.x)) {
     int g = 0;
@@ -26,6 +26,18 @@ __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* o
     d[int64_t(row) * n + col] = __float2bfloat16(sum);
     if (first_only) break;
   }
+}
+
+__global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* offsets, int groups, int n,
+                         int k, bool first_only) {
+  multiply_rows(a, b, d, offsets, groups, n, k, first_only);
+}
+
+struct Offsets {  // as the host knew them when the launch was made
+  int32_t of[5];
+};
+__global__ void multiply_baked(const bf16* a, const bf16* b, bf16* d, const Offsets offsets, int n, int k) {
+  multiply_rows(a, b, d, offsets.of, 4, n, k, false);
 }
 
 class SmallDevice : public testing::TestWithParam<bool> {
@@ -48,6 +60,20 @@ class SmallDevice : public testing::TestWithParam<bool> {
       multiply<<<unsigned(blocks), unsigned(p.n()), 0, stream>>>(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(),
                                                                  p.offsets().as<int32_t>(), p.groups(), p.n(),
                                                                  p.k(), first_only);
+      GG_CHECK(cudaGetLastError());
+    };
+    return check_problem(*machine_, setup, launch, {{5, 0, 17, 42}, {64}, {128}}, {0, replay, true});
+  }
+
+  // Its offsets are in the kernel's parameters.
+  CheckResult check_baked(bool replay) {
+    gg::Setup setup;
+    setup.host_offsets = false;
+    const Launch launch = [&](const Problem& p, cudaStream_t stream) {
+      Offsets offsets{};
+      for (int g = 0; g <= p.groups(); ++g) offsets.of[g] = int32_t(p.layout().offsets[size_t(g)]);
+      multiply_baked<<<unsigned(multiprocessors()), unsigned(p.n()), 0, stream>>>(
+          p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), offsets, p.n(), p.k());
       GG_CHECK(cudaGetLastError());
     };
     return check_problem(*machine_, setup, launch, {{5, 0, 17, 42}, {64}, {128}}, {0, replay, true});
@@ -78,6 +104,17 @@ TEST_P(SmallDevice, ShowsAKernelThatForgetsItsNextTile) {
   if (!result.failure) return;
   EXPECT_EQ(result.failure->symptom, Symptom::unwritten) << result.failure->sentence;
   EXPECT_NE(result.failure->sentence.find("random data on 2 multiprocessors: "), std::string::npos)
+      << result.failure->sentence;
+}
+
+// Each launch finds its own offsets on the host. A graph has those of the launch that was recorded.
+TEST_P(SmallDevice, ShowsOffsetsThatTheHostPutIntoALaunchWhereItIsReplayed) {
+  const bool replay = GetParam();
+  const CheckResult result = check_baked(replay);
+  ASSERT_EQ(result.failure.has_value(), replay) << (replay ? "passed" : result.failure->sentence);
+  if (!replay) return;
+  EXPECT_NE(result.failure->sentence.find("graph replay with other offsets, over the previous output"),
+            std::string::npos)
       << result.failure->sentence;
 }
 

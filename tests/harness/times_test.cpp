@@ -168,6 +168,8 @@ struct Asked {
   Chapter chapter{.id = "x_chapter", .b_layouts = {BLayout::nk}, .own_sizes = OwnSizes::when_listed};
   Options options;
   Launch launch;
+  std::vector<double> us = {kUs};  // of launches in turn
+  size_t turn = 0;
   double now = 0;
   std::map<const void*, int> launches;  // by A's address
   const void* last = nullptr;
@@ -177,7 +179,8 @@ struct Asked {
     options.b_layout = BLayout::nk;
     launch = [this](const Problem& p, cudaStream_t) {
       const void* const a = p.own().sizes != nullptr ? p.own().a_ptrs<bf16>()[0] : p.a<bf16>();
-      now += a == last ? kUs : 2 * kUs;
+      const double each = us[turn++ % us.size()];
+      now += a == last ? each : 2 * each;
       last = a;
       ++launches[a];
       for (int g = 0; g < p.groups(); ++g) multiply(p, g);
@@ -281,6 +284,35 @@ TEST(Times, WriteEveryColumn) {
   EXPECT_EQ(asked.launches.size(), size_t(cold_sets(bytes_of_set, 60000)))
       << "cold launches rotate through all sets";
   EXPECT_GT(asked.launches.size(), 2u);
+}
+
+// Launches of 4, 5 and 9 ms in turn: the shortest of them is the 10th percentile, the middle one the median,
+// the longest the 90th. Rates are those of the median: 15,360 operations and 4,864 bytes in it.
+TEST(Times, WriteThreeDifferentTimesIntoTheirColumns) {
+  const Folder folder;
+  Asked asked(folder.at("x.csv"));
+  asked.us = {5000, 9000, 4000};
+  Session session = asked.session();
+  Times times(session, std::make_unique<FakeStopwatch>(&asked.now), Roof{});
+  testing::internal::CaptureStdout();
+  times.time({{5, 0, 3}, {24}, {40}, "a_set"});
+  const std::string said = testing::internal::GetCapturedStdout();
+  const auto rows = rows_of(asked.options.csv);
+  ASSERT_EQ(rows.size(), 2u);
+  const std::map<std::string, std::string> cold = {{"us_median", "10000"},
+                                                   {"us_p10", "8000"},
+                                                   {"us_p90", "18000"},
+                                                   {"tflops", "1.536e-06"},
+                                                   {"gbytes_per_s", "0.0004864"}};
+  const std::map<std::string, std::string> warm = {{"us_median", "5000"},
+                                                   {"us_p10", "4000"},
+                                                   {"us_p90", "9000"},
+                                                   {"tflops", "3.072e-06"},
+                                                   {"gbytes_per_s", "0.0009728"}};
+  for (const auto& [column, value] : cold) EXPECT_EQ(rows[0].at(column), value) << column;
+  for (const auto& [column, value] : warm) EXPECT_EQ(rows[1].at(column), value) << column;
+  for (const char* line : {"10000.0 us (8000.0 .. 18000.0)", "5000.0 us (4000.0 .. 9000.0)"})
+    EXPECT_NE(said.find(line), std::string::npos) << said;
 }
 
 // Preparation on the host has a column of its own, and is in no other.

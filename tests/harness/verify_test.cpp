@@ -412,5 +412,50 @@ TEST(CheckGiven, ANumberWhereNanBelongsFails) {
   EXPECT_TRUE(check_given(*host_machine(), {}, launch, with_nan()).failure);
 }
 
+// A row of A, times ones: its sum, and the codes that pass and fail where all its terms are added in f32, in
+// some order.
+struct Order {
+  std::vector<float> a;
+  std::vector<float> right, wrong;
+};
+CheckResult with_d(const Order& order, float d) {
+  GivenOperands given;
+  given.shape = {{1}, {8}, {int(order.a.size())}, "files"};
+  given.rows_of_a = 1;
+  given.a.resize(order.a.size() * 2);
+  given.b.resize(order.a.size() * 2 * 8);
+  for (size_t i = 0; i < order.a.size(); ++i)
+    store_code(given.a.data(), Format::bf16, int64_t(i), encode(Format::bf16, double(order.a[i])));
+  for (size_t i = 0; i < order.a.size() * 8; ++i)
+    store_code(given.b.data(), Format::bf16, int64_t(i), 0x3F80);
+  const Launch launch = [d](const Problem& p, cudaStream_t) {
+    for (int col = 0; col < p.n(); ++col)
+      store_code(p.d<bf16>(), Format::bf16, col, encode(Format::bf16, double(d)));
+  };
+  return check_given(*host_machine(), {}, launch, given);
+}
+
+TEST(CheckGiven, ASumThatOverflowsInSomeOrdersIsWhatAnyOfThemMakesOfIt) {
+  const float inf = INFINITY, large = 3e38f, third = 1.2e38f;
+  const Order orders[] = {
+      {{large, large, -large, -large}, {0, inf, -inf, NAN}, {large, 1e37f}},
+      {{large, large, -large, 0}, {large, inf}, {-inf, NAN, 0}},
+      {{-large, -large, large, 0}, {-large, -inf}, {inf, NAN, 0}},
+      {{large, large, large, -large}, {inf}, {large, -inf, NAN}},
+      {{large, large, large, large, -large, -large}, {inf, -inf, NAN}, {large, 0}},
+      {{third, third, -third, -third}, {0}, {inf, -inf, NAN, third}},
+      {{inf, large, -third, 0}, {inf}, {NAN, -inf, large}},
+      {{inf, -large, -large, 0}, {inf, NAN}, {-inf, 0}},
+      {{inf, -inf, large, large}, {NAN}, {inf, -inf, 0}},
+  };
+  for (const Order& order : orders) {
+    for (const float d : order.right) {
+      const CheckResult result = with_d(order, d);
+      EXPECT_FALSE(result.failure) << result.failure->sentence;
+    }
+    for (const float d : order.wrong) EXPECT_TRUE(with_d(order, d).failure) << &order - orders << ": " << d;
+  }
+}
+
 }  // namespace
 }  // namespace gg
