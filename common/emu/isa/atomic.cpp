@@ -9,6 +9,7 @@
 #include "common/base/formats.h"
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/state/unwritten.h"
 
 namespace gg::emu {
 namespace {
@@ -122,6 +123,7 @@ Next atomic(Warp& w, const Instr& in, Mask m) {
       check_shared_read(w, in, *l, place, width, Access::strong);
       check_shared_write(w, in, *l, place, width, Access::strong);
     }
+    check_global_read(w, in, *l, place.buffer, address[*l], uint64_t(width));
     for (int i = 0; i < in.count; ++i) {
       const uint64_t b = bits_at(w.at<uint8_t>(in.list[in.count + i]), *l, bytes);
       const uint64_t c = in.s[1] ? bits_at(w.at<uint8_t>(in.s[1]), *l, bytes) : 0;
