@@ -59,6 +59,21 @@ std::vector<Case> memory_cases() {
                  kernel(kTile + "ld.shared.u32 %r11, [%r10];\nand.b32 %r11, %r11, 0;\nadd.u32 %r11, %r11, "
                                 "%r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});
+  all.push_back({"UninitGlobal", FaultKind::uninit_global,
+                 kernel(R"(
+    {
+    .param .b64 size; .param .b64 back;
+    mov.u64 %rd3, 4;
+    st.param.b64 [size], %rd3;
+    call.uni (back), malloc, (size);
+    ld.param.b64 %rd3, [back];
+    }
+    ld.global.u32 %r11, [%rd3];
+    and.b32 %r11, %r11, 0;
+    add.u32 %r11, %r11, %r0;
+    st.global.u32 [%rd2], %r11;)",
+                        ".extern .func (.param .b64 func_retval0) malloc(.param .b64 a);\n"),
+                 32, counting(32), "of a block of 4 bytes of the kernels' heap are read"});
   all.push_back({"UninitRegister", FaultKind::uninit_register,
                  kernel("sub.u32 %r11, %r41, %r41;\nadd.u32 %r11, %r11, %r0;\nst.global.u32 [%rd2], %r11;\n"),
                  32, counting(32)});

@@ -229,6 +229,133 @@ ret;
   EXPECT_TRUE(says(report, "read register %r1, which had no value")) << report;
 }
 
+// ---- parameters in registers ----
+
+const std::string kInRegisters = R"(
+.func (.reg .b32 r) steps(.reg .b32 a, .reg .b64 at)
+{
+.reg .pred %q;
+.reg .b32 %x;
+ld.global.u32 %x, [at];
+add.u32 r, %x, a;
+setp.lt.u32 %q, a, 16;
+@%q ret;
+add.u32 r, r, 100;
+}
+.func (.param .b32 r) plus_one(.param .b32 a)
+{
+.reg .b32 %x;
+ld.param.b32 %x, [a];
+add.u32 %x, %x, 1;
+st.param.b32 [r], %x;
+ret;
+}
+.func (.reg .f32 r) times(.reg .f32 x, .reg .f32 y)
+{
+mul.f32 r, x, y;
+ret;
+}
+.func (.reg .b32 r) sum_to(.reg .b32 n)
+{
+.reg .pred %q;
+.reg .b32 %m, %s;
+mov.u32 r, 0;
+setp.eq.u32 %q, n, 0;
+@%q ret;
+sub.u32 %m, n, 1;
+call (%s), sum_to, (%m);
+add.u32 r, %s, n;
+ret;
+}
+.func store(.reg .b64 at, .reg .b32 value)
+{
+st.global.u32 [at], value;
+ret;
+}
+.func nothing()
+{
+ret;
+}
+)";
+std::string with_registers(const std::string& body) { return kernel(body, kInRegisters); }
+const std::string kStoreByCall = "call store, (%rd2, %r10);";
+
+TEST(CallsWithRegisters, OfRegistersAndNumbers) {
+  expect_always(
+      with_registers("mad.wide.u32 %rd3, %r5, 4, %rd1;\ncall (%r10), steps, (%r3, %rd3);\n" + kStoreByCall +
+                     "call nothing;"),
+      config_of(2, 64),
+      [](uint32_t thread) { return 1000 + thread + thread % 32 + (thread % 32 < 16 ? 0 : 100); },
+      [] {
+        Words in(128);
+        for (uint32_t i = 0; i < 128; ++i) in[i] = 1000 + i;
+        return in;
+      }());
+  expect_always(with_registers("call (%f0), times, (2.5, 0f40800000);\ncvt.rni.u32.f32 %r10, %f0;\n"
+                               "call (_), times, (%f0, 1.0);\n" +
+                               kStoreByCall),
+                config_of(1, 32), [](uint32_t) { return 10; });
+}
+
+TEST(CallsWithRegisters, BesideParametersInMemory) {
+  expect_always(
+      with_registers("call (%r10), plus_one, (41);\ncall (%r10), plus_one, (%r10);\n" + kStoreByCall),
+      config_of(1, 32), [](uint32_t) { return 43; });
+  expect_always(with_registers(R"(
+    {
+    .param .b32 given; .param .b32 back;
+    st.param.b32 [given], 6;
+    call (back), sum_to, (given);
+    ld.param.b32 %r10, [back];
+    })" + kStoreByCall),
+                config_of(1, 32), [](uint32_t) { return 21; });
+}
+
+TEST(CallsWithRegisters, UnderAGuardAndOfThemselves) {
+  expect_always(
+      with_registers("mov.u32 %r10, 7;\nsetp.lt.u32 %p0, %r3, 9;\n@%p0 call (%r10), sum_to, (%r3);\n" +
+                     kStoreByCall),
+      config_of(1, 64), [](uint32_t thread) {
+        const uint32_t lane = thread % 32;
+        return lane < 9 ? lane * (lane + 1) / 2 : 7;
+      });
+}
+
+TEST(CallsWithRegisters, ThroughPointers) {
+  expect_always(with_registers("mov.u64 %rd3, sum_to;\n"
+                               "shape: .callprototype (.reg .b32 _) _ (.reg .b32 _);\n"
+                               "call (%r10), %rd3, (4), shape;\n" +
+                               kStoreByCall),
+                config_of(1, 32), [](uint32_t) { return 10; });
+}
+
+TEST(CallsWithRegisters, GiveNoValueWhereNoneWasSet) {
+  const std::string report =
+      fault_of(FaultKind::uninit_register,
+               kernel("call (%r10), forgets, (%r3);\nst.global.u32 [%rd2], %r10;\n",
+                      ".func (.reg .b32 r) forgets(.reg .b32 a)\n{\n.reg .pred %q;\nsetp.eq.u32 %q, a, 3;\n"
+                      "@%q ret;\nmov.u32 r, 1;\n}\n"));
+  EXPECT_TRUE(says(report, "lane 3 reads register %r10, which was made of one without a value")) << report;
+}
+
+TEST(CallsWithRegisters, AreRefusedWithTheReason) {
+  const std::string predicate =
+      ".func (.reg .b32 r) chosen(.reg .pred a)\n{\nselp.b32 r, 1, 0, a;\nret;\n}\n";
+  EXPECT_TRUE(says(fault_of(FaultKind::unsupported,
+                            kernel("setp.eq.u32 %p0, %r3, 0;\ncall (%r10), chosen, (%p0);\n", predicate)),
+                   "a predicate as a parameter"));
+  EXPECT_TRUE(says(fault_of(FaultKind::unsupported, with_registers("call (%r10), sum_to, (%r3, %r3);\n")),
+                   "these call parameters"));
+  try {
+    Program program(kernel("ld.global.u32 %r10, [%nowhere];\n"));
+    ADD_FAILURE() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(
+        says(error.what(),
+             "an address may be a register, a variable or a number, and %nowhere is none of them here"));
+  }
+}
+
 // ---- the heap ----
 
 const std::string kHeap = R"(

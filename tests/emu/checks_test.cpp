@@ -151,6 +151,49 @@ TEST(Races, AreNotThoseOfLoadsBeforeABarrierOnTheWay) {
   }
 }
 
+// Ranges of every place and length around the words that the bits are kept in.
+TEST(GlobalMemory, RemembersTheBytesOfEveryRange) {
+  constexpr uint64_t kBytes = 400;
+  gg::emu::GlobalMemory memory;
+  const uint64_t begin = memory.allocate(kBytes), other = memory.allocate(kBytes);
+  for (uint64_t first = 0; first < 70; first += 3) {
+    for (uint64_t count = 1; count < 200; count += 11) {
+      memory.forget(begin);
+      memory.forget(other);
+      memory.mark_written(begin + first, count);
+      memory.was_copied(other + 5, begin + first - first / 2, kBytes - first - 5, nullptr, 0);
+      for (uint64_t at = 0; at < kBytes; ++at) {
+        ASSERT_EQ(memory.is_written(begin + at, 1), first <= at && at < first + count)
+            << first << " " << count;
+        const uint64_t source = at - 5 + first - first / 2;
+        const bool copied = at >= 5 && at < kBytes - first && first <= source && source < first + count;
+        ASSERT_EQ(memory.is_written(other + at, 1), copied) << first << " " << count << " " << at;
+      }
+      ASSERT_TRUE(memory.is_written(begin + first, count));
+      ASSERT_FALSE(memory.is_written(begin + first, count + 1));
+    }
+  }
+}
+
+TEST(GlobalMemory, ForgetsAnAllocationAndNoOther) {
+  constexpr uint64_t kBytes = 200000;
+  gg::emu::GlobalMemory memory;
+  uint64_t all[3];
+  for (uint64_t& each : all) {
+    each = memory.allocate(kBytes);
+    memory.forget(each);
+    memory.mark_written(each, kBytes - 1);
+  }
+  for (const bool again : {false, true}) {
+    again ? memory.forget(all[1]) : memory.settle(all[1], kBytes, 0);
+    for (uint64_t at = 0; at < kBytes - 1; at += 7) {
+      ASSERT_TRUE(memory.is_written(all[0] + at, 1) && memory.is_written(all[2] + at, 1)) << at;
+      ASSERT_EQ(memory.is_written(all[1] + at, 1), !again) << at;
+    }
+    EXPECT_EQ(memory.is_written(all[1] + kBytes - 1, 1), !again);
+  }
+}
+
 // Reads of bytes of which some were never written, in rows and alone.
 TEST(SharedMemory, EveryByteMustBeWritten) {
   for (const int missing : {0, 5, 16, 31}) {

@@ -58,9 +58,9 @@ std::string golden_of(const std::string& name, const std::string& report) {
 std::vector<Mistake> mistakes() {
   std::vector<Mistake> all;
   for (const auto& some :
-       {memory_mistakes(), race_mistakes(), one_word_mistakes(), copy_mistakes(), barrier_mistakes(),
-        lock_mistakes(), mbarrier_mistakes(), relaxed_mistakes(), bulk_mistakes(), neighbour_mistakes(),
-        other_mistakes(), tensor_memory_mistakes(), source_mistakes()}) {
+       {memory_mistakes(), uninit_mistakes(), race_mistakes(), one_word_mistakes(), copy_mistakes(),
+        barrier_mistakes(), lock_mistakes(), mbarrier_mistakes(), relaxed_mistakes(), bulk_mistakes(),
+        neighbour_mistakes(), other_mistakes(), tensor_memory_mistakes(), source_mistakes()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -305,4 +305,19 @@ TEST(GgEmu, QuotesNoSourceThatIsNewerThanTheProgram) {
   }
 }
 
+TEST(GgEmu, GivesUnwrittenMemoryTheValuesOfTheOrder) {
+  const auto found = [](const std::string& order) {
+    const Outcome outcome = gg_emu({"--allow", "uninit-global", "--order", order, kRuntimeTest,
+                                    filter("*DISABLED_IsReadAllTheSame"), "--gtest_also_run_disabled_tests"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(says(outcome.err, "allowed: uninit-global in ")) << outcome.err;
+    const size_t at = outcome.out.find("found ");
+    EXPECT_NE(at, std::string::npos) << outcome.out;
+    return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(found("1"), found("1"));
+  EXPECT_NE(found("1"), found("2"));
+  EXPECT_NE(found("1"), found("0"));
+}
+
 }  // namespace

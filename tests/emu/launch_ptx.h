@@ -24,7 +24,8 @@ struct Config {
   int64_t dynamic_shared = 0;
   int registers = 0;  // of a thread
   gg::emu::RunOptions options = {};
-  int freed = -1;  // this buffer is freed before the launch
+  int freed = -1;      // this buffer is freed before the launch
+  int unwritten = -1;  // this one is as cudaMalloc gives it
 };
 
 inline Config config_of(int blocks, int threads, int cluster = 1) {
@@ -65,6 +66,7 @@ class Program {
       std::copy(buffer.begin(), buffer.end(), memory_.unchecked(addresses.back()));
     }
     if (config.freed >= 0) memory_.release(addresses[size_t(config.freed)]);
+    if (config.unwritten >= 0) memory_.forget(addresses[size_t(config.unwritten)]);
     launch.params = buffer_of(addresses);
     for (int i = 0; i < 3; ++i) {
       launch.grid[i] = config.grid[i];

@@ -363,6 +363,9 @@ static void launch_text(const string& ptx, const Conditions& conditions, Counted
   std::memcpy(launch.params.data() + 8, &in, 8);
   encode_tensor_map(map, launch.params.data() + 64);
   if (conditions.freed) memory.release(in);
+  for (const uint64_t each : {in, out}) {
+    if (conditions.unwritten) memory.forget(each);
+  }
   RunOptions options;
   options.order = {conditions.seed, conditions.skew};
   options.workers = 1;

@@ -56,7 +56,8 @@ struct Conditions {
   uint64_t seed = 0;
   bool skew = false;
   int blocks = 1;
-  bool freed = false;  // `in`, before the launch
+  bool freed = false;      // `in`, before the launch
+  bool unwritten = false;  // nobody has written `in` and `out`
 };
 // The report of the fault; "" if there is none.
 struct Outcome {

@@ -99,6 +99,19 @@ std::vector<Mistake> memory_mistakes() {
   };
   all.push_back({"address_space_of_a_pointer", FaultKind::address_space, one_word("%rd4"), one_word("%rd3")});
   all.push_back({"alignment_of_a_copy", FaultKind::alignment, copies("+8"), copies("+16"), {}, Words(256)});
+  return all;
+}
+
+std::vector<Mistake> uninit_mistakes() {
+  std::vector<Mistake> all;
+  const std::string reads = kernel("ld.global.u32 %r10, [%rd1+64];\nst.global.u32 [%rd2], %r10;\n");
+  Config unwritten;
+  unwritten.unwritten = 1;
+  all.push_back({"uninit_global", FaultKind::uninit_global, reads, reads, unwritten, Words(32), Config()});
+  const std::string adds = "red.global.add.u32 [%rd1], 1;\n";
+  all.push_back({"uninit_global_of_a_counter", FaultKind::uninit_global, kernel(adds),
+                 kernel("setp.eq.u32 %p0, %r0, 0;\n@%p0 st.global.u32 [%rd1], 0;\nbar.sync 0;\n" + adds),
+                 unwritten, Words(1)});
   all.push_back({"uninit_register_in_a_branch", FaultKind::uninit_register,
                  kernel("setp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 [%rd2], %r10;\n"),
                  kernel("mov.u32 %r10, 0;\nsetp.lt.u32 %p0, %r3, 16;\n@%p0 mov.u32 %r10, 1;\nst.global.u32 "

@@ -65,7 +65,7 @@ std::vector<Act> global_acts() {
   }
   Act uniform;
   uniform.name = uniform.instruction = "ldu.global.u32 %r50, [%rd24];";
-  uniform.alignment = 4;
+  uniform.alignment = uniform.reads = 4;
   all.push_back(uniform);
   for (Act act : async_acts()) {
     const string before = act.instruction;
@@ -79,8 +79,8 @@ bool may_copy_nothing(const Act& act) {
   return copies_nothing(act) || act.name.find(", %p3;") != string::npos;
 }
 
-string at_global(const string& address, const Act& act) {
-  return "add.u64 %rd24, " + address + ";\n@!%p2 bra END;\n" + only(act.who, done(act, kHere)) + "END:\n";
+string at_global(const string& address, const Act& act, const char* mark = kHere) {
+  return "add.u64 %rd24, " + address + ";\n@!%p2 bra END;\n" + only(act.who, done(act, mark)) + "END:\n";
 }
 
 TEST_F(MemorySpaces, GlobalAddresses) {
@@ -106,6 +106,54 @@ TEST_F(MemorySpaces, GlobalMemoryThatWasFreed) {
     expect("", act, at_global("%rd1, 256", act));
   }
   expect_cases(600);
+}
+
+// An instruction that reads global memory, and one that only writes there, from `in` on.
+bool reads_global(const Act& act) {
+  if (begins(act.name, {"ld", "atom", "red", "cp.reduce"})) return true;
+  return begins(act.name, {"cp.async"}) && act.name.find("bulk_group") == string::npos;
+}
+// So many bytes of it.
+int global_bytes(const Act& act) {
+  if (act.name.find(", 8, 4;") != string::npos) return 4;              // cp.async, the rest are zeros
+  if (act.name.find("cp_mask") != string::npos) return act.reads - 8;  // the low 8 of each 16
+  return std::max(act.reads, act.writes);
+}
+string byte_of_in(const char* instruction, int at, const char* mark = "") {
+  const bool loads = instruction[0] == 'l';
+  return string("@%p3 ") + instruction + (loads ? " %h7, [%rd1+" : " [%rd1+") + std::to_string(at) +
+         (loads ? "];" : "], %h7;") + mark + "\n";
+}
+string written(int bytes) {
+  string text = "mov.u16 %h7, 0;\n";
+  for (int i = 0; i < bytes; ++i) text += byte_of_in("st.global.u8", i);
+  return text + "bar.sync 0;\n";
+}
+
+TEST_F(MemorySpaces, GlobalBytesThatNobodyWrote) {
+  const Conditions unwritten = {.unwritten = true};
+  std::vector<Act> all = global_acts();
+  for (const Act& act : async_acts()) {
+    if (act.instruction.find("[%rd2, {") != string::npos) all.push_back(act);  // by the tensor map
+  }
+  for (Act act : all) {
+    if (begins(act.name, {"tensormap"})) continue;  // writes a map, and elsewhere
+    if (act.name.find("bulk_group") != string::npos) act.wait = "cp.async.bulk.wait_group 0;\n";
+    const int last = global_bytes(act) - 1;
+    const string use = at_global("%rd1, 0", act);
+    if (may_copy_nothing(act)) {
+      expect("", act, use, unwritten);
+    } else if (reads_global(act)) {
+      expect("uninit-global", act, use, unwritten);
+      expect("uninit-global", act, written(last) + use, unwritten);
+      expect("", act, written(last + 1) + use, unwritten);
+    } else {
+      const string write = at_global("%rd1, 0", act, "");
+      expect("", act, write + byte_of_in("ld.global.u8", last, kHere), unwritten);
+      expect("uninit-global", act, write + byte_of_in("ld.global.u8", last + 1, kHere), unwritten);
+    }
+  }
+  expect_cases(500);
 }
 
 // ---- local memory ----

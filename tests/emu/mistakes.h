@@ -25,6 +25,7 @@ struct Mistake {
 };
 
 std::vector<Mistake> memory_mistakes();
+std::vector<Mistake> uninit_mistakes();
 std::vector<Mistake> race_mistakes();
 std::vector<Mistake> one_word_mistakes();
 std::vector<Mistake> copy_mistakes();

@@ -16,12 +16,12 @@ using namespace emu_test;
 using report::says;
 
 // One block of 64 threads; %r3 is the lane. %r20 has a value in lanes 0 to 15 only.
-std::string report_of(const std::string& body, bool checks = true) {
+std::string report_of(const std::string& body, bool checks = true, int threads = 64) {
   const std::string start =
       ".local .align 16 .b8 own[16];\nsetp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, %r3;\n";
   Program program(kernel(start + body, ".shared .align 16 .b8 tile[1024];\n"));
   std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
-  Config config = config_of(1, 64);
+  Config config = config_of(1, threads);
   config.options.workers = 1;
   config.options.checks = checks;
   try {
@@ -125,6 +125,59 @@ TEST(Undefined, IsAFaultWhereItMatters) {
       copy + "cvta.to.global.u64 %rd20, %rd2;\nst.u32 [%rd20], %r21;\n",
   };
   for (const std::string& body : uses) EXPECT_TRUE(says(report_of(body), "fault uninit-register")) << body;
+}
+
+// What a shuffle takes from a lane that takes no part in it. No register is unwritten on any way here.
+struct Absent {
+  const char* name;
+  std::string shuffle;  // into %r21
+  int threads;
+  const char *without, *of;  // lanes
+};
+class UndefinedShuffle : public testing::TestWithParam<Absent> {};
+
+TEST_P(UndefinedShuffle, IsAsARegisterThatNobodyWrote) {
+  const Absent& a = GetParam();
+  const std::string add = a.shuffle + "add.u32 %r22, %r21, 1;\nxor.b32 %r21, %r22, %r3;\n";
+  const std::string shared = "mov.u32 %r30, tile;\nmad.lo.u32 %r31, %r3, 16, %r30;\n";
+  const std::string parked = shared + "st.shared.u32 [%r31], %r22;\nld.shared.u32 %r21, [%r31];\n";
+  EXPECT_EQ(report_of(add, true, a.threads), "");
+  EXPECT_EQ(report_of(add + "mov.u32 %r21, 5;\n" + kUse, true, a.threads), "");
+  EXPECT_EQ(report_of(add + parked + "setp.lt.u32 %p2, %r3, 8;\n@%p2 " + kUse, true, a.threads), "");
+  for (const std::string& makes : {a.shuffle, add, add + parked}) {
+    const std::string report = report_of(makes + kUse, true, a.threads);
+    EXPECT_TRUE(says(report, "fault uninit-register")) << makes;
+    EXPECT_TRUE(
+        says(report, a.without + std::string(" register %r21, which was made of one without a value")));
+    EXPECT_TRUE(
+        says(report, "took the value of a lane that takes no part in the shuffle, the first of lane " +
+                         std::string(a.of)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, UndefinedShuffle,
+    testing::Values(
+        Absent{"NoThread", "shfl.sync.down.b32 %r21, %r3, 4, 31, -1;\n", 17, "lanes 13-16 read", "17"},
+        Absent{"NoThreadByIndex", "or.b32 %r24, %r3, 16;\nshfl.sync.idx.b32 %r21|%p5, %r0, %r24, 31, -1;\n",
+               31, "lane 15 reads", "31"},
+        Absent{"NotNamed",
+               "mov.u32 %r21, 1;\nsetp.ge.u32 %p3, %r3, 16;\n@%p3 bra SKIP;\n"
+               "shfl.sync.down.b32 %r21, %r3, 4, 31, 0xFFFF;\nSKIP:\n",
+               32, "lanes 12-15 read", "16"},
+        Absent{"Ended",
+               "setp.ge.u32 %p3, %r3, 14;\n@%p3 exit;\nshfl.sync.up.b32 %r21, %r3, 0, 0, -1;\n"
+               "shfl.sync.down.b32 %r21, %r3, 2, 31, -1;\n",
+               32, "lanes 12-13 read", "14"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(UndefinedShuffle, IsNoneWithinTheLanesThatTakePart) {
+  const std::string within[] = {
+      "shfl.sync.down.b32 %r21, %r3, 4, 16, -1;\n",
+      "shfl.sync.idx.b32 %r21, %r3, 16, 31, -1;\n",
+      "shfl.sync.up.b32 %r21, %r3, 31, 0, -1;\n",
+  };
+  for (const std::string& shuffle : within) EXPECT_EQ(report_of(shuffle + kUse, true, 17), "") << shuffle;
 }
 
 // They read shared memory in more ways than a register can hold.

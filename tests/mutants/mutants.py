@@ -85,7 +85,8 @@ def foreseen(match):
 
 
 # Faults that a missing order can show as, and those of who waits for what.
-ORDER = {"race", "uninit-shared", "uninit-tmem", "tcgen05-fence", "async-window", "proxy", "tensor-map", "exit", "use-after-free"}
+ORDER = {"race", "uninit-shared", "uninit-global", "uninit-tmem", "tcgen05-fence", "async-window", "proxy",
+         "tensor-map", "exit", "use-after-free"}
 MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
 REMOVE = ""
 # What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a whole statement,

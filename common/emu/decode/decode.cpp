@@ -123,6 +123,12 @@ class Expansion {
     return nullptr;
   }
 
+  static bool takes_predicate(const Function& f) {
+    const auto is_one = [](const Variable& v) { return v.space == Space::reg; };
+    return std::any_of(f.params.begin(), f.params.end(), is_one) ||
+           std::any_of(f.returns.begin(), f.returns.end(), is_one);
+  }
+
   void push(Instr in, const Function& f) {
     in.function = &f;
     in.module = code_.module;
@@ -172,6 +178,7 @@ class Expansion {
     const bool bound = inner.params.size() == callee.params.size() + callee.returns.size();
     const char* why = nullptr;
     if (!bound) why = "these call parameters";
+    if (takes_predicate(callee)) why = "a predicate as a parameter";
     if (callee.entry) why = "calls of a kernel";  // whose body may be unread
     if (depth >= kCallDepth) why = "calls nested this deep";
     if (expanded_ > kMostExpanded) why = "calls that make the kernel this long";

@@ -8,6 +8,7 @@
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/reduction.h"
 
 namespace gg::emu {
@@ -74,6 +75,7 @@ Next atomic(Warp& w, const Instr& in, Mask m) {
       check_shared_read(w, in, *l, place, width, Access::strong);
       check_shared_write(w, in, *l, place, width, Access::strong);
     }
+    check_global_read(w, in, *l, place.buffer, address[*l], uint64_t(width));
     const Reduction reduction = reduction_at(form, place);
     for (int i = 0; i < in.count; ++i) {
       const uint64_t b = bits_at(w.at<uint8_t>(in.list[in.count + i]), *l, bytes);

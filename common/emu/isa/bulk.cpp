@@ -8,6 +8,7 @@
 #include <array>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/bulk_copy.h"
 #include "common/emu/units/tensor_map.h"
 
@@ -40,16 +41,20 @@ int64_t size_of(Warp& w, const Instr& in, int lane) {
   return bytes;
 }
 
-uint8_t* global_run(Warp& w, const Instr& in, int lane, const AddressOperand& operand, int64_t bytes) {
-  if (bytes > 0) count_run(in, operand.of(w, lane), uint64_t(bytes));
-  return locate_operand(w, in, lane, operand, int(bytes), kUnit).bytes;
+Place global_run(Warp& w, const Instr& in, int lane, const AddressOperand& operand, int64_t bytes,
+                 bool reads) {
+  const uint64_t address = operand.of(w, lane);
+  if (bytes > 0) count_run(in, address, uint64_t(bytes));
+  const Place place = locate_operand(w, in, lane, operand, int(bytes), kUnit);
+  if (reads) check_global_read(w, in, lane, place.buffer, address, uint64_t(bytes));
+  return place;
 }
 
 Next load(Warp& w, const Instr& in, Mask m) {
   const BulkCopy& f = bulk_form(in);
   for (Lanes l(m); l; ++l) {
     const int64_t bytes = size_of(w, in, *l);
-    const uint8_t* from = global_run(w, in, *l, f.from, bytes);
+    const uint8_t* from = global_run(w, in, *l, f.from, bytes, true).bytes;
     const std::vector<Landing> all = landings(w, in, *l, f.to, f.barrier, f.mask, bytes, kUnit);
     for (const Landing& to : all) check_async_write(w, in, *l, *to.block, to.offset, size_t(bytes));
     const Issuer who = issue(w, in, *l);
@@ -110,11 +115,16 @@ Next store(Warp& w, const Instr& in, Mask m) {
     like = f.reduces ? left & -left : like_the_first(left, operands);
     const int64_t bytes = size_of(w, in, *l);
     const Place from = locate_operand(w, in, *l, f.from, int(bytes), kUnit);
-    uint8_t* to = global_run(w, in, *l, f.to, bytes);
+    const Place place = global_run(w, in, *l, f.to, bytes, f.reduces);
     check_async_read(w, in, *l, *from.block, from.offset, size_t(bytes));
     const auto read = [from, bytes] { return std::vector<uint8_t>(from.bytes, from.bytes + bytes); };
     const uint32_t kept = f.byte_mask ? w.at<uint16_t>(f.byte_mask)[*l] : 0xFFFFu;
-    const auto write = [&f, to, kept](const std::vector<uint8_t>& data) {
+    const auto write = [&w, &f, place, address = f.to.of(w, *l), kept](const std::vector<uint8_t>& data) {
+      uint8_t* const to = place.bytes;
+      for (size_t i = 0; f.byte_mask && i < data.size(); ++i) {
+        if (kept >> (i % kUnit) & 1) will_write_global(w, place.buffer, address + i, 1);
+      }
+      if (!f.byte_mask) will_write_global(w, place.buffer, address, data.size());
       if (f.byte_mask) {
         for (size_t i = 0; i < data.size(); ++i) to[i] = kept >> (i % kUnit) & 1 ? data[i] : to[i];
       } else if (f.reduces) {

@@ -15,6 +15,7 @@
 #include "common/emu/state/module.h"
 #include "common/emu/state/names.h"
 #include "common/emu/state/progress.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/call_stack.h"
 
 namespace gg::emu {
@@ -92,7 +93,9 @@ uint64_t frame_of(Warp& w, const Instr& in, int lane) { return w.at<uint64_t>(in
 std::string text_at(Warp& w, const Instr& in, int lane, uint64_t address) {
   std::string text;
   while (address != 0) {
-    const char c = char(*locate(w, in, lane, Space::generic, address++, 1, 1).bytes);
+    const Place place = locate(w, in, lane, Space::generic, address, 1, 1);
+    check_global_read(w, in, lane, place.buffer, address++, 1);
+    const char c = char(*place.bytes);
     if (c == 0) break;
     text += c;
   }

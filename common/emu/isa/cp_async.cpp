@@ -9,6 +9,7 @@
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/copy_groups.h"
 
 namespace gg::emu {
@@ -43,7 +44,8 @@ Next copy(Warp& w, const Instr& in, Mask m) {
                   "cp.async wants source and destination aligned to its size, also where it reads nothing");
     }
     if (read) {
-      locate(w, in, *l, Space::global, from[*l], read, 1);
+      const Place source = locate(w, in, *l, Space::global, from[*l], read, 1);
+      check_global_read(w, in, *l, source.buffer, from[*l], uint64_t(read));
       reads |= Mask(1) << *l;
       read_bytes += uint64_t(read);
     }

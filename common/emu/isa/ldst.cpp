@@ -71,10 +71,10 @@ Next load(Warp& w, const Instr& in, Mask m) {
   uint8_t data[kLanes][32];
   read_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
   to_registers(w, in, form, m, data);
-  if (in.checks.asks && in.carry) load_undefined(w, in, m, address);
+  if (in.carry && (in.checks.asks || w.block->cluster->doubted)) load_undefined(w, in, m, address);
   if (in.overtaking.overtaken) load_late(w, in, m, address);
   if (form.order & kAcquire) acquire(w, w.block->cluster->fences);
-  return Next::go_on;
+  return w.undefined.left.empty() ? Next::go_on : Next::go_on_without;
 }
 
 Next store(Warp& w, const Instr& in, Mask m) {
@@ -91,7 +91,7 @@ Next store(Warp& w, const Instr& in, Mask m) {
   if (form.order & kRelease) release(w, w.block->cluster->fences);
   write_memory(w, in, m, address, in.bytes * in.count, &data[0][0], 32, access_of(form));
   if (!w.undefined.local.empty()) local_defined(w, in, m, address);
-  if (in.checks.asks && in.carry) store_undefined(w, in, m, address);
+  if (asks(w, in) && in.carry) store_undefined(w, in, m, address);
   return Next::go_on;
 }
 

@@ -5,6 +5,7 @@
 // "fence.proxy.tensormap".
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/bulk_copy.h"
 #include "common/emu/units/tensor_map.h"
 
@@ -98,6 +99,7 @@ Next replace(Warp& w, const Instr& in, Mask m) {
       check_shared_read(w, in, *l, own_block(w, in, *l, place), kBytes);
       check_shared_write(w, in, *l, place, kBytes);
     }
+    check_global_read(w, in, *l, place.buffer, address[*l], kBytes);
     TensorMap map = decode_tensor_map(place.bytes);
     if (map.unknown) {
       raise_final(FaultKind::tensor_map, w, in, *l,
@@ -133,6 +135,7 @@ Next copy_and_release(Warp& w, const Instr& in, Mask m) {
   check_shared_read(w, in, lane, from, kBytes);
   const Place to = locate(w, in, lane, Space::global, to_address, kBytes, kTensorMapAlignment);
   tensor_map_changed(w, in, lane, to_address, true);
+  will_write_global(w, to.buffer, to_address, kTensorMapBytes);
   std::memcpy(to.bytes, from.bytes, kTensorMapBytes);
   return Next::go_on;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/state/unwritten.h"
 #include "common/emu/units/bulk_copy.h"
 #include "common/emu/units/tensor_map.h"
 
@@ -103,17 +104,18 @@ std::string coordinates_text(const Box& b) {
   return text + ")";
 }
 
-// True if every byte of the tensor lies in one live allocation.
-bool inside_allocation(const GlobalMemory& memory, const Box& b) {
+// The live allocation that holds every byte of the tensor; null if none does.
+const Allocation* allocation_of(const GlobalMemory& memory, const Box& b) {
   double last = double(b.bytes(int64_t(b.map.dims[0]))) + (b.stores ? kUnit : 0);
   for (int d = 1; d < b.map.rank; ++d) last += double(b.map.dims[d] - 1) * double(b.map.strides[d]);
   constexpr double kMost = double(1ull << 42);
-  return last < kMost && memory.host(b.map.address, uint64_t(last));
+  return last < kMost && memory.host(b.map.address, uint64_t(last)) ? memory.below(b.map.address) : nullptr;
 }
 
-void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
+// A load reads its rows, and so does a reduction.
+void check_rows(Warp& w, const Instr& in, int lane, const Box& b, bool reads) {
   const GlobalMemory& memory = *w.block->grid->memory;
-  const bool whole = inside_allocation(memory, b);
+  const Allocation* const whole = allocation_of(memory, b);
   for (const Row& row : b.rows) {
     if (row.bytes == 0) continue;
     if (!whole && !memory.host(row.address, uint64_t(row.bytes))) {
@@ -130,6 +132,9 @@ void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
                   "the tensor map gives an address, dimensions or strides that the buffer does not have");
     }
     count_run(in, row.address, uint64_t(row.bytes));
+    if (!reads) continue;
+    const Allocation* const buffer = whole ? whole : memory.below(row.address);
+    check_global_read(w, in, lane, buffer, row.address, uint64_t(row.bytes));
   }
 }
 
@@ -247,13 +252,15 @@ std::vector<uint8_t> gather(const Box& b, const Block& block, size_t base) {
   return data;
 }
 
-void scatter(const Box& b, const GlobalMemory& memory, const std::vector<uint8_t>& data,
-             const Reduction* reduction) {
+void scatter(const Warp& w, const Box& b, const std::vector<uint8_t>& data, const Reduction* reduction) {
+  const GlobalMemory& memory = *w.block->grid->memory;
+  const Allocation* const whole = allocation_of(memory, b);
   for (size_t r = 0; r < b.rows.size(); ++r) {
     const Row& row = b.rows[r];
     if (row.bytes == 0) continue;
     const uint8_t* from = data.data() + r * size_t(b.row) + row.first;
     uint8_t* to = memory.unchecked(row.address);
+    will_write_global(w, whole ? whole : memory.below(row.address), row.address, uint64_t(row.bytes));
     if (reduction) {
       reduce_elements(*reduction, to, from, size_t(row.bytes) / size_t(b.bytes(1)));
     } else {
@@ -271,7 +278,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   const GlobalMemory& memory = *w.block->grid->memory;
   for (Lanes l(m); l; ++l) {
     const auto box = std::make_shared<const Box>(box_of(w, in, *l, false));
-    check_rows(w, in, *l, *box);
+    check_rows(w, in, *l, *box, true);
     const std::vector<Landing> all = landings(w, in, *l, f.shared, f.barrier, f.mask,
                                               int64_t(box->shared_bytes()), kSharedAlignment, f.pair);
     const std::vector<Range> ranges = ranges_of(*box, all[0].offset);
@@ -313,7 +320,6 @@ Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map
 
 Next store(Warp& w, const Instr& in, Mask m) {
   const TensorCopy& f = tensor_form(in);
-  const GlobalMemory& memory = *w.block->grid->memory;
   const auto operands = [&](int l) {
     std::vector<uint64_t> all = {f.map.of(w, l), f.shared.of(w, l)};
     for (const uint32_t slot : f.coordinates) all.push_back(slot ? w.at<uint32_t>(slot)[l] : 0);
@@ -323,7 +329,7 @@ Next store(Warp& w, const Instr& in, Mask m) {
     const Lanes l(left);
     like = f.reduces ? left & -left : like_the_first(left, operands);
     const auto box = std::make_shared<const Box>(box_of(w, in, *l, true));
-    check_rows(w, in, *l, *box);
+    check_rows(w, in, *l, *box, f.reduces);
     const Place from = locate_operand(w, in, *l, f.shared, int(box->shared_bytes()), kSharedAlignment);
     const std::vector<Range> ranges = ranges_of(*box, from.offset);
     for (const Range& r : ranges) check_async_read(w, in, *l, *from.block, r.begin, r.end - r.begin);
@@ -332,8 +338,8 @@ Next store(Warp& w, const Instr& in, Mask m) {
     const auto read = [box, from, use = tensor_map_in_use(w, in, *l, f.map.of(w, *l))] {
       return gather(*box, *from.block, from.offset);
     };
-    const auto write = [box, &memory, reduction, reduces = f.reduces](const std::vector<uint8_t>& data) {
-      scatter(*box, memory, data, reduces ? &reduction : nullptr);
+    const auto write = [&w, box, reduction, reduces = f.reduces](const std::vector<uint8_t>& data) {
+      scatter(w, *box, data, reduces ? &reduction : nullptr);
     };
     store_later(issue(w, in, *l), *from.block, ranges, join_groups(w, like), read, write);
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/state/undefined.h"
 #include "common/emu/units/alu.h"
 
 namespace gg::emu {
@@ -23,7 +24,8 @@ void take_sync(Decoder& d) {
 }
 
 // ---- shfl: a of lane j, where j depends on b; p says whether j is within the lane's segment ----
-// The ISA leaves open what comes from a lane that takes no part; an H200 gives 0.
+// The ISA leaves open what comes from a lane that takes no part: the mask does not name it, it has ended, or
+// the block has no such thread. It is no value; an H200 gives 0.
 
 enum { kUp, kDown, kButterfly, kIndex };
 
@@ -53,13 +55,20 @@ Next shfl(Warp& w, const Instr& in, Mask m) {
   const uint32_t *a = w.at<uint32_t>(in.s[0]), *b = w.at<uint32_t>(in.s[1]), *c = w.at<uint32_t>(in.s[2]);
   uint32_t values[kLanes];
   Outcomes inside;
+  Mask of_absent = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto [source, within] = shfl_source<kMode>(lane, b[lane], c[lane]);
+    const Mask takes_part = m >> source & 1;
     inside[lane] = within;
-    values[lane] = m >> source & 1 ? a[source] : 0;
+    values[lane] = takes_part ? a[source] : 0;
+    of_absent |= (takes_part ^ 1) << lane;
   }
   put(w, in.d, m, values);
   if (in.d2) put(w, in.d2, m, inside);
+  if (of_absent &= m) {
+    const int first = __builtin_ctz(of_absent);
+    took_of_absent(w, in, of_absent, shfl_source<kMode>(first, b[first], c[first]).first);
+  }
   return Next::go_on;
 }
 void decode_shfl(Decoder& d) {

@@ -36,7 +36,11 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t handle, 
     if (!owner) return cudaErrorMemoryAllocation;
     params->dptr = owner.get();
     return gg::emu::add_node(*graph,
-                             {cudaGraphNodeTypeMemAlloc, [owner] { return cudaSuccess; },
+                             {cudaGraphNodeTypeMemAlloc,
+                              [&rt, owner] {
+                                rt.memory.forget(address_of(owner.get()));
+                                return cudaSuccess;
+                              },
                               std::make_shared<NodeParams>(NodeParams{*params})},
                              needs, count, node);
   });

@@ -62,7 +62,10 @@ cudaError_t allocate_captured(Runtime& rt, void** pointer, size_t bytes, cudaStr
   if (!owner) return cudaErrorMemoryAllocation;
   *pointer = owner.get();
   rt.streams.stream(stream)->capture->allocations.insert(*pointer);
-  return rt.streams.submit(stream, cudaGraphNodeTypeMemAlloc, [owner] { return cudaSuccess; });
+  return rt.streams.submit(stream, cudaGraphNodeTypeMemAlloc, [&rt, owner] {
+    rt.memory.forget(address_of(owner.get()));
+    return cudaSuccess;
+  });
 }
 
 }  // namespace

@@ -92,8 +92,11 @@ cudaError_t run(Runtime& rt, const Copy& c) {
   if (!ends(rt, c, &to, &from)) return cudaErrorInvalidValue;
   for (size_t z = 0; z < c.depth; ++z) {
     for (size_t row = 0; row < c.height; ++row) {
-      std::memmove(to + z * c.to_slice + row * c.to_pitch, from + z * c.from_slice + row * c.from_pitch,
-                   c.width);
+      const size_t to_row = z * c.to_slice + row * c.to_pitch,
+                   from_row = z * c.from_slice + row * c.from_pitch;
+      std::memmove(to + to_row, from + from_row, c.width);
+      rt.memory.was_copied(address_of(c.to) + to_row, address_of(c.from) + from_row, c.width, to + to_row,
+                           rt.settings.run.order.seed);
     }
   }
   return cudaSuccess;
@@ -129,6 +132,7 @@ cudaError_t run(Runtime& rt, const Fill& f) {
   for (size_t z = 0; z < f.depth; ++z) {
     for (size_t row = 0; row < f.height; ++row) {
       uint8_t* const at = bytes + z * f.slice + row * f.pitch;
+      rt.memory.was_filled(address_of(f.to) + z * f.slice + row * f.pitch, f.width * f.element);
       if (f.element == 1) {
         std::memset(at, int(f.value), f.width);
         continue;

@@ -15,6 +15,7 @@ void* host(const void* device, size_t bytes) {
   void* found = nullptr;
   api([&](Runtime& rt) {
     found = rt.memory.host(reinterpret_cast<uint64_t>(device), bytes);
+    if (found) rt.memory.open_to_host(reinterpret_cast<uint64_t>(device));
     return cudaSuccess;
   });
   return found;

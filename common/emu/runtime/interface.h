@@ -13,7 +13,8 @@ extern "C" {
 
 struct GgEmuInterface {
   int version;  // kGgEmuInterface
-  // Host memory behind [device, device + bytes); null unless one live allocation holds it all.
+  // Host memory behind [device, device + bytes); null unless one live allocation holds it all. Nobody sees
+  // what is written there, so from now on all of the allocation counts as written.
   void* (*host)(const void* device, size_t bytes);
   void (*set_order)(uint64_t seed, int skew);
   // The order of the launches that follow: what the user has set, or set_order since.

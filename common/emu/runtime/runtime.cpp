@@ -172,7 +172,11 @@ size_t Runtime::memory_free() const {
   return memory_at_start_ - std::min<size_t>(memory_at_start_, memory.used_bytes() - reserved_bytes_);
 }
 
-uint64_t Runtime::allocate(size_t bytes) { return bytes > memory_free() ? 0 : memory.allocate(bytes); }
+uint64_t Runtime::allocate(size_t bytes) {
+  const uint64_t address = bytes > memory_free() ? 0 : memory.allocate(bytes);
+  if (address) memory.forget(address);
+  return address;
+}
 
 std::shared_ptr<void> Runtime::allocate_for_graph(size_t bytes) {
   const uint64_t address = allocate(bytes);
@@ -187,6 +191,7 @@ std::shared_ptr<void> Runtime::allocate_for_graph(size_t bytes) {
 uint64_t Runtime::reserve(size_t bytes) {
   const uint64_t address = memory.allocate(bytes);
   if (!address) return 0;
+  memory.forget(address);
   reserved_[address] = bytes;
   reserved_bytes_ += bytes;
   return address;

@@ -94,7 +94,7 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
 // Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
 // it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
-  if (in.checks.asks && !in.checks.own) look_for_values(w, in, m);
+  if (asks(w, in) && !in.checks.own) look_for_values(w, in, m);
   if (!w.registers.in_flight.empty() && !in.checks.own) check_in_flight(w, in, m);
   if (!w.registers.touched.empty() && !in.checks.own) {
     for (const int32_t* list : {in.reads, in.writes}) {
@@ -103,7 +103,6 @@ void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
   }
   w.flow.running = &f;
   move_on(w, f, in, m, in.run(w, in, m));
-  if (!w.undefined.left.empty()) leave_without(w);
 }
 
 // Does what follows from an instruction that the lanes m have executed.
@@ -116,12 +115,13 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
     ++counts.warps;
     counts.lanes += uint64_t(__builtin_popcount(m));
     if (next == Next::wait) ++counts.waits;
-    for (const int32_t* r = in.writes; *r >= 0 && in.checks.records; ++r)
-      w.registers.written[size_t(*r)] |= m;
+    for (const int32_t* r = in.writes; *r >= 0 && records(w, in); ++r) w.registers.written[size_t(*r)] |= m;
   }
+  if (!w.undefined.left.empty()) leave_without(w);
   const Mask others = f.mask & ~m;
   switch (next) {
     case Next::go_on:
+    case Next::go_on_without:
       ++f.pc;
       return;
     case Next::branch:
@@ -318,13 +318,13 @@ int run_steps(Warp& w, const Code& code, int turn) {
     }
     const Instr& in = code.instrs[size_t(f->pc)];
     if (in.checks.straight && w.flow.fragments.size() == 1 && w.registers.in_flight.empty() &&
-        w.registers.touched.empty()) {
+        w.registers.touched.empty() && !w.undefined.anywhere) {
       done += run_straight(w, *f, code, turn - done);
       continue;
     }
     Mask m = f->mask;
     if (in.guard.slot) {
-      if (in.checks.asks) look_for_guard(w, in, m);
+      if (asks(w, in)) look_for_guard(w, in, m);
       const Mask p = predicate_mask(w, in.guard.slot);
       m &= in.guard.negated ? ~p : p;
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "common/emu/state/lanes.h"
+#include "common/emu/state/unwritten.h"
 
 namespace gg::emu {
 namespace {
@@ -32,7 +33,7 @@ bool all_in_own_shared(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
          last + uint64_t(width) <= bytes;
 }
 
-// The same for one allocation of global memory: its host address less its device address, or 0.
+// The same for one allocation of global memory, which is the cluster's last_buffer then.
 bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width) {
   uint64_t low = ~0ull, high = 0, odd = 0;
   for (int l = 0; l < kLanes; ++l) {
@@ -104,6 +105,9 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
   }
   if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
     const GlobalMemory& memory = *w.block->grid->memory;
+    const Allocation* const buffer = w.block->cluster->last_buffer;
+    for (Lanes l(buffer->all_written ? 0 : m); l; ++l)
+      check_global_read(w, in, *l, buffer, address[*l], uint64_t(width));
     with_width(width, [&](auto constant) {
       for (Lanes l(m); l; ++l) std::memcpy(data + *l * pitch, memory.unchecked(address[*l]), constant);
     });
@@ -112,6 +116,7 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_read(w, in, *l, place, width, access);
+    check_global_read(w, in, *l, place.buffer, address[*l], uint64_t(width));
     std::memcpy(data + *l * pitch, place.bytes, size_t(width));
   }
   count_access(in, m, address, width);
@@ -131,6 +136,9 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
   }
   if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
     const GlobalMemory& memory = *w.block->grid->memory;
+    const Allocation* const buffer = w.block->cluster->last_buffer;
+    for (Lanes l(buffer->all_written ? 0 : m); l; ++l)
+      will_write_global(w, buffer, address[*l], uint64_t(width));
     with_width(width, [&](auto constant) {
       for (Lanes l(m); l; ++l) put_bytes(w, memory.unchecked(address[*l]), data + *l * pitch, constant);
     });
@@ -139,6 +147,7 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_write(w, in, *l, place, width, access, data + *l * pitch);
+    will_write_global(w, place.buffer, address[*l], uint64_t(width));
     put_bytes(w, place.bytes, data + *l * pitch, size_t(width));
   }
   count_access(in, m, address, width);

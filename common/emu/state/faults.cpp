@@ -26,6 +26,7 @@ constexpr Kind kKinds[kFaultKinds] = {
      "an address in memory that was freed, or in shared memory of another block that has ended"},
     {"alignment", "an access that is not aligned to its size"},
     {"uninit-shared", "a read of shared memory that nobody wrote"},
+    {"uninit-global", "a read of global memory that neither the host nor a kernel wrote"},
     {"uninit-register", "a read of a register that nobody wrote"},
     {"async-window", "touching what an asynchronous operation still reads or writes"},
     {"proxy", "ordinary writes read by an asynchronous operation without a proxy fence"},

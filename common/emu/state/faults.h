@@ -17,6 +17,7 @@ enum class FaultKind : uint8_t {
   use_after_free,   // inside memory that was freed, or shared memory of another block that has ended
   alignment,        // an access not aligned to its size
   uninit_shared,    // a read of shared memory that nobody wrote
+  uninit_global,    // a read of memory of cudaMalloc that nobody wrote
   uninit_register,  // a read of a register that nobody wrote
   async_window,     // touching what an asynchronous operation still reads or writes
   proxy,            // ordinary writes read by an asynchronous operation without a proxy fence
@@ -38,7 +39,7 @@ enum class FaultKind : uint8_t {
   address_space,    // a generic address where an instruction wants one of shared memory, or the reverse
   tmem_lane,        // a lane of tensor memory counted through both blocks of a pair
 };
-constexpr int kFaultKinds = 25;
+constexpr int kFaultKinds = 26;
 const char* fault_name(FaultKind kind);  // "uninit-shared"
 bool fault_kind(const std::string& name, FaultKind* kind);
 
@@ -47,6 +48,7 @@ bool fault_kind(const std::string& name, FaultKind* kind);
 constexpr bool can_be_allowed(FaultKind kind) {
   switch (kind) {
     case FaultKind::uninit_shared:
+    case FaultKind::uninit_global:
     case FaultKind::uninit_register:
     case FaultKind::async_window:
     case FaultKind::proxy:

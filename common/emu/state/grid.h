@@ -94,6 +94,7 @@ struct Cluster {
   const Allocation* last_buffer = nullptr;  // where its last access of global memory was
   std::shared_ptr<ClusterTrace> trace;      // null: it is not recorded
   bool undefined = false;                   // a value that nobody gave is somewhere in shared or local memory
+  bool doubted = false;                     // by a warp that looks at all that it reads, see doubt_all()
   bool no_more_cancels = false;  // a lane has seen that no cluster was left to cancel, isa/cluster_launch.cpp
 };
 

@@ -26,7 +26,8 @@ struct Warp;
 
 // Tells what the scheduler does after an instruction.
 enum class Next : uint8_t {
-  go_on,   // to the next instruction
+  go_on,          // to the next instruction
+  go_on_without,  // the same, and a destination has got no value, see undefined.h
   branch,  // the lanes executed go to instr.target, those whose guard was false to the next instruction
   jump,    // each lane goes to warp.flow.jump_to[lane]
   exit,    // the lanes executed end

@@ -36,23 +36,27 @@ uint64_t address_space_left() {
 
 }  // namespace
 
-GlobalMemory::GlobalMemory() {
-  // Two views of the address range: what kernels see, where a host access faults, and what we use. The
-  // program itself needs as much again.
+// Two views of the address range: what kernels see, where a host access faults, and what we use.
+bool GlobalMemory::map(uint64_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const uint64_t left = address_space_left();
-  for (reserve_ = std::min(kReserve, left / 4 >> 12 << 12); reserve_ >= kLeastReserve;
-       reserve_ = reserve_ / 2 >> 12 << 12) {
-    void* view = mmap(nullptr, reserve_, PROT_NONE, flags, -1, 0);
-    void* backing = mmap(nullptr, reserve_, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (view != MAP_FAILED && backing != MAP_FAILED) {
-      base_ = reinterpret_cast<uint64_t>(view);
-      next_ = base_;
-      backing_ = static_cast<uint8_t*>(backing);
-      return;
-    }
-    if (view != MAP_FAILED) munmap(view, reserve_);
-    if (backing != MAP_FAILED) munmap(backing, reserve_);
+  void* const view = mmap(nullptr, bytes, PROT_NONE, flags, -1, 0);
+  void* const backing = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (view != MAP_FAILED && backing != MAP_FAILED && written_.open(bytes)) {
+    reserve_ = bytes;
+    base_ = next_ = reinterpret_cast<uint64_t>(view);
+    backing_ = static_cast<uint8_t*>(backing);
+    return true;
+  }
+  if (view != MAP_FAILED) munmap(view, bytes);
+  if (backing != MAP_FAILED) munmap(backing, bytes);
+  return false;
+}
+
+GlobalMemory::GlobalMemory() {
+  const uint64_t left = address_space_left();  // the program itself needs as much again
+  for (uint64_t bytes = std::min(kReserve, left / 4 >> 12 << 12); bytes >= kLeastReserve;
+       bytes = bytes / 2 >> 12 << 12) {
+    if (map(bytes)) return;
   }
   throw Error(
       Exit::no_memory,
@@ -86,7 +90,77 @@ bool GlobalMemory::release(uint64_t address) {
   const uint64_t first = (address + page - 1) / page * page,
                  last = (address + found->second.bytes) / page * page;
   if (last > first) madvise(unchecked(first), last - first, MADV_DONTNEED);
+  written_.give_back(address - base_, found->second.bytes);
   return true;
+}
+
+namespace {
+
+// What a byte that nobody wrote holds, by its place.
+uint8_t garbage(uint64_t at, uint64_t seed) {
+  constexpr uint64_t kPlaces = 0x9E3779B97F4A7C15ull, kSeeds = 0xD1B54A32D192ED03ull;
+  uint64_t z = (at / 8 + 1) * kPlaces + (seed + 1) * kSeeds;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return uint8_t((z ^ (z >> 31)) >> (8 * (at % 8)));
+}
+
+}  // namespace
+
+Allocation* GlobalMemory::tracked_at(uint64_t address) {
+  const auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return nullptr;
+  Allocation& found = std::prev(after)->second;
+  return found.tracked && found.holds(address, 1) ? &found : nullptr;
+}
+
+void GlobalMemory::forget(uint64_t address) {
+  Allocation& a = allocations_.at(address);
+  written_.clear(address - base_, a.bytes);
+  a.tracked = true;
+  a.all_written = false;
+}
+
+void GlobalMemory::open_to_host(uint64_t address) {
+  Allocation* const a = tracked_at(address);
+  if (!a) return;
+  a->tracked = false;
+  a->all_written = true;
+}
+
+bool GlobalMemory::is_written(uint64_t address, uint64_t bytes) const {
+  const Allocation* const a = reserved(address) ? below(address) : nullptr;
+  return !a || is_written(*a, address, bytes);
+}
+
+void GlobalMemory::was_filled(uint64_t address, uint64_t bytes) {
+  Allocation* const a = tracked_at(address);
+  if (!a || a->all_written) return;
+  if (bytes == a->bytes) {
+    a->all_written = true;
+  } else {
+    mark_written(address, bytes);
+  }
+}
+
+// Bytes without a value stay so in memory that is tracked, and are garbage elsewhere.
+void GlobalMemory::was_copied(uint64_t to, uint64_t from, uint64_t bytes, uint8_t* real, uint64_t seed) {
+  if (is_written(from, bytes)) return was_filled(to, bytes);
+  Allocation* const a = tracked_at(to);
+  if (!a) {
+    written_.each_unwritten(from - base_, bytes,
+                            [&](uint64_t at) { real[at - (from - base_)] = garbage(at, seed); });
+    return;
+  }
+  if (a->all_written) mark_written(a->begin, a->bytes);
+  a->all_written = false;
+  written_.copy(to - base_, from - base_, bytes);
+}
+
+void GlobalMemory::settle(uint64_t address, uint64_t bytes, uint64_t seed) {
+  const std::lock_guard lock(settling_);
+  written_.each_unwritten(address - base_, bytes, [&](uint64_t at) { backing_[at] = garbage(at, seed); });
+  mark_written(address, bytes);
 }
 
 const Allocation* GlobalMemory::above(uint64_t address) const {
@@ -136,7 +210,7 @@ uint64_t DeviceHeap::allocate(uint64_t bytes) {
   if (taken > end_ - next_) return 0;
   const uint64_t address = next_;
   next_ += taken;
-  blocks_[address] = {address, bytes, false, true};
+  blocks_[address] = {address, bytes, false, true, true, false};
   ++live_.blocks;
   live_.bytes += bytes;
   return address;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/emu/state/race.h"
+#include "common/emu/state/written.h"
 
 namespace gg::emu {
 
@@ -45,6 +46,9 @@ struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
   bool heap = false;  // a kernel's malloc gave it
+  // Whether its bytes have no value before somebody writes them, and, if so, whether all of them were.
+  bool tracked = false;
+  bool all_written = true;
   // All of [address, address + count), whatever that wraps around to.
   bool holds(uint64_t address, uint64_t count) const {
     return address >= begin && address - begin <= bytes && count <= bytes - (address - begin);
@@ -86,15 +90,15 @@ class DeviceHeap {
 // Allocated and freed between launches only; kernels on several threads may look things up.
 class GlobalMemory {
  public:
-  // Takes 4 TiB of address space, twice; where a limit leaves less (ulimit -v, a job's), half of what it
-  // leaves. Throws gg::Error (no memory) where that is less than 64 MiB.
+  // Takes 4 TiB of address space, twice and an eighth of it; where a limit leaves less (ulimit -v, a job's),
+  // about half of what it leaves. Throws gg::Error (no memory) where that is less than 64 MiB.
   GlobalMemory();
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   // Aligned to `alignment`, and nothing else in the last such unit of it; 0 when the reserve is exhausted. A
-  // gap that belongs to nobody follows every allocation.
+  // gap that belongs to nobody follows every allocation. Its bytes are zeros and count as written.
   uint64_t allocate(size_t bytes, uint64_t alignment = 256);
   bool release(uint64_t address);  // false if no live allocation starts there
   uint64_t used_bytes() const { return used_; }
@@ -121,14 +125,36 @@ class GlobalMemory {
   bool reserved(uint64_t address) const { return address >= base_ && address < base_ + reserve_; }
   uint64_t reserve_bytes() const { return reserve_; }  // the most that allocations can be, with their gaps
 
+  // Nobody has written the allocation that starts there: what cudaMalloc gives, and a graph's allocation each
+  // time that it runs. Throughout, an address outside all allocations is one of the host.
+  void forget(uint64_t address);
+  // The host reaches the allocation without the runtime, which cannot see what it writes there.
+  void open_to_host(uint64_t address);
+  bool is_written(uint64_t address, uint64_t bytes) const;
+  // Between launches: the host has filled the bytes, or copied as many from `from`, to `real` for the host.
+  void was_filled(uint64_t address, uint64_t bytes);
+  void was_copied(uint64_t to, uint64_t from, uint64_t bytes, uint8_t* real, uint64_t seed);
+  // For kernels, of an allocation that holds the bytes. To settle is to give values to those that were not
+  // written, which the seed decides.
+  bool is_written(const Allocation& a, uint64_t address, uint64_t bytes) const {
+    return a.all_written || written_.all(address - base_, bytes);
+  }
+  void mark_written(uint64_t address, uint64_t bytes) { written_.mark(address - base_, bytes); }
+  void settle(uint64_t address, uint64_t bytes, uint64_t seed);
+
   std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (units/tensor_map.cpp)
 
  private:
   static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched
   static constexpr uint64_t kLeastReserve = 1ull << 26;
   static constexpr uint64_t kGap = 1 << 20;  // so that an index which is wrong by a row misses the next one
+  bool map(uint64_t bytes);                  // false: there is no address space for so many
+  Allocation* tracked_at(uint64_t address);  // null: none that is tracked holds it
+
   uint64_t reserve_ = 0, base_ = 0, next_ = 0, used_ = 0;
   uint8_t* backing_ = nullptr;
+  WrittenBytes written_;
+  std::mutex settling_;
   std::map<uint64_t, Allocation> allocations_;
 };
 

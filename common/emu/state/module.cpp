@@ -67,7 +67,9 @@ std::map<std::string, uint64_t> place_variables(const Module& module, GlobalMemo
     symbols[v.name] = address;
   }
   for (const Variable& v : module.variables) {
-    if (is_placed(v)) initialise(module, v, memory.unchecked(symbols[v.name]), symbols);
+    if (!is_placed(v)) continue;
+    initialise(module, v, memory.unchecked(symbols[v.name]), symbols);
+    memory.was_filled(symbols[v.name], uint64_t(std::max<int64_t>(v.bytes, 1)));
   }
   return symbols;
 }

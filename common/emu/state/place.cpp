@@ -145,16 +145,12 @@ Place locate_local(Warp& w, const Instr& in, int lane, uint64_t address, int wid
   return {w.local.data() + size_t(lane) * bytes + address, nullptr, 0};
 }
 
-// A global address that the last one's allocation holds is found at once; the map is asked for the others.
-inline uint8_t* locate_global(Warp& w, const Instr& in, int lane, uint64_t address, int width,
-                              const Allocation*& last) {
-  if (!last || !last->holds(address, uint64_t(width))) {
-    const Allocation* found = w.block->grid->memory->below(address);
-    if (!found || found->freed || !found->holds(address, uint64_t(width)))
-      raise_global(w, in, lane, address, width);
-    last = found;
-  }
-  return w.block->grid->memory->unchecked(address);
+Place locate_global(Warp& w, const Instr& in, int lane, uint64_t address, int width) {
+  const GlobalMemory& memory = *w.block->grid->memory;
+  const Allocation* found = memory.below(address);
+  if (!found || found->freed || !found->holds(address, uint64_t(width)))
+    raise_global(w, in, lane, address, width);
+  return {memory.unchecked(address), nullptr, 0, found};
 }
 
 [[noreturn]] void raise_alignment(Warp& w, const Instr& in, int lane, Space space, uint64_t address,
@@ -165,7 +161,7 @@ inline uint8_t* locate_global(Warp& w, const Instr& in, int lane, uint64_t addre
   if (space == Space::shared && in_block >= uint64_t(kSharedStart)) {
     where = shared_text(*w.block, size_t(in_block) - kSharedStart);
   } else if ((space == Space::global || space == Space::generic) && below && below->holds(address, 1)) {
-    where = "byte " + std::to_string(address - below->begin) + " of " + buffer_text(w, *below);
+    where = global_text(w, address);
   }
   raise_final(
       FaultKind::alignment, w, in, lane,
@@ -176,6 +172,10 @@ inline uint8_t* locate_global(Warp& w, const Instr& in, int lane, uint64_t addre
 }
 }  // namespace
 
+std::string global_text(const Warp& w, uint64_t address) {
+  const Allocation& a = *w.block->grid->memory->below(address);
+  return "byte " + std::to_string(address - a.begin) + " of " + buffer_text(w, a);
+}
 std::string shared_text(const Block& block, size_t offset) {
   const int64_t at = kSharedStart + int64_t(offset);
   const std::pair<const std::string, int64_t>* array = nullptr;  // the last that begins here or before
@@ -206,7 +206,6 @@ Place locate(Warp& w, const Instr& in, int lane, Space space, uint64_t address, 
   }
   if (space == Space::shared) return locate_shared(w, in, lane, address, width, in.any_rank);
   if (space == Space::local) return locate_local(w, in, lane, address, width);
-  const Allocation* last = nullptr;
-  return {locate_global(w, in, lane, address, width, last), nullptr, 0};
+  return locate_global(w, in, lane, address, width);
 }
 }  // namespace gg::emu

@@ -19,12 +19,16 @@ void addresses(Warp& warp, const Instr& instr, uint64_t (&out)[kLanes]);
 // addresses of another block of the cluster want instr.any_rank, as .shared::cluster forms set it.
 struct Place {
   uint8_t* bytes = nullptr;
-  Block* block = nullptr;  // whose shared memory it is; null: global or local
-  size_t offset = 0;       // in that shared memory
+  Block* block = nullptr;              // whose shared memory it is; null: global or local
+  size_t offset = 0;                   // in that shared memory
+  const Allocation* buffer = nullptr;  // of global memory, that holds all of them
 };
 Place locate(Warp& warp, const Instr& instr, int lane, Space space, uint64_t address, int width,
              int alignment);
 
+// "byte 128 of a buffer of 4096 bytes (the kernel's 2nd argument)", for reports, of an address in a live
+// allocation.
+std::string global_text(const Warp& warp, uint64_t address);
 // "shared address 0xc10 (byte 2064 of tile)", for reports.
 std::string shared_text(const Block& block, size_t offset);
 

@@ -24,6 +24,12 @@ Origin origin_of(const Warp& w, const Instr& in, int32_t reg, Mask lanes) {
 }
 
 std::vector<Party> party_of(const Origin& origin) {
+  if (origin.absent >= 0) {
+    return {{origin.warp, origin.instr, -1,
+             "took the value of a lane that takes no part in the shuffle, the first of lane " +
+                 std::to_string(origin.absent),
+             origin.lanes}};
+  }
   return {{origin.warp, origin.instr, -1,
            "read register " + name_of(*origin.warp, origin.reg) + ", which had no value", origin.lanes}};
 }
@@ -88,6 +94,21 @@ Bytes bytes_at(Warp& w, const Instr& in, int lane, uint64_t address) {
 }
 
 }  // namespace
+
+void doubt_all(Warp& w) {
+  if (w.undefined.anywhere) return;
+  w.undefined.anywhere = w.block->cluster->doubted = true;
+  for (const Instr& in : w.block->grid->launch.code->instrs) {  // registers that nobody recorded are written
+    for (const int32_t* r = in.writes; *r >= 0 && !in.checks.records; ++r)
+      w.registers.written[size_t(*r)] = kAllLanes;
+  }
+}
+
+void took_of_absent(Warp& w, const Instr& in, Mask lanes, int absent) {
+  doubt_all(w);
+  const int32_t to = in.carry->to[0];
+  w.undefined.left.push_back({to, {&w, &in, to, lanes, absent}});
+}
 
 Mask without_some_value(Warp&, const Instr& in, Mask m, const Mask* without) {
   Mask some = 0;
@@ -154,12 +175,15 @@ void load_undefined(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[
       if (!(at.shadow[b] & at.flag)) continue;
       Origin& origin = origins[b / in.bytes];
       const Origin* known = origin_at(*at.origins, at.offset + b);
-      if (known && !origin.instr) origin = Origin{known->warp, known->instr, known->reg, origin.lanes};
+      if (known && !origin.instr)
+        origin = Origin{known->warp, known->instr, known->reg, origin.lanes, known->absent};
       origin.lanes |= Mask(1) << *l;
     }
   }
   for (size_t i = 0; i < in.carry->to.size(); ++i) {
-    if (origins[i].lanes && in.carry->to[i] >= 0) w.undefined.left.push_back({in.carry->to[i], origins[i]});
+    if (origins[i].lanes == 0 || in.carry->to[i] < 0) continue;
+    if (!in.checks.asks) doubt_all(w);
+    w.undefined.left.push_back({in.carry->to[i], origins[i]});
   }
 }
 

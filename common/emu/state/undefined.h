@@ -15,6 +15,19 @@ namespace gg::emu {
 // For Carry::lanes: those in which one of the sources has no value.
 Mask without_some_value(Warp& warp, const Instr& instr, Mask mask, const Mask* without);
 
+// From now on all that the warp reads is looked at: a register is without a value that find_straight() takes
+// for written, as whether it has one depends on more than the way to it.
+void doubt_all(Warp& warp);
+inline bool asks(const Warp& warp, const Instr& instr) {
+  return instr.checks.asks || warp.undefined.anywhere;
+}
+inline bool records(const Warp& warp, const Instr& instr) {
+  return instr.checks.records || warp.undefined.anywhere;
+}
+// In a shuffle: these lanes have taken registers of lanes that take no part in it, the first that of
+// `absent`.
+void took_of_absent(Warp& warp, const Instr& instr, Mask lanes, int absent);
+
 // Before an instruction that may read a register without a value: faults where it uses one, and notes in
 // warp.undefined.left which of its destinations get none.
 void look_for_values(Warp& warp, const Instr& instr, Mask mask);

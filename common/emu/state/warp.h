@@ -36,12 +36,14 @@ struct SharedLoad {  // of a block's own shared memory, the last one by each lan
   size_t offsets[kLanes];
 };
 
-// The first instruction that handed on a register without a value, and in which lanes.
+// The first instruction that handed on a register without a value, and in which lanes. Or a shuffle: it took
+// the register of `absent` and perhaps others, lanes that take no part in it.
 struct Origin {
   const Warp* warp = nullptr;
   const Instr* instr = nullptr;
   int32_t reg = -1;
   Mask lanes = 0;
+  int absent = -1;
 };
 
 struct CopyGroups;  // cp.async of the lanes of a warp, units/copy_groups.h
@@ -76,6 +78,7 @@ struct WarpRegisters {
 
 // Values that nobody gave and that were handed on, see undefined.h.
 struct WithoutValue {
+  bool anywhere = false;  // any register may be without one, whatever find_straight() has found
   std::vector<std::pair<int32_t, Origin>> left;  // by the instruction executed now: its destinations
   std::map<int32_t, Origin> origins;             // by register
   std::vector<uint8_t> local;                    // bytes of local memory; empty while there are none

@@ -17,6 +17,7 @@ void Parser::function(bool entry) {
   scopes_.clear();
   scopes_.push_back({});
   prototypes_.clear();
+  results_.clear();
   if (accept("(")) {  // of a .func
     while (!accept(")")) {
       parameter(fn_->returns);
@@ -60,9 +61,19 @@ void Parser::function(bool entry) {
     fn_->unread = text_.substr(body.begin, body.end - body.begin);
     fn_->unread_line = body.line;
   } else {
+    std::vector<Passed> passed;
+    take_registers(fn_->params, passed);
+    take_registers(fn_->returns, results_);
     expect("{");
+    load_parameters(passed);
     block();
+    Statement end;
+    end.line = now().line;
+    end.text = "the end of " + fn_->name;
+    store_results(end);
   }
+  in_param_space(fn_->params);
+  in_param_space(fn_->returns);
   module_.functions.push_back(std::move(made));
 }
 
@@ -190,6 +201,8 @@ void Parser::prototype(const std::string& name) {
     if (accept("(")) parameters(made->returns);
     take();  // the name, _
     if (accept("(")) parameters(made->params);
+    in_param_space(made->params);
+    in_param_space(made->returns);
     fn_->param_bytes = own;
   }
   skip_to(";");

@@ -62,6 +62,8 @@ void Parser::instruction() {
       }
     }
   }
+  if (s.opcode == "call") return call(std::move(s));
+  if (s.opcode == "ret") store_results(s);
   fn_->body.push_back(std::move(s));
 }
 
@@ -195,7 +197,9 @@ Operand Parser::address(size_t depth) {
     const Operand base = named(take());
     if (base.kind == Operand::Kind::reg) o.reg = base.reg;
     if (base.kind == Operand::Kind::symbol) o.name = base.name;
-    if (base.kind == Operand::Kind::special) fail("an address may not be a special register");
+    if (base.kind == Operand::Kind::special)
+      fail("an address may be a register, a variable or a number, and " + base.name +
+           " is none of them here");
     if (base.kind == Operand::Kind::vector) fail("an address may not be a vector");
     if (!base.selector.empty()) fail("an address may not be a part of a register");
     o.offset = base.offset + (base.kind == Operand::Kind::reg ? offset() : 0);

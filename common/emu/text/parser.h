@@ -138,6 +138,21 @@ class Parser {
   void location();
   int call_at(const Location& call);
 
+  // parse_calls.cpp. A parameter, or a place for one of a call, and what is moved there or from there.
+  struct Passed {
+    Variable variable;
+    Operand operand;
+  };
+  static void in_param_space(std::vector<Variable>& list);
+  // The parameters in registers get these, and are in .param space from then on.
+  void take_registers(std::vector<Variable>& list, std::vector<Passed>& passed);
+  void move_param(bool load, const Passed& passed, const Statement& of);
+  void load_parameters(const std::vector<Passed>& passed);
+  void store_results(const Statement& ret);
+  Variable room_for(const std::string& name, Variable like);
+  std::vector<Passed> made_room(Operand& list, const std::vector<Variable>* theirs, const std::string& name);
+  void call(Statement s);
+
   // parse_instruction.cpp. find_register: -1 if there is none of the name.
   void instruction();
   int register_named(const Token& token) const;
@@ -164,6 +179,7 @@ class Parser {
   std::map<std::string, std::vector<std::string>> targets_;
   std::map<std::string, std::shared_ptr<const Prototype>> prototypes_;
   std::map<Space, int64_t> module_ends_, ends_;
+  std::vector<Passed> results_;  // of the function, in registers
   bool pointer_ = false, in_call_ = false;
   size_t registers_ = 0, targets_used_ = 0;
 };

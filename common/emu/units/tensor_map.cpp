@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/emu/state/place.h"
+#include "common/emu/state/unwritten.h"
 
 namespace gg::emu {
 
@@ -110,7 +111,9 @@ void acquire_tensor_map(Warp& w, uint64_t address) {
 bool targets_sm100(const Module& module) { return module.target.rfind("sm_1", 0) == 0; }
 
 TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, int rank) {
-  const TensorMap map = decode_tensor_map(tensor_map_bytes(w, in, lane, address));
+  const uint8_t* const bytes = tensor_map_bytes(w, in, lane, address);
+  check_global_read(w, in, lane, w.block->grid->memory->below(address), address, kTensorMapBytes);
+  const TensorMap map = decode_tensor_map(bytes);
   check_proxy(w, in, lane, address);
   const std::string problem = tensor_map_problem(map, capability_of(w));
   if (!problem.empty()) {
