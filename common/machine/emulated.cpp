@@ -43,6 +43,12 @@ class EmulatorMachine : public CudaMachine {
   void play_at_most(int multiprocessors) override {
     whole_ = multiprocessors > 0 ? std::min(multiprocessors, all_) : all_;
     emulator()->set_multiprocessors(whole_);
+}
+
+  void set_readable(void* memory, const char* name, const std::vector<ByteRange>& ranges) override {
+    std::vector<GgEmuRange> each;
+    for (const ByteRange& range : ranges) each.push_back({range.begin, range.end});
+    emulator()->set_readable(memory, name, each.data(), each.size());
   }
   void doing(const std::string& what) override { emulator()->doing(what.empty() ? nullptr : what.c_str()); }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {

@@ -46,6 +46,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     if (read) {
       const Place source = locate(w, in, *l, Space::global, from[*l], read, 1);
       check_global_read(w, in, *l, source.buffer, from[*l], uint64_t(read));
+      check_guards(w, in, *l, from[*l], uint64_t(read));
       reads |= Mask(1) << *l;
       read_bytes += uint64_t(read);
     }

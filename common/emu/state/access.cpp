@@ -34,7 +34,7 @@ bool all_in_own_shared(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
 }
 
 // The same for one allocation of global memory, which is the cluster's last_buffer then.
-bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width) {
+bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width, bool reads) {
   uint64_t low = ~0ull, high = 0, odd = 0;
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t at = m >> l & 1 ? address[l] : address[__builtin_ctz(m)];
@@ -45,7 +45,8 @@ bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
   if ((odd & uint64_t(width - 1)) != 0 || (width & (width - 1)) != 0) return false;
   const Allocation*& last = w.block->cluster->last_buffer;
   if (!last || last->freed || !last->holds(low, 1)) last = w.block->grid->memory->below(low);
-  return last && !last->freed && last->holds(low, 1) && last->holds(high, uint64_t(width));
+  return last && !last->freed && last->holds(low, 1) && last->holds(high, uint64_t(width)) &&
+         (!reads || !last->readable || last->readable->holds(low, high - low + uint64_t(width)));
 }
 
 // A store that changes nothing lets nobody go on who waits for a change.
@@ -103,7 +104,7 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
       return count_pattern(in, pattern);
     }
   }
-  if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
+  if (in.space == Space::global && all_in_one_buffer(w, m, address, width, true)) {
     const GlobalMemory& memory = *w.block->grid->memory;
     const Allocation* const buffer = w.block->cluster->last_buffer;
     for (Lanes l(buffer->all_written ? 0 : m); l; ++l)
@@ -117,6 +118,7 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_read(w, in, *l, place, width, access);
     check_global_read(w, in, *l, place.buffer, address[*l], uint64_t(width));
+    if (!place.block) check_guards(w, in, *l, address[*l], uint64_t(width));
     std::memcpy(data + *l * pitch, place.bytes, size_t(width));
   }
   count_access(in, m, address, width);
@@ -134,7 +136,7 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
       return count_pattern(in, pattern);
     }
   }
-  if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
+  if (in.space == Space::global && all_in_one_buffer(w, m, address, width, false)) {
     const GlobalMemory& memory = *w.block->grid->memory;
     const Allocation* const buffer = w.block->cluster->last_buffer;
     for (Lanes l(buffer->all_written ? 0 : m); l; ++l)

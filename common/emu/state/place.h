@@ -29,6 +29,9 @@ Place locate(Warp& warp, const Instr& instr, int lane, Space space, uint64_t add
 // "byte 128 of a buffer of 4096 bytes (the kernel's 2nd argument)", for reports, of an address in a live
 // allocation.
 std::string global_text(const Warp& warp, uint64_t address);
+// Faults if the bytes are in global memory, in a guard beside a tensor.
+void check_guards(const Warp& warp, const Instr& instr, int lane, uint64_t address, uint64_t bytes);
+
 // "shared address 0xc10 (byte 2064 of tile)", for reports.
 std::string shared_text(const Block& block, size_t offset);
 
