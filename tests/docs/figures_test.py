@@ -39,8 +39,8 @@ def timed(chapter, name, m, tflops, **changed):
 
 
 def drawn(text):
-    """What an SVG shows: its texts, and the places of its paths and marks."""
-    texts, places = [], []
+    """What an SVG shows: its texts, the places of its paths and marks, and their colours, how opaque and of which dashes."""
+    texts, places, looks = [], [], []
     root = ElementTree.fromstring(text)
     legends = {part for group in root.iter() if group.get("id", "").startswith("legend") for part in group.iter()}
     for node in root.iter():
@@ -50,12 +50,15 @@ def drawn(text):
             if node.tag == SVG + "use" else ""
         numbers = "" if node in legends else numbers  # a font's height moves them
         places.append([float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", numbers)])
-    return texts, [each for each in places if each]
+        looks += re.findall(r"(?:fill|stroke|opacity|stroke-opacity|stroke-dasharray): [^;]+", node.get("style", ""))
+    return texts, [each for each in places if each], looks
 
 
 def difference(one, other):
     """How two SVG texts differ in what they show, or nothing."""
-    (texts, places), (others, there) = drawn(one), drawn(other)
+    (texts, places, looks), (others, there, otherwise) = drawn(one), drawn(other)
+    if looks != otherwise:
+        return f"looks: {sorted(set(looks) ^ set(otherwise))}"
     if texts != others:
         return f"texts: {sorted(set(texts) ^ set(others))}"
     if [len(each) for each in places] != [len(each) for each in there]:
@@ -97,11 +100,12 @@ class PublishedTest(unittest.TestCase):
                                             (self.out / path.name).read_text(encoding="utf-8")), "",
                                  "cmake --build build --target publish")
 
-    def test_a_moved_bar_and_an_edited_label_are_found(self):
+    def test_a_moved_bar_an_edited_label_and_another_colour_are_found(self):
         text = (self.out / "ladder.svg").read_text(encoding="utf-8")
         self.assertEqual(difference(text, text), "")
         bar = re.search(r'(<path d="M \S+ \S+ \nL )(\S+)( )', text)
         self.assertIn("places", difference(text.replace(bar[0], f"{bar[1]}{float(bar[2]) + 1}{bar[3]}", 1), text))
+        self.assertIn("looks", difference(text.replace("fill: #0b7a69", "fill: #a8650f", 1), text))
         label = re.search(r">(\d{3})</text>", text)
         self.assertIn("texts", difference(text.replace(label[0], ">999</text>", 1), text))
 
