@@ -235,7 +235,8 @@ const Rule kRules[] = {
      weights},
     {{"act", "swiglu|geglu", "the activation (default: the chapter's first)"}, true, act},
     {{"transform", "tensor|butterfly",
-      "the Hadamard transform on tensor cores (default), or by rounds of sums in registers, each within f32"},
+      "the Hadamard transform on tensor cores (default), or in registers, where sums of 2, 4 or 8 X overflow "
+      "too"},
      true,
      transform},
     {{"schedule", "static|dynamic", "tiles by block index (default), or by a counter in global memory"},

@@ -41,16 +41,8 @@ constexpr int kSide = 16;  // of the matrix of the transform
 class SumAtOnce {
  public:
   void add(const Range& x, float w) {
-    Range apart = x;  // its infinities and NaN
-    if (std::isfinite(w)) apart.remove_numbers();
-    apart = times(apart, Range(w));
-    has_numbers_ = has_numbers_ && x.has_numbers() && std::isfinite(w);
-    is_nan_ = is_nan_ || apart.is_nan();
-    nan_ = nan_ || apart.nan || (plus_ && apart.minus) || (minus_ && apart.plus);
-    is_up_ = is_up_ && (apart.plus || (x.has_numbers() && std::isfinite(w)));
-    is_down_ = is_down_ && (apart.minus || (x.has_numbers() && std::isfinite(w)));
-    plus_ = plus_ || apart.plus;
-    minus_ = minus_ || apart.minus;
+    const bool is_number = x.has_numbers() && !x.is_infinite() && !x.nan && std::isfinite(w);
+    if (!is_number) add_others(x, w);
     const double ends[2] = {double(x.lo) * double(w), double(x.hi) * double(w)};
     lo_ += std::min(ends[0], ends[1]);
     hi_ += std::max(ends[0], ends[1]);
@@ -67,6 +59,21 @@ class SumAtOnce {
   }
 
  private:
+  // The infinities and NaN of a product.
+  void add_others(const Range& x, float w) {
+    const bool may_be_number = x.has_numbers() && std::isfinite(w);
+    Range others = x;
+    if (std::isfinite(w)) others.remove_numbers();
+    others = times(others, Range(w));
+    has_numbers_ = has_numbers_ && may_be_number;
+    is_nan_ = is_nan_ || others.is_nan();
+    nan_ = nan_ || others.nan || (plus_ && others.minus) || (minus_ && others.plus);
+    is_up_ = is_up_ && (others.plus || may_be_number);
+    is_down_ = is_down_ && (others.minus || may_be_number);
+    plus_ = plus_ || others.plus;
+    minus_ = minus_ || others.minus;
+  }
+
   double lo_ = 0, hi_ = 0, magnitude_ = 0;
   bool has_numbers_ = true, is_nan_ = false, nan_ = false;
   bool plus_ = false, minus_ = false;   // a term may be infinite

@@ -27,6 +27,11 @@ void Range::add(float value) {
 }
 
 void Range::add_between(float one, float other) {
+  if (std::isfinite(one) && std::isfinite(other)) {
+    lo = std::min(lo, std::min(one, other));
+    hi = std::max(hi, std::max(one, other));
+    return;
+  }
   add(one);
   add(other);
   if (one == other || one != one || other != other) return;
@@ -70,6 +75,8 @@ Range times(const Range& a, const Range& b) {
         {product_of(a.lo, b.lo), product_of(a.lo, b.hi), product_of(a.hi, b.lo), product_of(a.hi, b.hi)});
     all.add_between(least, most);
   }
+  const bool are_numbers = !a.is_infinite() && !a.nan && !b.is_infinite() && !b.nan;
+  if (are_numbers) return all;
   add_infinite_products(a, b, all);
   add_infinite_products(b, a, all);
   all.nan = all.nan || (a.nan && !is_empty(b)) || (b.nan && !is_empty(a));
