@@ -8,7 +8,8 @@
 // All loads. Who: one thread. Coordinates are those of the box's first element, dimension 0 (contiguous)
 //   first; they may lie outside the tensor, but along dimension 0 at a multiple of 16 bytes. dst_addr: a
 //   multiple of 128, and of the swizzle's pattern (1024 bytes for 128B) where rows are to start with row 0 of
-//   the pattern.
+//   the pattern: the swizzle follows the bits of the address in shared memory, not the rows of the box. That
+//   of 128 bytes adds (xor) bits 7 to 9 to bits 4 to 6.
 // Does: starts a copy of the box; elements outside the tensor become zero (or NaN, as the map says). When it
 //   has landed, the mbarrier's phase has got the bytes of the whole box.
 // Before: mbarrier_arrive_expect_tx with those bytes; nobody reads the old contents any more.
@@ -166,15 +167,20 @@ __device__ inline void bulk_load(uint32_t dst_addr, const void* src, int bytes, 
       : "memory");
 }
 
-// Who: every thread that wrote, with ordinary stores, shared memory that a copy or wgmma is to read.
-// Does: makes those writes visible to asynchronous operations.
-// After: a barrier, then the thread that starts the operation.
+// Who: every thread that wrote, with ordinary stores, shared memory that a copy or wgmma is to read; or, in
+//   their place, the thread that starts the operation, behind the barrier at which it has learnt of the
+//   writes. A fence of any other thread behind the barrier does nothing for the operation.
+// Does: makes the writes that the thread has made or learnt of visible to asynchronous operations.
+// After: by those who wrote, a barrier, then the thread that starts the operation. The chapters fence so.
+// Source: the PTX ISA has no rule for where it stands; the model by its authors (D. Lustig, S. Cooksey, O.
+//   Giroux, "Mixed-proxy extensions for the NVIDIA PTX memory consistency model", ISCA 2022) wants it
+//   anywhere on the way from the write to the operation, in the operation's block.
 __device__ inline void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // cp.async.bulk.tensor, shared to global. Who: one thread; src_addr a multiple of 128.
 // Does: starts a copy of the box at src_addr; elements outside the tensor are left out. The copy joins the
 //   thread's current group.
-// Before: fence_proxy_async by those who wrote the box, then a barrier.
+// Before: fence_proxy_async and a barrier between the writes of the box and this, see there.
 // After: bulk_commit_group, and a wait before the box is overwritten (read) or before the block ends.
 __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
@@ -210,7 +216,8 @@ __device__ inline void bulk_store(void* dst, uint32_t src_addr, int bytes) {
 }
 
 // Who: the thread that started stores.
-// Does: makes one group of those it has started since its last commit.
+// Does: makes one group of those it has started since its last commit. The group belongs to this thread: to a
+//   wait of another thread it is nothing.
 __device__ inline void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 // Who: the thread that committed groups.
