@@ -114,6 +114,10 @@ void Buffers::set_shape(const Shape& shape) {
   layout_ = layout_for(setup_, shape);
   for (const TensorSpec& spec : tensors_of(setup_.formats, setup_.epilogue, layout_))
     tensors_[size_t(spec.name)].spec = spec;
+  for (const TensorMemory& tensor : tensors_) {
+    if (tensor.memory)
+      machine_.set_readable(tensor.memory.get(), tensor_name(tensor.spec.name), tensor.spec.readable());
+  }
   upload_arrays();
   if (discrete_) discrete_->move();
   show();

@@ -4,6 +4,8 @@
 
 #include "common/machine/discrete_weights.h"
 
+#include <algorithm>
+
 namespace gg {
 namespace {
 
@@ -29,6 +31,7 @@ DiscreteWeights::Copies DiscreteWeights::room(size_t each, const char* what, con
                                  [&machine = machine_](void* memory) { machine.release(memory); });
   };
   Copies copies;
+  copies.what = what;
   copies.each = each;
   copies.bytes = kGuardBytes + (size_t(groups_) * step_of(each) + 255) / 256 * 256 + kGuardBytes;
   copies.memory = allocate(copies.bytes, what);
@@ -44,12 +47,16 @@ void DiscreteWeights::move() {
 
 void DiscreteWeights::move(Copies& copies) const {
   std::vector<char*> addresses;
+  std::vector<ByteRange> readable;
   copies.places.clear();
   for (int64_t g = 0; g < groups_; ++g) {
     const int64_t place = (groups_ - 1 - g + moves_) % groups_;
     copies.places.push_back(kGuardBytes + size_t(place) * step_of(copies.each) / 32 * 32 + 16);
     addresses.push_back(static_cast<char*>(copies.memory.get()) + copies.places.back());
+    readable.push_back({copies.places.back(), copies.places.back() + copies.each});
   }
+  std::sort(readable.begin(), readable.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+  machine_.set_readable(copies.memory.get(), copies.what, readable);
   machine_.upload(copies.addresses.get(), addresses.data(), addresses.size() * sizeof(char*));
 }
 

@@ -30,6 +30,7 @@ class DiscreteWeights {
  private:
   struct Copies {  // of one matrix of each group
     std::shared_ptr<void> memory{}, addresses{};
+    const char* what = "";         // "discrete weights"
     size_t bytes = 0;              // of the memory
     size_t each = 0;               // bytes of one group's
     std::vector<size_t> places{};  // of each group's, in bytes from the start of the memory

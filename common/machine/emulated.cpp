@@ -37,6 +37,11 @@ class EmulatorMachine : public CudaMachine {
     emulator()->set_multiprocessors(small ? few : whole_);
     return few;
   }
+  void set_readable(void* memory, const char* name, const std::vector<ByteRange>& ranges) override {
+    std::vector<GgEmuRange> each;
+    for (const ByteRange& range : ranges) each.push_back({range.begin, range.end});
+    emulator()->set_readable(memory, name, each.data(), each.size());
+  }
   void doing(const std::string& what) override { emulator()->doing(what.empty() ? nullptr : what.c_str()); }
   void fill(void* tensor, Format format, const std::vector<Region>& regions, const Fill& fill) override {
     host_->fill(behind(tensor, regions, format), format, regions, fill);

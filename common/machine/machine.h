@@ -15,6 +15,7 @@
 #include "common/base/random.h"
 #include "common/machine/compare.h"
 #include "common/problem/problem.h"
+#include "common/problem/tensors.h"
 
 namespace gg {
 
@@ -60,6 +61,9 @@ class Machine {
   // exact.
   virtual Comparison compare(const Matrices& matrices, const std::vector<Group>& groups,
                              const Limit& limit) = 0;
+
+  // Launches read these bytes of a buffer and no others, where the machine can see what they read.
+  virtual void set_readable(void*, const char*, const std::vector<ByteRange>&) {}
 
   // A persistent kernel shows its mistakes where a block has several tiles, so on a small device. Work that
   // is run or captured after this finds the small one, or the whole one again. Returns how many

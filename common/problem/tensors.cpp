@@ -205,6 +205,22 @@ int64_t TensorSpec::size() const {
   return product;
 }
 
+std::vector<ByteRange> TensorSpec::readable() const {
+  if (start > 0) return {{start_byte(), start_byte() + bytes_of(format, size())}};
+  std::vector<ByteRange> ranges;
+  for (const Region& r : owned) {
+    if (r.rows == 0 || r.cols == 0) continue;
+    const ByteRange range{bytes_of(format, r.offset),
+                          bytes_of(format, r.offset + (r.rows - 1) * r.ld + r.cols)};
+    if (!ranges.empty() && ranges.back().end == range.begin) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
 std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilogue, const Layout& layout) {
   const Layout& l = layout;
   const bool packed = l.a_start > 0;  // behind guard rows; matrices of each group's own have no such start

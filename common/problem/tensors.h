@@ -42,6 +42,10 @@ const char* tensor_file(Tensor tensor);  // the file of it, without ".npy": "sfd
 bool has_tensor(Tensor tensor, const Formats& formats, const Epilogue& epilogue);
 Format format_of_tensor(Tensor tensor, const Formats& formats, const Epilogue& epilogue);
 
+struct ByteRange {  // of a buffer
+  size_t begin = 0, end = 0;
+};
+
 // One tensor in a buffer with guards before and behind it. Counts are elements of `format`.
 struct TensorSpec {
   Tensor name = Tensor::d;
@@ -58,6 +62,9 @@ struct TensorSpec {
   int64_t size() const;  // of the tensor: the product of its extents
   size_t bytes() const { return bytes_of(format, elems); }
   size_t start_byte() const { return bytes_of(format, start); }
+  // Where a launch may read: the tensor, or the matrices of groups that have their own. What lies beside are
+  // guards.
+  std::vector<ByteRange> readable() const;
 };
 
 // All tensors of a problem, operands before outputs. `layout` is that of the shape, of at least one group.

@@ -70,6 +70,45 @@ TEST_F(Async, AStoreWithoutItsFencesAndWaitsIsAFault) {
   fault(FaultKind::uninit_shared, kFence + kBulkStore + "@%p0 cp.async.bulk.wait_group 0;\n");
 }
 
+// The report of a source that is overwritten tells what the thread that stored has committed and waited for.
+TEST_F(Async, ASourceThatIsOverwrittenSaysWhichWaitItLacks) {
+  const auto why = [&](const std::string& stores) {
+    return fault(FaultKind::async_window,
+                 kFill + kFence + stores + "bar.sync 0;\n@%p0 st.shared.u32 [buffer], 5;\n", {1, 64, 1});
+  };
+  const std::string start = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [buffer], 32;\n",
+                    second = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0+32], [buffer+32], 32;\n",
+                    commit = "@%p0 cp.async.bulk.commit_group;\n";
+  EXPECT_TRUE(says(why(start + "@%p0 cp.async.bulk.wait_group.read 0;\n"),
+                   "likely cp.async.bulk.commit_group is missing: lane 0 of warp 0 has not committed"));
+  EXPECT_TRUE(
+      says(why(start + commit + "@%p0 cp.async.bulk.wait_group.read 1;\n"),
+           "in lane 0 of warp 0 1 group was pending, and wait_group 1 lets the newest 1 be unfinished. "
+           "wait_group.read 0 waits for this store too"));
+  EXPECT_TRUE(says(why(start + commit + second + commit + "@%p0 cp.async.bulk.wait_group 3;\n"),
+                   "2 groups were pending, and wait_group 3 lets the newest 3 be unfinished. "
+                   "wait_group.read 1 waits for this store too"));
+  const std::string alone = why(start + commit);
+  EXPECT_TRUE(says(alone,
+                   "lane 0 of warp 0 has not waited since it committed the group of this store: "
+                   "cp.async.bulk.wait_group.read 0 in that lane order"));
+  EXPECT_TRUE(says(why("@%p0 cp.async.bulk.wait_group 0;\n" + start + commit),
+                   "lane 0 of warp 0 has not waited since it committed the group of this store"));
+  EXPECT_TRUE(says(why(start + commit + "@!%p1 cp.async.bulk.wait_group.read 0;\n"),
+                   "wait_group.read 0 in that lane. The wait_group of lane 0 of warp 1 waits for nothing: "
+                   "groups belong to the thread that commits them"));
+}
+
+TEST_F(Async, ABlockThatEndsBeforeItsStoreSaysWhichWaitItLacks) {
+  const std::string start =
+      kFill + kFence + "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [buffer], 32;\n";
+  const Shape two_warps{1, 64, 1};
+  EXPECT_TRUE(says(fault(FaultKind::exit, start + "@%p0 cp.async.bulk.wait_group.read 0;\n", two_warps),
+                   "cp.async.bulk.commit_group is missing"));
+  EXPECT_TRUE(says(fault(FaultKind::exit, start + "@%p0 cp.async.bulk.commit_group;\n", two_warps),
+                   "has not waited since it committed the group"));
+}
+
 // wait_group N leaves the newest N groups: the third store's source may not be touched yet.
 TEST_F(Async, GroupsAreWaitedForInTheirOrder) {
   const std::string store =
@@ -112,6 +151,43 @@ TEST_F(Async, BulkOperandsAreChecked) {
   bulk(FaultKind::bounds, "[buffer], [%rd1+65536], 16, [bars]");
   bulk(FaultKind::bounds, "[buffer], [%rd1+65520], 32, [bars]");
   bulk(FaultKind::mbarrier_state, "[buffer], [%rd1], 16, [bars+8]");
+}
+
+// Of the input's buffer only bytes 128 to 255 are a tensor. What lies beside may be written, and not read, by
+// no kind of load.
+TEST_F(Async, GuardsAreReadByNobody) {
+  const auto load = [&](const std::string& what, int at) {
+    SetUp();
+    memory.set_readable(in, {"the input", {{in + 128, in + 256}}});
+    const std::string address = "[%rd1+" + std::to_string(at) + "]";
+    if (what == "ld.global") return "@%p0 ld.global.v4.u32 {%r10, %r11, %r12, %r13}, " + address + ";\n";
+    if (what == "cp.async")
+      return "@%p0 cp.async.cg.shared.global [buffer], " + address + ", 16;\ncp.async.wait_all;\n";
+    if (what == "atom") return "@%p0 atom.global.add.u32 %r10, " + address + ", 1;\n";
+    if (what == "st.global") return "@%p0 st.global.u32 " + address + ", 1;\n";
+    return init(0, 1) +
+           "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars], 16;\n"
+           "@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buffer], " +
+           address + ", 16, [bars];\n" + wait(0, "0");
+  };
+  for (const char* what : {"ld.global", "cp.async", "cp.async.bulk"}) {
+    SCOPED_TRACE(what);
+    for (const int fine : {128, 240}) EXPECT_NO_THROW(run_with(load(what, fine), {}, {}));
+    EXPECT_TRUE(
+        says(fault(FaultKind::bounds, load(what, 64)),
+             "16 bytes that start 64 bytes before the input (the kernel's 2nd argument) are read from the "
+             "guard beside it"));
+    EXPECT_TRUE(
+        says(fault(FaultKind::bounds, load(what, 256)), "16 bytes that end 16 bytes past the end of"));
+  }
+  for (const char* what : {"atom", "st.global"}) EXPECT_NO_THROW(run_with(load(what, 64), {}, {}));
+  // The map's box begins at the buffer's first byte.
+  load("", 0);
+  EXPECT_TRUE(
+      says(fault(FaultKind::bounds,
+                 init(0, 1) + "mov.u32 %r10, 0;\n@%p0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::"
+                              "complete_tx::bytes [buffer], [%rd2, {%r10, %r10}], [bars];\n"),
+           "64 bytes that start 128 bytes before the input"));
 }
 
 // ---- clusters ----

@@ -365,7 +365,9 @@ TEST(Tcgen05MmaFaults, OperandsOverwrittenTooEarly) {
   for (const int at : {mma_test::kAt, mma_test::kBt}) {
     Misuse m;
     m.kernel.after = "st.shared.b32 [buffer+" + std::to_string(at + 128) + "], %r0;\n";
-    EXPECT_TRUE(says(m.fault(FaultKind::async_window), "while the tensor core may still read it"));
+    const std::string report = m.fault(FaultKind::async_window);
+    EXPECT_TRUE(says(report, "while the tensor core may still read it"));
+    EXPECT_TRUE(says(report, "driven by warp 0: read it for the product of columns 8-71"));
   }
 }
 

@@ -73,22 +73,27 @@ std::string commit_by_32() { return commit(0, "@%p2"); }
 std::vector<Planted> order_mistakes() {
   std::vector<Planted> all;
   const std::string copied = prepared() + kCopy + commit_by_32();
-  all.push_back({"load_before_the_commits_wait",
-                 FaultKind::async_window,
-                 copied + "bar.sync 0;\n" + kLoad + kWaitLoad + kUse + wait(0) + dealloc(32),
-                 copied + wait(0) + kAfter + kLoad + kWaitLoad + kUse + dealloc(32),
-                 {"columns 0-7) is read here while the tensor core may still write it",
-                  "other the tensor core, driven by warp 1, lane 0 (thread 32): wrote it",
-                  "tcgen05.cp.cta_group::1.128x256b [%r6], %rd8"}});
+  all.push_back(
+      {"load_before_the_commits_wait",
+       FaultKind::async_window,
+       copied + "bar.sync 0;\n" + kLoad + kWaitLoad + kUse + wait(0) + dealloc(32),
+       copied + wait(0) + kAfter + kLoad + kWaitLoad + kUse + dealloc(32),
+       {"columns 0-7) is read here while the tensor core may still write it",
+        "other the tensor core, driven by warp 1, lane 0 (thread 32): wrote tensor memory (lanes 0-127, "
+        "columns 0-7)",
+        "tcgen05.cp.cta_group::1.128x256b [%r6], %rd8"}});
   // A wait for an earlier commit tells nothing of what came behind it.
   const std::string again = copied + kCopy;
-  all.push_back({"load_behind_the_wait_for_an_earlier_commit",
-                 FaultKind::async_window,
-                 again + wait(0) + "bar.sync 0;\n" + kAfter + kLoad + kWaitLoad + kUse + commit_by_32() +
-                     wait(0, 1) + dealloc(32),
-                 again + wait(0) + "bar.sync 0;\n" + commit_by_32() + wait(0, 1) + kAfter + kLoad +
-                     kWaitLoad + kUse + dealloc(32),
-                 {"is read here while the tensor core may still write it"}});
+  all.push_back(
+      {"load_behind_the_wait_for_an_earlier_commit",
+       FaultKind::async_window,
+       again + wait(0) + "bar.sync 0;\n" + kAfter + kLoad + kWaitLoad + kUse + commit_by_32() + wait(0, 1) +
+           dealloc(32),
+       again + wait(0) + "bar.sync 0;\n" + commit_by_32() + wait(0, 1) + kAfter + kLoad + kWaitLoad + kUse +
+           dealloc(32),
+       {"is read here while the tensor core may still write it",
+        "where the sums of a tile before are read here, it starts too early: its warp waits first until "
+        "columns 0-7 have been read"}});
   // The epilogue's loads, and the next tile that the tensor core writes over them.
   const std::string tile = copied + wait(0) + kAfter + kLoad;
   const std::string next = kCopy + commit_by_32() + wait(0, 1) + kAfter + dealloc(32);

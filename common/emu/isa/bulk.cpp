@@ -50,6 +50,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const int64_t bytes = size_of(w, in, *l);
     const uint8_t* from = global_run(w, in, *l, f.from, bytes);
+    check_guards(w, in, *l, f.from.of(w, *l), uint64_t(bytes));
     const std::vector<Landing> all = landings(w, in, *l, f.to, f.barrier, f.mask, bytes, kUnit);
     for (const Landing& to : all) check_async_write(w, in, *l, *to.block, to.offset, size_t(bytes));
     const Issuer who = issue(w, in, *l);
@@ -148,16 +149,24 @@ Next commit_group(Warp& w, const Instr&, Mask m) {
   for (Lanes l(m); l; ++l) {
     BulkGroups::Lane& lane = bulk_groups_of(w).lanes[*l];
     lane.committed.push_back(lane.open ? lane.open : std::make_shared<BulkGroup>());
+    lane.committed.back()->number = ++lane.commits;
     lane.open = nullptr;
     while (!lane.committed.empty() && lane.committed.front()->unfinished == 0) lane.committed.pop_front();
   }
   return Next::go_on;
 }
 
+// Remembers the wait, for counts and reports.
+void note_wait(BulkGroups::Lane& lane, int64_t left) {
+  lane.wait = {left, lane.commits, lane.pending()};
+  lane.waited = std::max(lane.waited, lane.commits - std::min(lane.commits, uint64_t(left)));
+}
+
 // Waits until all but the newest N groups of each lane are done; .read (variant 1): have read their sources.
 Next wait_group(Warp& w, const Instr& in, Mask m) {
   std::vector<std::shared_ptr<BulkGroup>> awaited;
   for (Lanes l(m); l; ++l) {
+    note_wait(bulk_groups_of(w).lanes[*l], in.offset);
     const auto& committed = bulk_groups_of(w).lanes[*l].committed;
     for (size_t i = 0; int64_t(i) < int64_t(committed.size()) - in.offset; ++i)
       awaited.push_back(committed[i]);

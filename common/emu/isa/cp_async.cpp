@@ -43,6 +43,7 @@ Next copy(Warp& w, const Instr& in, Mask m) {
     }
     if (read) {
       locate(w, in, *l, Space::global, from[*l], read, 1);
+      check_guards(w, in, *l, from[*l], uint64_t(read));
       reads |= Mask(1) << *l;
     }
     check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);

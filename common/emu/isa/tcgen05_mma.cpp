@@ -241,6 +241,7 @@ void announce_shared(const TensorIssue& issue, const MmaOperation& o, bool of_a)
 }
 
 void announce(const TensorIssue& issue, const MmaOperation& o) {
+  note_product(*issue.core, d_region(o, 0));
   if (!o.a_in_tmem) announce_shared(issue, o, true);
   announce_shared(issue, o, false);
   for (int i = 0; i < o.parts(); ++i) {

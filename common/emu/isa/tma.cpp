@@ -103,17 +103,24 @@ std::string coordinates_text(const Box& b) {
   return text + ")";
 }
 
-// True if every byte of the tensor lies in one live allocation.
-bool inside_allocation(const GlobalMemory& memory, const Box& b) {
+// From the tensor's first byte to its last one, if that is less than all addresses.
+uint64_t tensor_bytes(const Box& b) {
   double last = double(b.bytes(int64_t(b.map.dims[0]))) + (b.stores ? kUnit : 0);
   for (int d = 1; d < b.map.rank; ++d) last += double(b.map.dims[d] - 1) * double(b.map.strides[d]);
-  constexpr double kMost = double(1ull << 42);
-  return last < kMost && memory.host(b.map.address, uint64_t(last));
+  constexpr uint64_t kMost = 1ull << 42;
+  return last < double(kMost) ? uint64_t(last) : kMost;
+}
+
+// True if kernels may read every byte of the tensor.
+bool is_readable(const GlobalMemory& memory, const Box& b) {
+  const Allocation* const a = memory.below(b.map.address);
+  return !a || !a->readable || a->readable->holds(b.map.address, tensor_bytes(b));
 }
 
 void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
   const GlobalMemory& memory = *w.block->grid->memory;
-  const bool whole = inside_allocation(memory, b);
+  const bool whole = memory.host(b.map.address, tensor_bytes(b));  // in one allocation
+  const bool guards = !b.stores && !is_readable(memory, b);
   for (const Row& row : b.rows) {
     if (row.bytes == 0) continue;
     if (!whole && !memory.host(row.address, uint64_t(row.bytes))) {
@@ -129,6 +136,7 @@ void check_rows(Warp& w, const Instr& in, int lane, const Box& b) {
       raise_final(FaultKind::bounds, w, in, lane, bytes + "outside every buffer" + map,
                   "the tensor map gives an address, dimensions or strides that the buffer does not have");
     }
+    if (guards) check_guards(w, in, lane, row.address, uint64_t(row.bytes));
     count_run(in, row.address, uint64_t(row.bytes));
   }
 }

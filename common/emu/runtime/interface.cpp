@@ -83,6 +83,17 @@ void doing(const char* what) {
   }
 }
 
+void set_readable(const void* device, const char* name, const GgEmuRange* ranges, size_t count) {
+  const uint64_t address = reinterpret_cast<uint64_t>(device);
+  Readable readable{name, {}};
+  for (size_t i = 0; i < count; ++i)
+    readable.ranges.push_back({address + ranges[i].begin, address + ranges[i].end});
+  api([&](Runtime& rt) {
+    rt.memory.set_readable(address, std::move(readable));
+    return cudaSuccess;
+  });
+}
+
 }  // namespace
 }  // namespace gg::emu
 
@@ -96,6 +107,7 @@ const GgEmuInterface* gg_emu_interface() {
                                            .reset_counts = gg::emu::reset_counts,
                                            .set_multiprocessors = gg::emu::set_multiprocessors,
                                            .reserve = gg::emu::reserve,
-                                           .doing = gg::emu::doing};
+                                           .doing = gg::emu::doing,
+                                           .set_readable = gg::emu::set_readable};
   return &functions;
 }

@@ -11,6 +11,10 @@
 
 extern "C" {
 
+struct GgEmuRange {  // of bytes of a buffer
+  size_t begin, end;
+};
+
 struct GgEmuInterface {
   int version;  // kGgEmuInterface
   // Host memory behind [device, device + bytes); null unless one live allocation holds it all.
@@ -33,8 +37,11 @@ struct GgEmuInterface {
   // For somebody who waits at a terminal: `what` begins, as a part of what has begun before and not ended.
   // Null: what began last has ended.
   void (*doing)(const char* what);
+  // A kernel that reads bytes of this buffer outside the ranges, which ascend, is a fault (bounds), until the
+  // next call for the buffer. `name` is what reports call the bytes in them: "the bias".
+  void (*set_readable)(const void* device, const char* name, const GgEmuRange* ranges, size_t count);
 };
-constexpr int kGgEmuInterface = 5;
+constexpr int kGgEmuInterface = 6;
 
 const GgEmuInterface* gg_emu_interface();
 }

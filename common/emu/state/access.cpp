@@ -33,7 +33,7 @@ bool all_in_own_shared(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
 }
 
 // The same for one allocation of global memory: its host address less its device address, or 0.
-bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width) {
+bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width, bool reads) {
   uint64_t low = ~0ull, high = 0, odd = 0;
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t at = m >> l & 1 ? address[l] : address[__builtin_ctz(m)];
@@ -44,7 +44,8 @@ bool all_in_one_buffer(const Warp& w, Mask m, const uint64_t (&address)[kLanes],
   if ((odd & uint64_t(width - 1)) != 0 || (width & (width - 1)) != 0) return false;
   const Allocation*& last = w.block->cluster->last_buffer;
   if (!last || last->freed || !last->holds(low, 1)) last = w.block->grid->memory->below(low);
-  return last && !last->freed && last->holds(low, 1) && last->holds(high, uint64_t(width));
+  return last && !last->freed && last->holds(low, 1) && last->holds(high, uint64_t(width)) &&
+         (!reads || !last->readable || last->readable->holds(low, high - low + uint64_t(width)));
 }
 
 // A store that changes nothing lets nobody go on who waits for a change.
@@ -102,7 +103,7 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
       return count_pattern(in, pattern);
     }
   }
-  if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
+  if (in.space == Space::global && all_in_one_buffer(w, m, address, width, true)) {
     const GlobalMemory& memory = *w.block->grid->memory;
     with_width(width, [&](auto constant) {
       for (Lanes l(m); l; ++l) std::memcpy(data + *l * pitch, memory.unchecked(address[*l]), constant);
@@ -113,6 +114,7 @@ void read_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kLa
   for (Lanes l(m); l; ++l) {
     const Place place = locate(w, in, *l, in.space, address[*l], width, width);
     if (place.block) check_shared_read(w, in, *l, place, width, access);
+    if (!place.block) check_guards(w, in, *l, address[*l], uint64_t(width));
     shared = place.block;
     std::memcpy(data + *l * pitch, place.bytes, size_t(width));
   }
@@ -134,7 +136,7 @@ void write_memory(Warp& w, const Instr& in, Mask m, const uint64_t (&address)[kL
       return count_pattern(in, pattern);
     }
   }
-  if (in.space == Space::global && all_in_one_buffer(w, m, address, width)) {
+  if (in.space == Space::global && all_in_one_buffer(w, m, address, width, false)) {
     const GlobalMemory& memory = *w.block->grid->memory;
     with_width(width, [&](auto constant) {
       for (Lanes l(m); l; ++l) put_bytes(w, memory.unchecked(address[*l]), data + *l * pitch, constant);

@@ -89,6 +89,12 @@ bool GlobalMemory::release(uint64_t address) {
   return true;
 }
 
+void GlobalMemory::set_readable(uint64_t address, Readable readable) {
+  const auto found = allocations_.find(address);
+  if (found == allocations_.end() || found->second.freed) return;
+  found->second.readable = std::make_shared<const Readable>(std::move(readable));
+}
+
 const Allocation* GlobalMemory::above(uint64_t address) const {
   if (heap.holds(address)) {
     if (const Allocation* block = heap.above(address)) return block;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "common/emu/state/race.h"
@@ -39,12 +40,30 @@ class AlignedBytes {  // for vector code
   std::unique_ptr<uint8_t[], Free> data_;
 };
 
+struct BulkGroup;  // bulk_groups.h
 struct TensorMapChanges;
+
+// The ranges of a buffer that hold a tensor. Beside them are guards: kernels do not read there.
+struct Readable {
+  struct Range {
+    uint64_t begin = 0, end = 0;  // addresses
+  };
+  std::string name;           // "the bias"
+  std::vector<Range> ranges;  // ascending
+
+  bool holds(uint64_t address, uint64_t count) const {
+    for (const Range& r : ranges) {
+      if (address >= r.begin && address < r.end) return count <= r.end - address;
+    }
+    return count == 0;
+  }
+};
 
 struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
-  bool heap = false;  // a kernel's malloc gave it
+  bool heap = false;                              // a kernel's malloc gave it
+  std::shared_ptr<const Readable> readable = {};  // null: all of it
   // All of [address, address + count), whatever that wraps around to.
   bool holds(uint64_t address, uint64_t count) const {
     return address >= begin && address - begin <= bytes && count <= bytes - (address - begin);
@@ -98,6 +117,8 @@ class GlobalMemory {
   uint64_t allocate(size_t bytes, uint64_t alignment = 256);
   bool release(uint64_t address);  // false if no live allocation starts there
   uint64_t used_bytes() const { return used_; }
+  // Of the live allocation that starts at an address; nothing happens if none does.
+  void set_readable(uint64_t address, Readable readable);
   // The kernels' heap. Before a kernel uses it, open_heap() takes its addresses out of the reserve.
   DeviceHeap heap;
   void open_heap();
@@ -140,6 +161,7 @@ struct Window {
   const Warp* warp = nullptr;  // who issued it,
   const Instr* instr = nullptr;
   int lane = 0;
+  const BulkGroup* group = nullptr;  // of the lane, that waits for it; null: it is no bulk store
 };
 
 class SharedMemory {

@@ -44,6 +44,8 @@ std::string buffer_text(const Warp& w, const Allocation& a) {
          (argument ? " (the kernel's " + ordinal(argument) + " argument)" : "");
 }
 
+constexpr const char* kTooLow =
+    "an index that is negative, perhaps an unsigned subtraction that went below zero";
 constexpr const char* kTooFar =
     "an index that is too large, often by one row or one tile at the edge, or a buffer that is too small";
 
@@ -71,12 +73,31 @@ constexpr const char* kTooFar =
     raise_final(
         FaultKind::bounds, w, in, lane,
         bytes + " that start " + bytes_text(above->begin - address) + " before " + buffer_text(w, *above),
-        "an index that is negative, perhaps an unsigned subtraction that went below zero");
+        kTooLow);
   }
   raise_final(FaultKind::bounds, w, in, lane,
               bytes + " at byte " + std::to_string(into) + " of " + buffer_text(w, *below) + " end " +
                   bytes_text(into + uint64_t(width) - below->bytes) + " past its end",
               kTooFar);
+}
+
+[[noreturn]] void raise_guard(const Warp& w, const Instr& in, int lane, uint64_t address, uint64_t bytes,
+                              const Allocation& a) {
+  uint64_t before = ~0ull,
+           past = ~0ull;  // bytes to the nearest range behind the first one, and before the last
+  for (const Readable::Range& r : a.readable->ranges) {
+    if (r.begin > address) before = std::min(before, r.begin - address);
+    if (r.begin <= address) past = std::min(past, address + bytes - r.end);
+  }
+  const size_t argument = argument_of(w.block->grid->launch, a);
+  const std::string tensor =
+      a.readable->name + (argument ? " (the kernel's " + ordinal(argument) + " argument)" : "");
+  raise_final(FaultKind::bounds, w, in, lane,
+              bytes_text(bytes) +
+                  (before < past ? " that start " + bytes_text(before) + " before "
+                                 : " that end " + bytes_text(past) + " past the end of ") +
+                  tensor + " are read from the guard beside it, where nobody reads",
+              before < past ? kTooLow : kTooFar);
 }
 
 // ---- finding memory ----
@@ -175,6 +196,12 @@ inline uint8_t* locate_global(Warp& w, const Instr& in, int lane, uint64_t addre
                 : "an access wants its address to be a multiple of its size");
 }
 }  // namespace
+
+void check_guards(const Warp& w, const Instr& in, int lane, uint64_t address, uint64_t bytes) {
+  const Allocation* const a = w.block->grid->memory->below(address);
+  if (!a || !a->readable || !a->holds(address, 1) || a->readable->holds(address, bytes)) return;
+  raise_guard(w, in, lane, address, bytes, *a);
+}
 
 std::string shared_text(const Block& block, size_t offset) {
   const int64_t at = kSharedStart + int64_t(offset);

@@ -25,6 +25,9 @@ struct Place {
 Place locate(Warp& warp, const Instr& instr, int lane, Space space, uint64_t address, int width,
              int alignment);
 
+// Faults if the bytes are in global memory, in a guard beside a tensor.
+void check_guards(const Warp& warp, const Instr& instr, int lane, uint64_t address, uint64_t bytes);
+
 // "shared address 0xc10 (byte 2064 of tile)", for reports.
 std::string shared_text(const Block& block, size_t offset);
 

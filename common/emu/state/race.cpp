@@ -395,9 +395,10 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
   if (by.driver ? was_told(FaultKind::async_window, warp, instr) : was_told(FaultKind::race, warp, instr))
     return;
   const std::string what = shared_text(*block_, cell * 4) + (writing ? " is written here" : " is read here");
-  const std::vector<Party> others = {
+  std::vector<Party> others = {
       {&by, &block_->grid->launch.code->instrs[size_t(other)], -1, wrote ? "wrote it" : "read it"}};
   if (by.driver) {
+    others[0].did += " for " + product_text(by, ticks);
     raise(FaultKind::async_window, warp, instr, lane, what + " while the tensor core may still read it",
           "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
     return;

@@ -4,6 +4,7 @@
 
 #include "common/emu/state/shadow.h"
 
+#include "common/emu/state/bulk_groups.h"
 #include "common/emu/state/undefined.h"
 
 namespace gg::emu {
@@ -13,16 +14,15 @@ bool is_copy(const Instr& in) {  // cp.async, not bulk
   return in.statement->opcode == "cp" && !in.statement->has("bulk");
 }
 
-std::vector<Party> owner_of(const SharedMemory& shared, size_t offset) {
-  const Window* window = shared.owner(offset);
-  if (!window) return {};
-  return {{window->warp, window->instr, window->lane, "started the operation"}};
+std::vector<Party> party_of(const Window* owner) {
+  if (!owner) return {};
+  return {{owner->warp, owner->instr, owner->lane, "started the operation"}};
 }
 
 // How one waits for the operation that owns these bytes.
-std::string how_to_wait(const std::vector<Party>& owner) {
-  if (owner.empty()) return "wait for the operation first";
-  const Instr& in = *owner[0].instr;
+std::string how_to_wait(const Window* owner) {
+  if (!owner) return "wait for the operation first";
+  const Instr& in = *owner->instr;
   if (is_copy(in)) {
     return "cp.async.wait_group is missing, or its number is too large: it lets that many of the thread's "
            "newest groups be "
@@ -30,9 +30,7 @@ std::string how_to_wait(const std::vector<Party>& owner) {
   }
   if (in.statement->opcode == "wgmma")
     return "wgmma.wait_group comes before the tiles are used for something else";
-  return owner[0].instr->statement->has("bulk_group")
-             ? "the thread that started it waits with cp.async.bulk.wait_group"
-             : "wait for the phase of the mbarrier that counts these bytes";
+  return owner->group ? why_not_read(*owner) : "wait for the phase of the mbarrier that counts these bytes";
 }
 
 [[gnu::noinline]] void refuse_read(Warp& w, const Instr& in, int lane, const Block& block, size_t offset) {
@@ -47,9 +45,10 @@ std::string how_to_wait(const std::vector<Party>& owner) {
     raise(FaultKind::mbarrier, w, in, lane, where + " belongs to an mbarrier and is read as ordinary memory",
           "an array overlaps the mbarrier, or mbarrier.inval is missing before its memory is used again");
   } else if (state & (SharedMemory::kArriving | SharedMemory::kReducing)) {
-    const std::vector<Party> owner = owner_of(shared, offset);
+    const Window* const owner = shared.owner(offset);
     raise(FaultKind::async_window, w, in, lane,
-          where + " is read while an asynchronous copy is still to write it", how_to_wait(owner), owner);
+          where + " is read while an asynchronous copy is still to write it", how_to_wait(owner),
+          party_of(owner));
   } else if (state & SharedMemory::kUndefined) {
     raise(FaultKind::uninit_shared, w, in, lane,
           where + " is read, and what was written there is a value that nobody gave",
@@ -73,11 +72,11 @@ std::string how_to_wait(const std::vector<Party>& owner) {
           where + " belongs to an mbarrier and is overwritten as ordinary memory",
           "an array overlaps the mbarrier, or mbarrier.inval is missing before its memory is used again");
   } else {
-    const std::vector<Party> owner = owner_of(shared, offset);
+    const Window* const owner = shared.owner(offset);
     raise(FaultKind::async_window, w, in, lane,
           where + " is written while an asynchronous operation still " +
               (state & (SharedMemory::kArriving | SharedMemory::kReducing) ? "writes" : "reads") + " it",
-          how_to_wait(owner), owner);
+          how_to_wait(owner), party_of(owner));
   }
 }
 

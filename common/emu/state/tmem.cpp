@@ -151,6 +151,18 @@ void Tmem::check_written(const Warp& agent, const Instr& in, int lane, const Tme
   }
 }
 
+// Why an agent meets an operation of a tensor core. Who has waited for this core before may well have waited
+// for all that it should, and the operation came too early.
+std::string Tmem::too_early(const Warp& agent, TmemUse use, const Use& earlier) const {
+  const std::string wait = "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation";
+  const bool has_waited = agent.race.clock.of_warp_as_one(earlier.agent->race.agent) > 0;
+  if (use != TmemUse::read || earlier.use != TmemUse::write || agent.driver || !has_waited) return wait;
+  return wait +
+         "; or, where the sums of a tile before are read here, it starts too early: its warp waits first "
+         "until " +
+         range_text("column", earlier.region.column, earlier.region.columns) + " have been read";
+}
+
 // `learnt`: the agent knows that the earlier use was issued, and not that it is over.
 void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const TmemRegion& region, TmemUse use,
                     const Use& earlier, bool learnt) const {
@@ -158,12 +170,14 @@ void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const TmemRegi
   const bool in_flight = earlier.agent->driver || learnt || earlier.agent == &agent;
   if (in_flight ? was_told(FaultKind::async_window, agent, in) : was_told(FaultKind::race, agent, in)) return;
   const std::string touches = text(region) + (use == TmemUse::write ? " is written here" : " is read here");
-  const std::vector<Party> others = {{earlier.agent, earlier.instr, earlier.agent->driver ? earlier.lane : -1,
-                                      wrote ? "wrote it" : "read it"}};
-  if (earlier.agent->driver) {
+  const bool by_core = earlier.agent->driver != nullptr;
+  const std::vector<Party> others = {
+      {earlier.agent, earlier.instr, by_core ? earlier.lane : -1,
+       std::string(wrote ? "wrote " : "read ") + (by_core ? text(earlier.region) : "it")}};
+  if (by_core) {
     raise(FaultKind::async_window, agent, in, lane,
           touches + " while the tensor core may still " + (wrote ? "write" : "read") + " it",
-          "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation", others);
+          too_early(agent, use, earlier), others);
   } else if (learnt || earlier.agent == &agent) {
     raise(FaultKind::async_window, agent, in, lane,
           touches + " while " + (wrote ? "a tcgen05.st may still write" : "a tcgen05.ld may still read") +
@@ -257,6 +271,20 @@ void check_tmem_freed(const Warp& w, const Instr& in) {
               "the block ends, and of its tensor memory " + w.block->tmem->allocations_text(),
               "tcgen05.dealloc by one warp, behind a barrier after the last use, before the block ends",
               allocations);
+}
+
+void note_product(const Warp& agent, const TmemRegion& sums) {
+  constexpr size_t kMost = 64;  // commits; nobody is further behind
+  std::map<uint32_t, TmemRegion>& newest = agent.driver->async.tensor_core->sums;
+  newest[agent.race.clock[agent.race.agent]] = sums;
+  if (newest.size() > kMost) newest.erase(newest.begin());
+}
+
+std::string product_text(const Warp& agent, uint32_t ticks) {
+  const std::map<uint32_t, TmemRegion>& newest = agent.driver->async.tensor_core->sums;
+  const auto found = newest.find(ticks);
+  if (found == newest.end()) return "an operation";
+  return "the product of " + range_text("column", found->second.column, found->second.columns);
 }
 
 TensorCore& tensor_core_of(Warp& w) {

@@ -103,6 +103,7 @@ class Tmem {
   };
   bool allocated(int column) const;
   std::string text(const TmemRegion& region) const;
+  std::string too_early(const Warp& agent, TmemUse use, const Use& earlier) const;
   void check_allocated(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region) const;
   void check_written(const Warp& agent, const Instr& instr, int lane, const TmemRegion& region) const;
   void check_order(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
@@ -129,8 +130,16 @@ void check_tmem_freed(const Warp& warp, const Instr& instr);
 struct TensorCore {
   Warp agent;
   Clock fenced;  // what the warp knew at its last tcgen05.fence::after_thread_sync
+  // Where the newest products write their sums, by the ticks of the agent's clock when they were issued: for
+  // reports.
+  std::map<uint32_t, TmemRegion> sums;
   std::deque<std::function<void()>> operations;  // oldest first
 };
 TensorCore& tensor_core_of(Warp& warp);
+// Remembers a product for product_text.
+void note_product(const Warp& agent, const TmemRegion& sums);
+// "the product of columns 0-127" that an agent which is a tensor core issued at these ticks of its clock, the
+// last of them; "an operation" if there is none.
+std::string product_text(const Warp& agent, uint32_t ticks);
 
 }  // namespace gg::emu

@@ -46,7 +46,7 @@ struct Origin {
 
 struct CopyGroups;  // cp.async of the lanes of a warp, units/copy_groups.h
 struct WgmmaState;  // wgmma of a warp under way, units/wgmma_operation.h
-struct BulkGroups;  // bulk copies that lanes wait for by group, units/bulk_copy.h
+struct BulkGroups;  // bulk stores that lanes wait for by group, bulk_groups.h
 struct TensorCore;  // tcgen05 operations that a warp has issued, tmem.h
 struct CallStacks;  // calls under way of the lanes of a warp, units/call_stack.h
 

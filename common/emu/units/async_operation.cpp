@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "common/emu/state/bulk_groups.h"
+
 namespace gg::emu {
 
 uint64_t AddressOperand::of(Warp& w, int lane) const {
@@ -68,20 +70,26 @@ bool comes_too_late(const Issuer& who, const Block& block, const std::string& wa
 }
 
 Windows::Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes,
-                 bool reduces)
+                 bool reduces, const BulkGroup* group)
     : block_(&block), issuer_(issuer), writes_(writes) {
   for (const Range& r : ranges) {
     handles_.push_back(
-        block.shared.open({r.begin, r.end, writes, reduces, issuer.warp, issuer.instr, issuer.lane}));
+        block.shared.open({r.begin, r.end, writes, reduces, issuer.warp, issuer.instr, issuer.lane, group}));
   }
 }
 
-void Windows::close() {
+void Windows::too_late() const {
+  const bool stores = !handles_.empty() && handles_[0]->group;
   comes_too_late(
       issuer_, *block_, std::string("still to ") + (writes_ ? "write" : "read") + " its shared memory",
-      writes_ ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier "
-                "before the end keeps the block alive"
-              : "cp.async.bulk.wait_group.read 0 by the thread that issued it, before the block ends");
+      writes_  ? "the copy's mbarrier is not waited for, or a peer still copies here: a cluster barrier "
+                 "before the end keeps the block alive"
+      : stores ? why_not_read(*handles_[0])
+               : "the mbarrier that counts these bytes is not waited for before the block ends");
+}
+
+void Windows::close() {
+  if (block_->live_warps == 0) too_late();
   for (const SharedMemory::Handle& handle : handles_) block_->shared.close(handle);
   handles_.clear();
 }

@@ -61,13 +61,16 @@ struct Range {
 // While it lives nobody else may touch the bytes; closed when the operation is done with them.
 class Windows {
  public:
-  // `reduces`: other reductions, and atomic operations, may touch them all the same.
+  // `reduces`: other reductions, and atomic operations, may touch them all the same. `group`: that the lane
+  // waits for, of a bulk store.
   Windows(Block& block, const Issuer& issuer, const std::vector<Range>& ranges, bool writes,
-          bool reduces = false);
+          bool reduces = false, const BulkGroup* group = nullptr);
   // Faults if the block has ended meanwhile, see comes_too_late.
   void close();
 
  private:
+  [[gnu::noinline]] void too_late() const;
+
   Block* block_;
   Issuer issuer_;
   bool writes_;

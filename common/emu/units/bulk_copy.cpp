@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Where bulk copies land, and the groups that a thread waits for. PTX ISA: "Asynchronous copy: Bulk copy:
+// Where bulk copies land, and the groups that stores join. PTX ISA: "Asynchronous copy: Bulk copy:
 // Completion mechanisms".
 
 #include "common/emu/units/bulk_copy.h"
@@ -30,11 +30,6 @@ BarrierAt barrier_in_pair(Warp& w, const Instr& in, int lane, const Block& data,
 }
 
 }  // namespace
-
-BulkGroups& bulk_groups_of(Warp& w) {
-  if (!w.async.bulk) w.async.bulk = std::make_shared<BulkGroups>();
-  return *w.async.bulk;
-}
 
 Groups join_groups(Warp& w, Mask m) {
   Groups groups;
@@ -79,7 +74,8 @@ std::vector<Landing> landings(Warp& w, const Instr& in, int lane, const AddressO
 void store_later(const Issuer& who, Block& block, const std::vector<Range>& ranges, Groups groups,
                  std::function<std::vector<uint8_t>()> read,
                  std::function<void(const std::vector<uint8_t>&)> write) {
-  later(*who.warp, [who, groups, read, write, windows = Windows(block, who, ranges, false)]() mutable {
+  Windows source(block, who, ranges, false, false, groups[0].get());
+  later(*who.warp, [who, groups, read, write, windows = std::move(source)]() mutable {
     windows.close();
     for (const auto& group : groups) --group->unread;
     later(*who.warp, [groups, write, data = read()] {

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The code that bulk copies of bytes and of tensor boxes have in common: where they land, and the groups a
-// thread waits for. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
+// The code that bulk copies of bytes and of tensor boxes have in common: where they land, and the groups that
+// stores join. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
 
 #pragma once
 
-#include <deque>
-
+#include "common/emu/state/bulk_groups.h"
 #include "common/emu/units/mbarrier.h"
 #include "common/emu/units/reduction.h"
 
 namespace gg::emu {
 
-struct BulkGroup {
-  int unread = 0;      // copies that still read their source
-  int unfinished = 0;  // copies that are not done
-};
-
-struct BulkGroups {
-  struct Lane {
-    std::shared_ptr<BulkGroup> open;                   // what it has started since its last commit
-    std::deque<std::shared_ptr<BulkGroup>> committed;  // oldest first
-  };
-  Lane lanes[kLanes];
-};
 // A place that a copy into shared memory goes to, and the mbarrier there that counts its bytes.
 struct Landing {
   Block* block = nullptr;
@@ -48,9 +35,6 @@ Mask like_the_first(Mask m, Operands operands) {
   for (Lanes l(m); l; ++l) like |= Mask(operands(*l) == first) << *l;
   return like;
 }
-
-// The groups of a warp, made when they are first asked for.
-BulkGroups& bulk_groups_of(Warp& warp);
 
 using Groups = std::vector<std::shared_ptr<BulkGroup>>;
 // The open groups of all lanes of a mask, with one more copy in each.
