@@ -19,7 +19,8 @@ LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
     instructions_cp_async instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
     global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
-    barrier_waits multiply_adds useful_multiply_adds""".split()
+    barrier_waits products products_during_loads products_during_stores tmem_loads tmem_loads_during_products
+    multiply_adds useful_multiply_adds""".split()
 
 
 def signed_with(history, text, shown):

@@ -464,6 +464,44 @@ TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
   }
 }
 
+// Two blocks for six tiles of 256 columns, with four slices each. Of the eight warps that multiply two store,
+// and each has four of a tile's 16 products behind its commit and before its wait, for the two tiles behind
+// the first. A wait right behind each commit leaves none.
+TEST(Rungs, StoreATileUnderTheProductsOfTheNext) {
+  const Multiprocessors few(2);
+  const Words problem = {"--tile", "256x128", "--m", "128,128,128,128,128,128", "--n", "128", "--k", "256"};
+  const std::pair<const char*, uint64_t> during[] = {{"07d_tokens_on_n", 0},
+                                                     {"07e_tma_store", 2 * 2 * 2 * 4}};
+  for (const auto& [id, products] : during) {
+    if (!is_built(id)) continue;
+    SCOPED_TRACE(id);
+    for (const char* order : {"0:fair", "1:skew", "2:skew"}) {
+      auto counts = counted(id, Folder(), with(problem, {"--order", order}));
+      const std::string own = std::string(id) + ",own," + order + ",";
+      EXPECT_EQ(counts[own + "products"], 6u * 8 * 16);
+      EXPECT_EQ(counts[own + "products_during_stores"], products);
+      EXPECT_GT(counts[own + "products_during_loads"], counts[own + "products"] / 2);
+    }
+  }
+}
+
+// A pair of blocks has two tiles, which each of its eight storing warps reads in eight loads. One
+// accumulator: the second tile's products wait for all of them. Two: for the first two of each warp.
+TEST(Rungs, WithTwoAccumulatorsReadSumsBesideTheNextTilesProducts) {
+  const Multiprocessors few(2);
+  const std::pair<const char*, uint64_t> during[] = {{"08i_tma_store", 0}, {"08j_two_accumulators", 48}};
+  for (const auto& [id, loads] : during) {
+    if (!is_built(id)) continue;
+    SCOPED_TRACE(id);
+    for (const char* order : {"0:fair", "1:skew", "2:skew"}) {
+      auto counts = counted(id, Folder(), {"--m", "256", "--n", "512", "--k", "256", "--order", order});
+      const std::string own = std::string(id) + ",own," + order + ",";
+      EXPECT_EQ(counts[own + "tmem_loads"], 128u);
+      EXPECT_EQ(counts[own + "tmem_loads_during_products"], loads);
+    }
+  }
+}
+
 // 22 rows of tiles and three columns: bands of 8, 8 and 6 rows where there are bands.
 TEST(Rungs, ThatOrderTilesMakeEachOfThem) {
   const Words problem = {"--device", "emu", "--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64"};

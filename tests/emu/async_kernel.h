@@ -8,9 +8,11 @@
 
 #include <cstring>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "common/emu/isa/forms.h"
+#include "common/emu/report/counts.h"
 #include "common/emu/schedule/run.h"
 #include "common/emu/state/grid.h"
 #include "common/emu/units/tensor_map.h"
@@ -97,7 +99,11 @@ class Async : public testing::Test {
   }
   uint32_t* words(uint64_t address) { return reinterpret_cast<uint32_t*>(memory.unchecked(address)); }
 
-  void run_with(const std::string& body, const Shape& shape, const gg::emu::Order& order) {
+  using Counters = std::map<std::string, uint64_t>;
+
+  // What was counted goes to `counters`.
+  void run_with(const std::string& body, const Shape& shape, const gg::emu::Order& order,
+                Counters* counters = nullptr) {
     const auto module = gg::emu::parse_ptx(kernel(body));
     const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
     gg::emu::Launch launch;
@@ -112,7 +118,10 @@ class Async : public testing::Test {
     gg::emu::RunOptions options;
     options.order = order;
     options.workers = 1;
-    gg::emu::run_launch(launch, memory, options, nullptr);
+    gg::emu::Counts counts;
+    gg::emu::run_launch(launch, memory, options, &counts);
+    if (!counters) return;
+    for (const gg::emu::Counter& each : gg::emu::summarise(counts)) (*counters)[each.name] = each.value;
   }
 
   // In every order the same; `check` looks at the result.

@@ -47,7 +47,8 @@ Next copy(Warp& w, const Instr& in, Mask m) {
       reads |= Mask(1) << *l;
     }
     check_async_write(w, in, *l, *place.block, place.offset, in.bytes, Access::plain);
-    CopyGroups::Copy c{g.group[*l], *l, from[*l], read, in.bytes, place.block, place.offset, &in, {}};
+    CopyGroups::Copy c{g.group[*l], *l,           from[*l], read, in.bytes,
+                       place.block, place.offset, &in,      {},   w.products.issued};
     if (!w.block->grid->order.late) copy_bytes(w, c);
     c.window = place.block->shared.open({place.offset, place.offset + in.bytes, true, false, &w, &in, *l});
     g.under_way.push_back(c);
@@ -67,6 +68,7 @@ Next commit(Warp& w, const Instr&, Mask m) {
   return Next::go_on;
 }
 Next wait_group(Warp& w, const Instr& in, Mask m) {
+  copies_awaited(w, in, products_before(w, m, uint32_t(in.offset), in.variant));
   land_copies(w, m, uint32_t(in.offset), in.variant);
   return Next::go_on;
 }

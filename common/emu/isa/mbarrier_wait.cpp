@@ -129,6 +129,7 @@ Next mbarrier_wait(Warp& w, const Instr& in, Mask m) {
     w.at<uint8_t>(in.d)[*l] = ended;
     if (!ended) continue;
     Mbarrier& b = all.live[a.at[*l].offset];
+    if (b.loaded && b.seen[size_t(w.index)] <= a.phase[*l]) load_awaited(w, in, b.ended);
     if (in.variant2 == 0)
       acquire(w, b.ended);
     else

@@ -105,6 +105,7 @@ Next mma(Warp& w, const Instr& in, Mask m) {
       }
     }
   }
+  product_issued(w, in);
   counts_of(in).multiply_adds += uint64_t(16 * 8 * form.k);
   return Next::go_on;
 }

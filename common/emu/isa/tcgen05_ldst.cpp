@@ -151,6 +151,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
   const Move& f = form_of(in);
   const Span span = span_of(w, in, TmemUse::read);
+  tmem_loaded(tmem_of(*w.block).tmem_loads, w, in);
   for_cells(w, in, span, [&](uint32_t& value, const uint32_t* cell) {
     value = f.packed ? (cell[0] & 0xFFFF) | cell[kTmemLanes] << 16 : cell[0];
   });

@@ -331,11 +331,13 @@ MmaOperation operation_of(Warp& w, const TensorIssue& issue, const MmaForm& form
 
 Next mma(Warp& w, const Instr& in, Mask m) {
   const MmaForm& form = form_of(in);
+  product_issued(w, in);
   const TensorIssue issue = begin_issue(w, in, m, form.modifiers.cta_group);
   const MmaOperation operation = operation_of(w, issue, form);
   check_lanes(issue, operation);
   check_supported(issue, operation);
   announce(issue, operation);
+  for (Block* block : issue.blocks) product_into(tmem_of(*block).tmem_loads, *issue.core);
   const InstructionDescriptor& shape = operation.shape;
   counts_of(in).multiply_adds += uint64_t(shape.m) * uint64_t(shape.n) * uint64_t(shape.k);
   tcgen05_issue(issue, [issue, operation] {

@@ -76,6 +76,7 @@ Next mma_async(Warp& w, const Instr& in, Mask m) {
   group.operations[part_of(w)].push_back(operation);
   if (!late(w)) multiply(state, operation, part_of(w), 1);
   mark_in_flight(w, in);
+  product_issued(w, in);
   InstrCounts& counts = counts_of(in);
   counts.multiply_adds += uint64_t(kWarpRows * form.n * form.k);
   counts.bytes += uint64_t((form.a_in_registers ? 0 : kWarpRows * 32) +

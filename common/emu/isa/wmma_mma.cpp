@@ -86,6 +86,7 @@ Next multiply_floats(Warp& w, const Instr& in, Mask m) {
     else
       reinterpret_cast<float*>(to)[at] = sum;
   });
+  product_issued(w, in);
   counts_of(in).multiply_adds += uint64_t(form.shape.m * form.shape.n * form.shape.k);
   return Next::go_on;
 }
@@ -150,6 +151,7 @@ Next multiply_whole(Warp& w, const Instr& in, Mask m) {
       w.at<T>(form.d_slots[2 * p + size_t(e)])[lane] = sums[next++];
     });
   }
+  product_issued(w, in);
   counts_of(in).multiply_adds += uint64_t(form.shape.m * form.shape.n * form.shape.k);
   return Next::go_on;
 }

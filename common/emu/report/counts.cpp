@@ -46,18 +46,51 @@ enum Id : int {
   kSharedWavefronts,
   kSharedBankConflicts,
   kBarrierWaits,
+  kProducts,
+  kProductsDuringLoads,
+  kProductsDuringStores,
+  kTmemLoads,
+  kTmemLoadsDuringProducts,
   kMultiplyAdds,
   kCounters,
 };
 constexpr const char* kNames[kCounters] = {
-    "instructions",          "instructions_integer",  "instructions_floating", "instructions_convert",
-    "instructions_move",     "instructions_control",  "instructions_ldst",     "instructions_atomic",
-    "instructions_warp",     "instructions_barrier",  "instructions_mbarrier", "instructions_cp_async",
-    "instructions_bulk",     "instructions_ldmatrix", "instructions_mma",      "instructions_wgmma",
-    "instructions_tcgen05",  "instructions_fence",    "global_load_bytes",     "global_store_bytes",
-    "global_atomic_bytes",   "global_load_sectors",   "global_store_sectors",  "global_atomic_sectors",
-    "shared_load_bytes",     "shared_store_bytes",    "shared_atomic_bytes",   "shared_wavefronts",
-    "shared_bank_conflicts", "barrier_waits",         "multiply_adds",
+    "instructions",
+    "instructions_integer",
+    "instructions_floating",
+    "instructions_convert",
+    "instructions_move",
+    "instructions_control",
+    "instructions_ldst",
+    "instructions_atomic",
+    "instructions_warp",
+    "instructions_barrier",
+    "instructions_mbarrier",
+    "instructions_cp_async",
+    "instructions_bulk",
+    "instructions_ldmatrix",
+    "instructions_mma",
+    "instructions_wgmma",
+    "instructions_tcgen05",
+    "instructions_fence",
+    "global_load_bytes",
+    "global_store_bytes",
+    "global_atomic_bytes",
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_sectors",
+    "shared_load_bytes",
+    "shared_store_bytes",
+    "shared_atomic_bytes",
+    "shared_wavefronts",
+    "shared_bank_conflicts",
+    "barrier_waits",
+    "products",
+    "products_during_loads",
+    "products_during_stores",
+    "tmem_loads",
+    "tmem_loads_during_products",
+    "multiply_adds",
 };
 using Values = uint64_t[kCounters];
 
@@ -109,6 +142,11 @@ void add(const Code& code, const std::vector<InstrCounts>& counts, Values& v) {
     v[id_of(in.family)] += c.warps;
     add_bytes(in, c, v);
     v[kBarrierWaits] += c.waits;
+    v[kProducts] += c.products;
+    v[kProductsDuringLoads] += c.products_during_loads;
+    v[kProductsDuringStores] += c.products_during_stores;
+    v[kTmemLoads] += c.tmem_loads;
+    v[kTmemLoadsDuringProducts] += c.tmem_loads_during_products;
     v[kMultiplyAdds] += multiply_adds(in, c);
   }
 }

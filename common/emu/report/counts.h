@@ -22,7 +22,7 @@ struct Counter {
 // bytes that lanes asked for, by space and direction, and the 32-byte sectors of global memory they touched
 // (a copy counts as the load or store of global memory that it is); wavefronts of shared memory, and those
 // beyond the fewest possible, which bank conflicts cost; how often a warp had to wait at a barrier or for its
-// copies; multiply-adds.
+// copies; products, and what overlaps (COUNTS.md); multiply-adds.
 std::vector<Counter> summarise(const Counts& counts);
 
 // "chapter::grouped_gemm<__nv_bfloat16, int>" of a mangled name.

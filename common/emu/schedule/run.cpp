@@ -99,6 +99,11 @@ class HeldLaunch::Run {
       sum[i].least_wavefronts += each[i].least_wavefronts;
       sum[i].waits += each[i].waits;
       sum[i].multiply_adds += each[i].multiply_adds;
+      sum[i].products += each[i].products;
+      sum[i].products_during_loads += each[i].products_during_loads;
+      sum[i].products_during_stores += each[i].products_during_stores;
+      sum[i].tmem_loads += each[i].tmem_loads;
+      sum[i].tmem_loads_during_products += each[i].tmem_loads_during_products;
     }
   }
 

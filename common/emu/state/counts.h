@@ -19,6 +19,10 @@ struct InstrCounts {
   uint64_t wavefronts = 0, least_wavefronts = 0;  // of shared memory: taken, and without bank conflicts
   uint64_t waits = 0;                             // times a warp had to wait here
   uint64_t multiply_adds = 0;
+  // overlap.h: products, those issued while loads or stores were under way, the former counted where the warp
+  // waits; loads of sums from tensor memory, those beside a later product.
+  uint64_t products = 0, products_during_loads = 0, products_during_stores = 0;
+  uint64_t tmem_loads = 0, tmem_loads_during_products = 0;
 };
 using Counts = std::map<const Code*, std::vector<InstrCounts>>;
 

@@ -62,6 +62,7 @@ class Tmem {
   std::string allocations_text() const;  // "columns 0-127 and 256-511 are allocated"
   std::vector<Party> allocations() const;
   bool relinquished = false;  // no more allocations by this block
+  TmemLoads tmem_loads;       // for counts
   int cta_group = 0;          // of the block's tcgen05 instructions; 0: it has executed none that has one
 
   // ---- checks ----

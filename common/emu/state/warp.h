@@ -14,6 +14,7 @@
 
 #include "common/emu/state/instr.h"
 #include "common/emu/state/memory.h"
+#include "common/emu/state/overlap.h"
 #include "common/emu/state/race.h"
 
 namespace gg::emu {
@@ -111,6 +112,7 @@ struct Warp {
   WithoutValue undefined;
   WarpKnowledge race;
   WarpOperations async;
+  WarpProducts products;
   Warp* driver = nullptr;  // of an agent that is a tensor core: the warp that drives it
 
   template <class T>

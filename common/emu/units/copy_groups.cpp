@@ -32,13 +32,26 @@ void land(Warp& w, const CopyGroups::Copy& c) {
   if (c.block->shared.races.on()) c.block->shared.races.write(w, *c.instr, c.lane, c.offset, c.bytes);
 }
 
+// Whether a wait of these lanes, that keeps so many groups, waits for a copy.
+bool is_due(const CopyGroups& g, const CopyGroups::Copy& c, Mask m, uint32_t keep, bool all) {
+  return m >> c.lane & 1 && (all || (c.group < g.group[c.lane] && g.group[c.lane] - c.group > keep));
+}
+
 }  // namespace
+
+uint64_t products_before(const Warp& w, Mask m, uint32_t keep, bool all) {
+  uint64_t least = w.products.issued;
+  if (!w.async.copies) return least;
+  for (const CopyGroups::Copy& c : w.async.copies->under_way) {
+    if (is_due(*w.async.copies, c, m, keep, all)) least = std::min(least, c.products);
+  }
+  return least;
+}
 
 void land_copies(Warp& w, Mask m, uint32_t keep, bool all) {
   CopyGroups& g = copy_groups_of(w);
   std::erase_if(g.under_way, [&](const CopyGroups::Copy& c) {
-    const bool due =
-        m >> c.lane & 1 && (all || (c.group < g.group[c.lane] && g.group[c.lane] - c.group > keep));
+    const bool due = is_due(g, c, m, keep, all);
     if (due) land(w, c);
     return due;
   });

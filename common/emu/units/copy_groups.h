@@ -22,6 +22,7 @@ struct CopyGroups {
     size_t offset = 0;
     const Instr* instr = nullptr;
     SharedMemory::Handle window;
+    uint64_t products = 0;  // that the warp had issued before
   };
   std::vector<Copy> under_way;
   uint32_t group[kLanes] = {};  // that copies started now belong to
@@ -40,6 +41,9 @@ void copy_bytes(Warp& warp, const CopyGroups::Copy& copy);
 // Lands the copies of these lanes whose group is older than its lane's newest `keep` groups, or `all` of
 // them.
 void land_copies(Warp& warp, Mask lanes, uint32_t keep, bool all);
+
+// The least number of products that the warp had issued before one of the copies that land_copies would land.
+uint64_t products_before(const Warp& warp, Mask lanes, uint32_t keep, bool all);
 
 // Calls `then` once all copies that this lane has started by now have landed; at once if there are none under
 // way. cp.async.mbarrier.arrive is made of it.

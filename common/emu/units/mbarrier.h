@@ -22,6 +22,8 @@ struct Mbarrier {
   int64_t tx = 0;        // bytes expected less bytes that have come; these may come first
   uint64_t phase = 0;    // the current one
   int64_t expected = 0;  // bytes, in this phase
+  bool loads = false;    // a bulk or tensor copy has brought some of them
+  bool loaded = false;   // the same of the phase before
   Clock arriving;        // of those who have arrived in this phase and before
   Clock ended;           // of those of the phases that have ended
   Party initialised;

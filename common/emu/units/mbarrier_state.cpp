@@ -155,6 +155,8 @@ void end_phase_if_complete(Block& block, Mbarrier& b) {
   if (b.pending != 0 || b.tx != 0) return;
   ++b.phase;
   b.pending = b.count;
+  b.loaded = b.loads;
+  b.loads = false;
   b.expected = 0;
   b.ended.join(b.arriving);
   b.arrivals_before.swap(b.arrivals);
@@ -230,6 +232,7 @@ void mbarrier_complete(const Issuer& who, const BarrierAt& at, int64_t bytes) {
   if (nobody_is_there(who, at)) return;
   Mbarrier& b = find_mbarrier(*who.warp, *who.instr, who.lane, at);
   b.arriving.join(who.clock);
+  b.loads = b.loads || who.instr->family == Family::bulk;
   change_tx(who, at, b, -bytes);
   end_phase_if_complete(*at.block, b);
 }
