@@ -166,15 +166,20 @@ __device__ inline void bulk_load(uint32_t dst_addr, const void* src, int bytes, 
       : "memory");
 }
 
-// Who: every thread that wrote, with ordinary stores, shared memory that a copy or wgmma is to read.
-// Does: makes those writes visible to asynchronous operations.
-// After: a barrier, then the thread that starts the operation.
+// Who: every thread that wrote, with ordinary stores, shared memory that a copy or wgmma is to read; or, in
+//   their place, the thread that starts the operation, behind the barrier at which it has learnt of the
+//   writes. A fence of any other thread behind the barrier does nothing for the operation.
+// Does: makes the writes that the thread has made or learnt of visible to asynchronous operations.
+// After: by those who wrote, a barrier, then the thread that starts the operation. The chapters fence so.
+// Source: the PTX ISA has no rule for where it stands; the model by its authors (D. Lustig, S. Cooksey, O.
+//   Giroux, "Mixed-proxy extensions for the NVIDIA PTX memory consistency model", ISCA 2022) wants it
+//   anywhere on the way from the write to the operation, in the operation's block.
 __device__ inline void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // cp.async.bulk.tensor, shared to global. Who: one thread; src_addr a multiple of 128.
 // Does: starts a copy of the box at src_addr; elements outside the tensor are left out. The copy joins the
 //   thread's current group.
-// Before: fence_proxy_async by those who wrote the box, then a barrier.
+// Before: fence_proxy_async and a barrier between the writes of the box and this, see there.
 // After: bulk_commit_group, and a wait before the box is overwritten (read) or before the block ends.
 __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),

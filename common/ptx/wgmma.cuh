@@ -118,7 +118,7 @@ __device__ inline void wgmma_hold(WgmmaFragmentA<T>& a) {
 // Does: hands registers over to wgmma that ordinary instructions have touched, accumulators and fragments of
 //   A: before the first wgmma, and before every one whose registers were touched since. Name them, and the
 //   compiler won't move what sets them behind the fence.
-// Before: ordinary writes of shared memory want fence_proxy_async by the writer, then a barrier.
+// Before: ordinary writes of shared memory want fence_proxy_async (tma.cuh) and a barrier.
 template <class... Registers>
 __device__ inline void wgmma_fence(Registers&... registers) {
   (wgmma_hold(registers), ...);

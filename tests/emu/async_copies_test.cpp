@@ -109,6 +109,21 @@ TEST_F(Async, ABlockThatEndsBeforeItsStoreSaysWhichWaitItLacks) {
                    "has not waited since it committed the group"));
 }
 
+// The fence may stand anywhere between the writes and the store: on the way, not beside it.
+TEST_F(Async, AStoreIsFencedByTheWritersOrByTheIssuer) {
+  const std::string fence = "fence.proxy.async.shared::cta;\n", barrier = "bar.sync 0;\n",
+                    done = "@%p0 cp.async.bulk.wait_group 0;\n";
+  for (const std::string& between : {fence + barrier, barrier + "@%p0 " + fence}) {
+    run(kFill + between + kBulkStore + done, {1, 64, 1}, [&] {
+      for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(words(out)[i], 1000 + i);
+    });
+  }
+  for (const std::string& between : {barrier + "@!%p1 " + fence, "@%p1 " + fence + barrier}) {
+    const std::string report = fault(FaultKind::proxy, kFill + between + kBulkStore + done, {1, 64, 1});
+    EXPECT_TRUE(says(report, "or the issuer runs it behind that barrier"));
+  }
+}
+
 // wait_group N leaves the newest N groups: the third store's source may not be touched yet.
 TEST_F(Async, GroupsAreWaitedForInTheirOrder) {
   const std::string store =

@@ -139,6 +139,33 @@ __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool add
   }
 }
 
+// [fenced_by_issuer]
+// Each round fills shared memory and stores it, and the thread that stores is the only one to run the proxy
+// fence, behind the barrier. A store that came before the other threads' writes would show those of the round
+// before.
+constexpr int kRoundWords = 8 * kThreads;
+__device__ __host__ inline uint32_t round_word(int block, int round, int i) {
+  return uint32_t(block) << 24 ^ uint32_t(round) << 16 ^ uint32_t(i) * 40503;
+}
+__global__ void store_fenced_by_issuer(uint32_t* out, int rounds) {
+  __shared__ __align__(128) uint32_t words[kRoundWords];
+  const int block = int(blockIdx.x), thread = int(threadIdx.x);
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = thread; i < kRoundWords; i += kThreads) words[i] = round_word(block, round, i);
+    __syncthreads();  // all words of the round are there
+    if (thread == 0) {
+      gg::ptx::fence_proxy_async();  // for the writes of all threads, of which this one has learnt
+      gg::ptx::bulk_store(out + (block * rounds + round) * kRoundWords, gg::ptx::shared_addr(words),
+                          int(sizeof words));
+      gg::ptx::bulk_commit_group();
+      gg::ptx::bulk_wait_group_read<0>();
+    }
+    __syncthreads();  // they have been read
+  }
+  if (thread == 0) gg::ptx::bulk_wait_group<0>();
+}
+// [/fenced_by_issuer]
+
 // Runs of bytes in and out through two buffers: chunk by chunk, each block its own array. A thread adds its
 // number to what came.
 constexpr int kChunk = kThreads;  // words
@@ -540,6 +567,18 @@ TEST_F(Tma, BulkCopiesThroughTwoBuffers) {
   through<<<kBlocks, kThreads>>>(in_array.get(), out.get(), kChunks);
   const std::vector<uint32_t> got = out.read();
   for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(got[i], in[i] + i % kChunk) << i;
+}
+
+TEST_F(Tma, FencedByTheIssuerAlone) {
+  const int blocks = gg::emulator() ? 2 : 264, rounds = gg::emulator() ? 3 : 60;
+  const Array<uint32_t> out(std::vector<uint32_t>(size_t(blocks) * size_t(rounds) * kRoundWords));
+  store_fenced_by_issuer<<<unsigned(blocks), kThreads>>>(out.get(), rounds);
+  const std::vector<uint32_t> got = out.read();
+  for (size_t at = 0; at < got.size(); ++at) {
+    const int store = int(at / kRoundWords), i = int(at % kRoundWords);
+    ASSERT_EQ(got[at], round_word(store / rounds, store % rounds, i))
+        << "block " << store / rounds << ", round " << store % rounds << ", word " << i;
+  }
 }
 
 TEST_F(Tma, KernelsMakeTensorMaps) {

@@ -385,7 +385,7 @@ void Races::report_proxy(const Warp& warp, const Instr& instr, int lane, size_t 
             " is read by an asynchronous operation; ordinary stores wrote it, and no fence.proxy.async "
             "has handed them on",
         "each thread that wrote runs fence.proxy.async after its stores, before the barrier that the "
-        "issuer waits at",
+        "issuer waits at, or the issuer runs it behind that barrier",
         {{&warp_of(agent), &block_->grid->launch.code->instrs[size_t(other)], -1, "wrote it"}});
 }
 
