@@ -8,7 +8,8 @@
 // All loads. Who: one thread. Coordinates are those of the box's first element, dimension 0 (contiguous)
 //   first; they may lie outside the tensor, but along dimension 0 at a multiple of 16 bytes. dst_addr: a
 //   multiple of 128, and of the swizzle's pattern (1024 bytes for 128B) where rows are to start with row 0 of
-//   the pattern.
+//   the pattern: the swizzle follows the bits of the address in shared memory, not the rows of the box. That
+//   of 128 bytes adds (xor) bits 7 to 9 to bits 4 to 6.
 // Does: starts a copy of the box; elements outside the tensor become zero (or NaN, as the map says). When it
 //   has landed, the mbarrier's phase has got the bytes of the whole box.
 // Before: mbarrier_arrive_expect_tx with those bytes; nobody reads the old contents any more.
@@ -215,7 +216,8 @@ __device__ inline void bulk_store(void* dst, uint32_t src_addr, int bytes) {
 }
 
 // Who: the thread that started stores.
-// Does: makes one group of those it has started since its last commit.
+// Does: makes one group of those it has started since its last commit. The group belongs to this thread: to a
+//   wait of another thread it is nothing.
 __device__ inline void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 // Who: the thread that committed groups.
