@@ -168,8 +168,8 @@ TEST_F(Async, BulkOperandsAreChecked) {
   bulk(FaultKind::mbarrier_state, "[buffer], [%rd1], 16, [bars+8]");
 }
 
-// Of the input's buffer only bytes 128 to 255 are a tensor. What lies beside may be written, and not read, by
-// no kind of load.
+// Only bytes 128 to 255 of the input's buffer are a tensor. The others may be written, but no kind of load
+// reads them.
 TEST_F(Async, GuardsAreReadByNobody) {
   const auto load = [&](const std::string& what, int at) {
     SetUp();

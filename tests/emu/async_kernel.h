@@ -101,7 +101,7 @@ class Async : public testing::Test {
 
   using Counters = std::map<std::string, uint64_t>;
 
-  // What was counted goes to `counters`.
+  // Counts go to `counters`, if that is not null.
   void run_with(const std::string& body, const Shape& shape, const gg::emu::Order& order,
                 Counters* counters = nullptr) {
     const auto module = gg::emu::parse_ptx(kernel(body));

@@ -22,7 +22,7 @@ const std::string kZeros = [] {
   for (int r = 22; r <= 26; ++r) text += "mov.b32 %r" + std::to_string(r) + ", 0;\n";
   return text;
 }();
-// Of 16 bytes by each thread, and groups of them.
+// A copy of 16 bytes by each thread, and groups of copies.
 const std::string kCopy =
     "shl.b32 %r6, %r0, 4;\nadd.u32 %r7, %r2, %r6;\n"
     "cp.async.cg.shared.global [%r7], [%rd1], 16;\ncp.async.commit_group;\n";
@@ -78,7 +78,7 @@ TEST_F(Overlap, ProductsBetweenABulkLoadAndTheWaitAtItsBarrier) {
   const std::string ready = init(0, 1);
   expect(ready + bulk_load(0) + product() + wait(0, "0") + product(), 4, 2, 0);
   expect(ready + bulk_load(0) + wait(0, "0") + product() + wait(0, "0"), 2, 0, 0);
-  // Who starts the load has learnt of the products at a barrier, or has not.
+  // The thread that starts the load has learnt of the products at a barrier, or it has not.
   expect(ready + product() + kSync + bulk_load(0) + wait(0, "0"), 2, 0, 0);
   expect(ready + product("@!%p1 ") + bulk_load(0) + wait(0, "0"), 1, 1, 0);
   // Two stages: the second load overlaps with what is made of the first.

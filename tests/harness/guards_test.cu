@@ -41,7 +41,7 @@ class Guards : public testing::Test {
     machine_->run(
         [&](cudaStream_t stream) { read_byte<<<1, 1, 0, stream>>>(static_cast<const char*>(byte), sink_); });
   }
-  // What the kernel says of a byte that it may not read.
+  // The emulator stops a kernel that reads this byte, with this sentence.
   void expect_guard(const char* byte, const std::string& sentence) {
     EXPECT_EXIT(read(byte), testing::ExitedWithCode(int(Exit::device_error)), sentence);
   }

@@ -117,7 +117,7 @@ class GlobalMemory {
   uint64_t allocate(size_t bytes, uint64_t alignment = 256);
   bool release(uint64_t address);  // false if no live allocation starts there
   uint64_t used_bytes() const { return used_; }
-  // Of the live allocation that starts at an address; nothing happens if none does.
+  // Kernels read so much, and no more, of the live allocation that starts here; nothing happens if none does.
   void set_readable(uint64_t address, Readable readable);
   // The kernels' heap. Before a kernel uses it, open_heap() takes its addresses out of the reserve.
   DeviceHeap heap;

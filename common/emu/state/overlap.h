@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program lets overlap: products that it issues while loads or bulk stores are under way, and loads of
-// sums from tensor memory beside a later product. All of it follows from the program: from the order of a
-// warp's own instructions, and from what it has learnt of others at barriers (vector clocks, race.h). So it
-// is the same in every order of warps. COUNTS.md, "What overlaps", says what each count means.
+// The counts of what overlaps: of products that a program issues while loads or bulk stores are under way,
+// and of loads of sums from tensor memory beside a later product. All of it follows from the program: from
+// the order of a warp's own instructions, and from what it has learnt of others at barriers (vector clocks,
+// race.h). So it is the same in every order of warps. COUNTS.md, "What overlaps", says what each count means.
 
 #pragma once
 
