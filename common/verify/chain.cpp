@@ -30,7 +30,7 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
     links.push_back(first.reading(second));
   }
   const auto run = [&](const std::function<void()>& launches) {
-    for (const Buffers* each : {&first, &second}) machine.fill_bytes(each->d(), 0xFF, each->d_bytes());
+    for (const Buffers* each : {&first, &second}) each->poison(0xFF);
     machine.copy(first.offsets(), stale.offsets(), offset_bytes);
     launches();
     std::vector<char> outputs = downloaded(machine, first.d(), first.d_bytes());
