@@ -55,7 +55,7 @@ Range Range::numbers() const {
 
 namespace {
 
-// What the infinities of `a` become when they are multiplied by `b`. Zero has no sign here.
+// Adds the products of the infinities of `a` and of `b`. Zero has no sign here.
 void add_infinite_products(const Range& a, const Range& b, Range& all) {
   if (!a.is_infinite()) return;
   const bool up = b.plus || b.hi > 0, down = b.minus || b.lo < 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What an f32 may be where the reference does not know it exactly: a set of values, and arithmetic that maps
+// The values of an f32 that the reference does not know exactly: a set of values, and arithmetic that maps
 // each of them. Infinities and NaN are members of their own, for 0 times infinity is NaN though its
 // neighbours are infinite, and a sum may leave the range of f32 in some orders only.
 

@@ -358,7 +358,7 @@ bool Trials::explain(Tensor output, const OutputTally& tally) {
   kept_.take(buffers_);
   launch_over_byte(0xFF);
   if (other_bits(buffers_, kTwoLaunches)) {
-    // Which of two stores to an element is the last may change, and what the wrong one stores may not.
+    // The order of two stores to an element may change, and what the wrong one stores may not.
     const Failure wrong = judge_->explain(copy, seen, question_);
     if (wrong.symptom != Symptom::overrun) return true;
     return fail({wrong.symptom, wrong.sentence + "; launches differ in which group's rows stay"});

@@ -16,8 +16,8 @@ struct CheckOptions {
   uint64_t seed = 0;
   bool graph_replay =
       false;                // record the launch once and replay it with other offsets (chapters from 05a on)
-  bool brief = false;       // only the trials that say so
   bool neighbours = false;  // also with NaN in the neighbouring groups' operands (set `edges`)
+  bool brief = false;       // only the trials that say so
 };
 
 struct CheckResult {
@@ -31,8 +31,8 @@ struct CheckResult {
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options);
 
-// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN, or
-// a sum may overflow both ways.
+// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN,
+// or a sum may overflow both ways.
 struct GivenOperands;
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given);

@@ -304,7 +304,7 @@ TEST_F(Codes, NoAttributeOfADeviceIsAnError) {
   EXPECT_EQ(maps, clusters);
 }
 
-// What an H100 answered for each direction, by where the two places are.
+// An H100 answered so for each direction, by where the two places are.
 TEST_F(Codes, OfCopiesGoByTheDirection) {
   Memory device;
   char host[2][16] = {};

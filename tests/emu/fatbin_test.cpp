@@ -226,7 +226,7 @@ TEST(Fatbin, ReadsTheRegistersOfMachineCode) {
     const std::string cubin = gg::emu::contents(*code);
     for (const auto& [name, registers] : gg::emu::register_counts(cubin)) {
       kernel = kernel || name.find("reverse") != std::string::npos;
-      EXPECT_TRUE(8 <= registers && registers <= 255) << name;
+      EXPECT_TRUE(0 < registers && registers <= 255) << name;
       EXPECT_NE(ptx_text(*ptx).find(name), std::string::npos) << name;
     }
     for (int trial = 0; trial < 200; ++trial) {  // whatever is in them, reading them ends

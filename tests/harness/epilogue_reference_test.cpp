@@ -221,8 +221,8 @@ TEST(Transform, OfWorkedExamples) {
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(y[i].is_nan());
 }
 
-// What the butterfly of the kernels makes of any X is right with `butterfly`, and the sum of 16 products at
-// once is right in both forms; the butterfly's own NaN and infinities are not right without.
+// Whatever the butterfly of the kernels makes of any X is right with `butterfly`, and the sum of 16 products
+// at once is right in both forms; the butterfly's own NaN and infinities are not right without.
 TEST(Transform, OfLargeValuesIsWhatItsFormMakesOfThem) {
   Problem1 p;
   p.epilogue.op = Operator::glu_hadamard;

@@ -63,6 +63,11 @@ class FarB : public testing::Test {
 
 TEST_F(FarB, ShowsAnOffsetOf32BitsThatNoOtherSetShows) {
   EXPECT_EQ(said_on("smoke", launch<uint32_t>), "");
+  if (emulator()) {  // it ends in the guard behind B
+    EXPECT_EXIT(said_on("far", launch<uint32_t>), testing::ExitedWithCode(int(Exit::device_error)),
+                "past the end of B ");
+    return;
+  }
   const std::string said = said_on("far", launch<uint32_t>);
   EXPECT_NE(said.find(" elements are wrong; the first"), std::string::npos) << "passed: " << said;
 }

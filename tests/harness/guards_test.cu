@@ -65,6 +65,7 @@ TEST_F(Guards, OfOperandsAreReadByNobody) {
   Shape shape = kShape;
   shape.rows = 40;  // two of them are no group's, and no guards either
   Buffers buffers(*machine_, setup(), shape);
+  buffers.fill_operands({Fill::Kind::integers, 1, 0, 0});
   const Problem& p = buffers.problem();
   const size_t rows = 40;
   expect_guards_around(p.epilogue().bias, 3 * 64 * 2, "the bias");
@@ -81,6 +82,7 @@ TEST_F(Guards, OfOperandsAreReadByNobody) {
 // A tensor of a smaller problem has its guards in the buffer of the larger one.
 TEST_F(Guards, MoveWithTheShape) {
   Buffers buffers(*machine_, setup(), kShape);
+  buffers.fill_operands({Fill::Kind::integers, 1, 0, 0});
   const char* const behind = static_cast<const char*>(buffers.problem().epilogue().bias) + 64 * 2;
   read(behind);
   buffers.set_shape({{38}, {64}, {128}});
@@ -91,6 +93,7 @@ TEST_F(Guards, OfDiscreteWeightsAreBetweenThem) {
   gg::Setup discrete = setup();
   discrete.weights = Weights::discrete;
   Buffers buffers(*machine_, discrete, kShape);
+  buffers.fill_operands({Fill::Kind::integers, 1, 0, 0});
   void* addresses[3];
   machine_->download(addresses, buffers.problem().discrete().b, sizeof addresses);
   for (void* const b : addresses) expect_guards_around(b, 64 * 128, "discrete weights");

@@ -82,13 +82,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "neighbouring group read", "is NaN only while the neighbouring groups hold NaN"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// What is said of a bug on one problem.
+// The check's words on a bug, on one problem.
 gg::Failure said_of(const gg::Launch& launch, const gg::Setup& setup, const gg::Shape& shape) {
   const gg::CheckResult result = gg::check_problem(*gg::host_machine(), setup, launch, shape, kOptions);
   return result.failure.value_or(gg::Failure{});
 }
 
-// What lies beyond K is zero, so seven of eight columns are.
+// There are zeros beyond K, so seven of eight columns are zero.
 TEST(FewColumns, WithoutASwizzleLackNoSlice) {
   gg::Setup setup;
   setup.b_layout = gg::BLayout::nk;

@@ -6,9 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 
 #include "common/verify/trials.h"

@@ -28,7 +28,7 @@ Chapter limited() {
           .own_sizes = OwnSizes::when_listed};
 }
 
-// What a call is refused with; "accepted".
+// The sentence that refuses a call, or "accepted".
 template <class Call>
 std::string refusal_of(const Call& call) {
   const auto error = error_of(call);

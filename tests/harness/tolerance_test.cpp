@@ -49,7 +49,7 @@ struct Edge {  // the code nearest to a limit, on one side of it
   double share = 0;
 };
 
-// Of all elements of an output, the code that is nearest to its limit, within it and beyond. `noise`: how far
+// The code that is nearest to its limit, of all elements of an output, within it and beyond. `noise`: how far
 // the two may be from the limit and are not tried, for what is right has roundings of its own.
 class Edges {
  public:

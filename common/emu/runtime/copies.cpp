@@ -24,8 +24,9 @@ uint8_t* resolve(Runtime& rt, const void* pointer, size_t bytes) {
   return real;
 }
 
-// What the direction of a copy takes for device memory and is none; "" if nothing. The driver looks at
-// nothing else: an H100's copies between two places on the device whichever of these directions is named.
+// The sentence on a copy whose direction takes something for device memory that is none; "" if nothing. The
+// driver looks at nothing else: an H100's copies between two places on the device whichever of these
+// directions is named.
 std::string direction_problem(const Runtime& rt, const Copy& c) {
   const bool to = c.kind == cudaMemcpyHostToDevice || c.kind == cudaMemcpyDeviceToDevice;
   const bool from = c.kind == cudaMemcpyDeviceToHost || c.kind == cudaMemcpyDeviceToDevice;

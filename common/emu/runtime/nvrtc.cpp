@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What libcuda.so.1 has of its own; its functions are those of the emulator's runtime, which it links.
+// The functions that libcuda.so.1 has of its own; the others are those of the emulator's runtime, which it links.
 //
 // Programs that compile with NVRTC for a real architecture (sm_90) ask it for machine code. Where gg-emu puts
 // these functions before NVRTC's, they get the PTX that it made on the way, which is what the emulator loads.

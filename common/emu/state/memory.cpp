@@ -96,7 +96,7 @@ bool GlobalMemory::release(uint64_t address) {
 
 namespace {
 
-// What a byte that nobody wrote holds, by its place.
+// The value of a byte that nobody wrote, by its place.
 uint8_t garbage(uint64_t at, uint64_t seed) {
   constexpr uint64_t kPlaces = 0x9E3779B97F4A7C15ull, kSeeds = 0xD1B54A32D192ED03ull;
   uint64_t z = (at / 8 + 1) * kPlaces + (seed + 1) * kSeeds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which bytes of global memory were written: a bit for each byte of the reserve. The bits are zeros that cost
+// The bytes of global memory that were written: a bit for each byte of the reserve. The bits are zeros that cost
 // no memory until one of their page is set, so what nobody touches is free.
 
 #pragma once
