@@ -4,11 +4,21 @@
 
 include(matplotlib)
 get_property(built GLOBAL PROPERTY gg_chapters)
+# A chapter is checked and shown as soon as it is built, one after the other, while others compile. The target `tour` then keeps
+# those results.
+set(after)
+foreach(id IN LISTS built)
+  add_custom_target(tour_${id}
+    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py --build ${CMAKE_BINARY_DIR} --one ${id}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+  add_dependencies(tour_${id} gg_emu_cudart ${after} ${id})
+  set(after tour_${id})
+endforeach()
 add_custom_target(tour
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py
           --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
-add_dependencies(tour ${built} gg-roof gg-emu gg-ptx)  # the README goes on to use both
+add_dependencies(tour ${after} ${built} gg-roof gg-emu gg-ptx)  # the README goes on to use both
 add_custom_target(grade
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/tests/exercises/grade.py ${CMAKE_BINARY_DIR} ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)

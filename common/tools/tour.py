@@ -5,13 +5,16 @@
 The target `tour` calls it. A chapter without a GPU of its kind runs on the emulator, which counts where a GPU
 is timed. --like b200 runs nothing: it shows which tables and figures the tour would fill on a GPU that is not here.
 A chapter that passed is not run again while its program, options and device stay the same: its
-results in build/tour are kept.
+results in build/tour are kept. While others still compile, --one NAME does this for one chapter, where no GPU is timed.
 """
 
 import argparse
+import contextlib
 import csv
 import ctypes
+import fcntl
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -114,34 +117,40 @@ def rows_of(table, *columns):
 
 
 class State:
-    """What earlier tours left, by name of program: its key, when it ran, how it ended."""
+    """What earlier tours left, by name of program: its key, when it ran, how it ended, whether it is part of a tour that goes on."""
 
     def __init__(self, path):
-        self.path = path
+        self.path, self.entries = path, self.read(path)
+
+    @staticmethod
+    def read(path):
         try:
-            self.entries = json.loads(path.read_text())
+            entries = json.loads(path.read_text())
         except (OSError, ValueError):
-            self.entries = {}
-        if not isinstance(self.entries, dict) or not all(isinstance(e, dict) for e in self.entries.values()):
-            self.entries = {}  # nobody's tour wrote this
+            return {}
+        if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+            return {}  # nobody's tour wrote this
+        return entries
 
     def kept(self, name, key):
         entry = self.entries.get(name, {})
         return entry if entry.get("key") == key and entry.get("result") == "passed" else None
 
-    def put(self, name, key, result):
-        entry = {"key": key, "result": result, "when": time.strftime("%Y-%m-%d %H:%M")}
-        self.entries[name] = entry
-        beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps(self.entries, indent=1))
-        beside.replace(self.path)
+    def put(self, name, key, result, ahead=False):
+        entry = {"key": key, "result": result, "when": time.strftime("%Y-%m-%d %H:%M"), "ahead": ahead}
+        with open(self.path.with_suffix(".lock"), "w") as lock:  # other tours of this build tree write there too
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.entries = self.read(self.path) | {name: entry}
+            beside = self.path.with_suffix(".new")
+            beside.write_text(json.dumps(self.entries, indent=1))
+            beside.replace(self.path)
         return entry
 
 
 class Tour:
     def __init__(self, args):
         self.build, self.out, self.sets = args.build, args.build / "tour", args.sets.split(",")
-        self.plot_python = args.plot_python
+        self.plot_python, self.ahead = args.plot_python, bool(args.one)
         self.emulator = args.build / "lib" / "emu" / "libcudart.so.13"
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = State(self.out / "state.json")
@@ -182,6 +191,9 @@ class Tour:
         machine = self.emulator if device == "emu" and self.emulator.exists() else self.device
         key = digest(program, json.dumps(commands), machine)
         kept = self.state.kept(table.name, key) if table.exists() else None
+        if kept and kept.get("ahead"):  # this tour ran it while others compiled
+            self.state.put(table.name, key, kept["result"], self.ahead)
+            return kept["result"], ""
         if kept:
             return kept["result"], f", kept from {kept.get('when', 'earlier')}"
         part = table.with_suffix(".csv.part")
@@ -196,7 +208,7 @@ class Tour:
         elif part.exists():
             part.replace(table)
         if result != "not run":
-            self.state.put(table.name, key, result)
+            self.state.put(table.name, key, result, self.ahead)
         return result, ""
 
     def times(self, table, result):
@@ -271,6 +283,18 @@ def print_table(lines):
         print("  ".join(words + numbers))
 
 
+def one(tour, name):
+    """Runs one chapter on the emulator and prints all of it at once, as other commands print too. With a GPU it waits for the tour,
+    which times it while nothing else runs."""
+    if tour.device:
+        return 0
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        line = tour.chapter(name)
+    print(said.getvalue(), "tour: ", "  ".join(line.values()), sep="", flush=True)
+    return 0  # whether it passed is for the tour to say
+
+
 def like(args):
     """The tables and figures of a tour on another GPU, with dashes for its numbers."""
     out = args.build / "tour" / f"like-{args.like}"
@@ -289,6 +313,7 @@ def main():
     parser.add_argument("--like", metavar="GPU", choices=["a100", "h100", "h200", "b200"],
                         help="a100, h100, h200 or b200: run nothing, show the tables and figures of a tour on that GPU, "
                         "without numbers")
+    parser.add_argument("--one", metavar="NAME", help="run this chapter alone, ahead of the tour")
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--sets", default="prefill,decode", help="what to time (default: %(default)s)")
     parser.add_argument("--plot-python", default="", help="a Python that has matplotlib, for the figures")
@@ -296,6 +321,8 @@ def main():
     args.build = args.build.resolve()
     if args.like:
         return like(args)
+    if args.one:
+        return one(Tour(args), args.one)
     if not args.chapters:
         parser.error("no chapters: names of programs in BUILD/bin, or --like GPU")
 

@@ -3,6 +3,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,38 @@ class Configuring(unittest.TestCase):
 
     def test_another_repositorys_commit_is_not_ours(self):
         self.assertIn('return "unknown";', (self.copy / "build/common/commit.cpp").read_text())
+
+
+class Toolkits(unittest.TestCase):
+    """The tree with its tests, configured with the toolkit that the build has, and with one that lacks NVRTC. The machine's CMake
+    configured it already; here PyPI's newest does, where PyPI is there."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        done = run(sys.executable, "-m", "venv", cls.folder / "newest", cwd=cls.folder)
+        if not done.returncode:
+            done = run(cls.folder / "newest/bin/pip", "install", "--quiet", "--disable-pip-version-check", "cmake", cwd=cls.folder)
+        if done.returncode:
+            raise unittest.SkipTest(f"no CMake from PyPI: {done.stderr.strip()[-200:]}")
+
+    def configure(self, nvcc):
+        build = self.folder / f"build of {nvcc.parent.parent.name}"
+        return run(self.folder / "newest/bin/cmake", "--preset", "check", "-B", build, "-DGG_FIGURES=OFF", cwd=ROOT,
+                   env=os.environ | {"CUDACXX": str(nvcc), "GG_CHAPTERS": "01;07l;09c"})
+
+    def test_the_builds_own(self):
+        done = self.configure(Path(os.environ["CUDACXX"]))
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+
+    def test_one_without_nvrtc(self):
+        whole = Path(os.environ["CUDACXX"]).resolve().parents[1]
+        shutil.copytree(whole, self.folder / "toolkit", copy_function=os.symlink, ignore=shutil.ignore_patterns("*nvrtc*"))
+        done = self.configure(self.folder / "toolkit/bin/nvcc")
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        self.assertFalse(list(self.folder.glob("build of toolkit/tests/emu/CMakeFiles/links_nvrtc.dir")))
 
 
 class Processor(unittest.TestCase):

@@ -122,6 +122,26 @@ class TourTest(unittest.TestCase):
             self.assertNotIn("kept from", self.run_tour("01_one")[1])
         self.assertIn("kept from", self.run_tour("01_one")[1])
 
+    def test_a_chapter_that_was_run_ahead_is_of_this_tour(self):
+        self.chapter("01_one")
+        self.chapter("02_two", check="exit 1")
+        for name, ends in (("01_one", "passed on the emulator"), ("02_two", "FAILED on the emulator")):
+            code, out = self.run_tour("--one", name)
+            self.assertEqual(code, 0, out)
+            self.assertRegex(out, rf"(?s)01_one --device emu --check.*\ntour: {name}  an idea  {ends}"
+                             if name == "01_one" else rf"\ntour: {name}  an idea  {ends}")
+        code, out = self.run_tour("01_one", "02_two")
+        self.assertEqual(code, 1)
+        self.assertNotIn("01_one --device emu", out)  # it was not run again
+        self.assertNotIn("kept from", out)
+        self.assertIn("02_two --device emu", out)  # what failed is
+        self.assertIn("kept from", self.run_tour("01_one")[1])
+
+    def test_on_a_gpu_nothing_is_run_ahead(self):
+        self.chapter("01_one")
+        code, out = self.run_tour("--one", "01_one", device="a GPU")
+        self.assertEqual((code, out), (0, ""))
+
     def test_a_terminal_is_told_which_chapter_of_how_many(self):
         self.chapter("01_one")
         self.chapter("02_two")
