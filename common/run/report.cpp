@@ -251,13 +251,16 @@ void print_times(const Row& row, const Shape& shape) {
 
 void print_end(const Session& session) {
   const Tally& tally = session.tally;
+  const int problems = tally.checked - tally.forms;
   if (tally.failed > 0) {
-    std::printf("%s: FAILED, %d of %d problems are wrong\n", session.chapter.id, tally.failed, tally.checked);
+    const std::string forms =
+        tally.forms ? format(" and %d of %d other forms", tally.failed_forms, tally.forms) : "";
+    std::printf("%s: FAILED, %d of %d problems%s are wrong\n", session.chapter.id,
+                tally.failed - tally.failed_forms, problems, forms.c_str());
     return;
   }
   const std::string where =
       session.device.emulated ? " on the emulator, order " + session.options.order() : "";
-  const int problems = tally.checked - tally.forms;
   std::printf("%s: ok, %d %s%s checked%s", session.chapter.id, problems,
               problems == 1 ? "problem" : "problems",
               tally.forms ? format(" and %d other forms", tally.forms).c_str() : "", where.c_str());

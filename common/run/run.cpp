@@ -267,6 +267,7 @@ void check_form(Session& session, const Form& form) {
   session.machine->play_at_most(0);
   add(all, session.tally);
   ++session.tally.forms;
+  session.tally.failed_forms += all.failure.has_value();
   print_form(form.words, all);
 }
 

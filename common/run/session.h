@@ -18,7 +18,7 @@ namespace gg {
 
 struct Tally {  // of the problems so far
   int checked = 0, failed = 0;
-  int forms = 0;  // of those checked: problems in other forms than the one that was asked for
+  int forms = 0, failed_forms = 0;  // of those: problems in other forms than the one that was asked for
   float worst_ratio = 0, worst_factor = 0;  // of random data: verify/trials.h
 };
 
