@@ -265,8 +265,8 @@ void add_wmma(std::vector<Row>& all) {
   add(store + ".shared.f16 [%r20], " + four, "ldmatrix", shared("store", 512, 8, 4));
   add(store + ".global.f32 [%rd1], " + sums, "ldmatrix", global("store", 1024, 32));
   add(store + ".shared.f32 [%r20], " + sums, "ldmatrix", shared("store", 1024, 16, 8));
-  const auto multiply = [&](const string& text, uint64_t products) {
-    add("mma" + text, "mma", {{"multiply_adds", products}});
+  const auto multiply = [&](const string& text, uint64_t multiply_adds) {
+    add("mma" + text, "mma", {{"multiply_adds", multiply_adds}, {"products", 1}});
   };
   multiply(".sync.aligned.row.col.m16n16k16.f16.f16 " + four + ", " + eight + ", " + eight + ", " + four,
            4096);
@@ -283,7 +283,8 @@ void add_wmma(std::vector<Row>& all) {
 void add_products(std::vector<Row>& all) {
   const auto add = [&](const string& text, uint64_t products, bool sm100 = false) {
     const bool tensor = text.rfind("mma", 0) == 0;
-    all.push_back(warp_row(text + ";", tensor ? "mma" : "floating", 0, {{"multiply_adds", products}}));
+    all.push_back(warp_row(text + ";", tensor ? "mma" : "floating", 0,
+                           {{"multiply_adds", products}, {"products", tensor ? 1 : 0}}));
     all.back().act.before += "mov.f32 %f0, 0f00000000;\nmov.u64 %rd42, 0;\n";
     all.back().act.sm100 = sm100;
   };
@@ -363,8 +364,8 @@ struct Async {
   Moved moved;
 };
 const std::vector<Async>& async_table() {
-  const auto products = [](uint64_t count, uint64_t bytes) {
-    return Moved{{"multiply_adds", count}, {"shared_load_bytes", bytes}};
+  const auto products = [](uint64_t count, uint64_t bytes, uint64_t warps = 1) {
+    return Moved{{"multiply_adds", count}, {"shared_load_bytes", bytes}, {"products", warps}};
   };
   static const std::vector<Async> table = {
       {"st.async", "", "ldst", {}},
@@ -378,7 +379,7 @@ const std::vector<Async>& async_table() {
       {"cp.reduce.async.bulk", ".shared::cluster.shared::cta", "bulk", {}},
       {"cp.reduce.async.bulk", ".global.shared::cta", "bulk", global("atomic", 64, 2)},
       // Four warps: of A 64 rows of 32 bytes, of B 8 columns of 32 bytes.
-      {"wgmma", "m64n8k16", "wgmma", products(64 * 8 * 16, 2048 + 256)},
+      {"wgmma", "m64n8k16", "wgmma", products(64 * 8 * 16, 2048 + 256, 4)},
       // A of 128 rows, B of 16 columns, 32 bytes each.
       {"tcgen05.mma", "kind::f16", "tcgen05", products(128 * 16 * 16, 4096 + 512)},
       {"tcgen05.mma", "kind::tf32", "tcgen05", products(128 * 16 * 8, 4096 + 512)},
@@ -413,7 +414,7 @@ void add_places(std::vector<Row>& all) {
   add("cp.async.bulk.tensor.2d.shared::cta", "{0, 0}", "{0, 9}", {});
   add("cp.async.bulk.tensor.2d.global", "{0, 0}", "{12, 0}", global("store", 16, 1));
   add("wgmma", "%rd30, %rd31, %p4, 1, 1, 0, 0", "{%r40, %r41, %r42, %r43}, %rd31, %p4, 1, 1, 0",
-      {{"multiply_adds", 64 * 8 * 16}, {"shared_load_bytes", 256}});
+      {{"multiply_adds", 64 * 8 * 16}, {"shared_load_bytes", 256}, {"products", 4}});
 }
 
 // Each act is one thread's, or all of the block's first four warps.

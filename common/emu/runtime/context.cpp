@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <deque>
+#include <mutex>
+#include <vector>
 
 namespace gg::emu {
 namespace {
@@ -21,8 +23,15 @@ std::deque<CUctx_st>& contexts() {
 }
 CUctx_st& primary() { return contexts().front(); }
 
+// None is destroyed with its thread: destructors of a program's static objects call CUDA later than that.
 std::vector<CUctx_st*>& stack() {
-  thread_local std::vector<CUctx_st*> current;
+  static std::mutex alone;
+  static auto& of_all_threads = *new std::deque<std::vector<CUctx_st*>>;
+  thread_local std::vector<CUctx_st*>& current = []() -> auto& {
+    const std::lock_guard lock(alone);
+    return of_all_threads.emplace_back();
+  }
+  ();
   return current;
 }
 
