@@ -36,7 +36,7 @@ endfunction()
 # Machine code is for a GPU that is here. Without it a program holds the same PTX, which the emulator runs, and which the driver
 # of a GPU compiles when a program first runs there; a third of what nvcc takes is saved. Then tests/build has ptxas look for spills.
 set(gg_machine_code ${GG_MACHINE_CODE})
-if(gg_machine_code STREQUAL "")
+if("${GG_MACHINE_CODE}" STREQUAL "")
   set(asks_driver "import ctypes; raise SystemExit(ctypes.CDLL('libcuda.so.1').cuInit(0))")
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "${asks_driver}" RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
   if(NOT no_gpu)
