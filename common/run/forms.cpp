@@ -4,8 +4,6 @@
 
 #include "common/run/forms.h"
 
-#include <algorithm>
-
 #include "common/base/text.h"
 #include "common/run/choices.h"
 
@@ -93,7 +91,9 @@ Options options_of_form(const WordsOfForm& form, const Chapter& chapter,
   WordsOfForm words = form;
   std::vector<char*> argv = {nullptr};  // a program's name, which nobody reads
   for (std::string& word : words) argv.push_back(word.data());
-  return parse_options(int(argv.size()), argv.data(), chapter, formats);
+  Options options = parse_options(int(argv.size()), argv.data(), chapter, formats);
+  options.arguments = nullptr;  // these end here
+  return options;
 }
 
 }  // namespace gg
