@@ -102,8 +102,15 @@ int run_chapter(int argc, char** argv, const Chapter& chapter, const List<Format
 // run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda, which captures nothing, is called with
 // the tag of the formats in use; the first tag is the default. Returns the exit code (check.h).
 template <class... Tags, class Lambda>
-int run(int argc, char** argv, const Chapter& chapter, Lambda) {
+int run(int argc, char** argv, Chapter chapter, Lambda) {
   static_assert(std::is_empty_v<Lambda>, "the launch captures nothing: it is called anew for each problem");
+#ifdef GG_CHAPTER_ID  // a chapter of the registry; a test's chapter is not
+  chapter.id = GG_CHAPTER_ID;
+  chapter.arch = Arch::GG_CHAPTER_ARCH;
+  chapter.title = GG_CHAPTER_TITLE;
+  chapter.part = GG_CHAPTER_PART;
+  chapter.previous = GG_CHAPTER_AFTER;
+#endif
   return run_chapter(
       argc, argv, chapter, {formats_of(Tags{})...}, [](const Problem& problem, cudaStream_t stream) {
         ((is_for(Tags{}, problem.formats()) ? Lambda{}(Tags{}, problem, stream) : void()), ...);

@@ -7,9 +7,6 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "01_naive",
-      .arch = gg::Arch::sm_80,
-      .title = "a loop of launches",
       .most_n = 65535 * chapter::THREADS_X,
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .reads_offsets_on_host = true,

@@ -7,12 +7,8 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "02_tiled",
-      .arch = gg::Arch::sm_80,
-      .title = "tiles in shared memory",
       .most_n = 65535 * chapter::BN,
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
-      .previous = "01_naive",
       .reads_offsets_on_host = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Same<float>>(

@@ -7,15 +7,11 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "03_tensor_cores",
-      .arch = gg::Arch::sm_80,
-      .title = "tensor cores fed by cp.async",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
       .most_n = 65535 * chapter::BN,
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
-      .previous = "02_tiled",
       .reads_offsets_on_host = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(

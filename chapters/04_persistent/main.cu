@@ -7,14 +7,10 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "04_persistent",
-      .arch = gg::Arch::sm_80,
-      .title = "blocks walk all groups' tiles",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew"},
-      .previous = "03_tensor_cores",
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,

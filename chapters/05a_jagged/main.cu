@@ -7,14 +7,10 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "05a_jagged",
-      .arch = gg::Arch::sm_80,
-      .title = "packed rows, offsets on the device",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "helion", "many", "huge"},
-      .previous = "04_persistent",
       .options = {"offsets", "shared-b", "tile"},
       .tiles = {{128, 128}, {64, 64}},
       .one_tile_for_others = true,

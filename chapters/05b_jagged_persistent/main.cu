@@ -6,14 +6,10 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "05b_jagged_persistent",
-      .arch = gg::Arch::sm_80,
-      .title = "every W-th tile, no host reads",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "helion", "many", "huge"},
-      .previous = "05a_jagged",
       .options = {"offsets", "shared-b", "tile", "blocks", "tune"},
       .tiles =
           {{128, 128}, {128, 64}, {128, 32}, {64, 128}, {64, 64}, {64, 32}, {32, 128}, {32, 64}, {32, 32}},

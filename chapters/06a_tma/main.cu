@@ -6,14 +6,10 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "06a_tma",
-      .arch = gg::Arch::sm_90a,
-      .title = "tiles arrive by TMA",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "huge"},
-      .previous = "05b_jagged_persistent",
       .options = {"offsets", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 64}, {64, 128}, {64, 64}},
       .one_tile_for_others = true,

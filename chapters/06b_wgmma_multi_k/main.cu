@@ -6,9 +6,6 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "06b_wgmma_multi_k",
-      .arch = gg::Arch::sm_90a,
-      .title = "WGMMA, four steps per tile",
       .k_multiple = 16,
       .n_multiple = 8,
       .m_multiple = 64,
@@ -17,7 +14,6 @@ int main(int argc, char** argv) {
       .most_b_rows = INT32_MAX,
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
-      .previous = "06a_tma",
       .tile_ks = {16, 64},
   };
   return gg::run<gg::Operands<bf16, bf16, float>, gg::Operands<f16, f16, float>, gg::Same<bf16>,

@@ -5,15 +5,11 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "07a_warp_specialized",
-      .arch = gg::Arch::sm_90a,
-      .title = "one warp loads, eight multiply",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers",
                "moe"},
-      .previous = "06b_wgmma_multi_k",
       .options = {"offsets", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
       .b_layouts = {gg::BLayout::nk},

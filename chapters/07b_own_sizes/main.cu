@@ -5,14 +5,10 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "07b_own_sizes",
-      .arch = gg::Arch::sm_90a,
-      .title = "groups of their own sizes",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "07a_warp_specialized",
       .options = {"offsets", "tile", "blocks", "print-schedule"},
       .tiles = {{128, 128}, {128, 256}, {64, 128}, {64, 64}},
       .b_layouts = {gg::BLayout::nk},

@@ -5,15 +5,11 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "07i_last_round",
-      .arch = gg::Arch::sm_90a,
-      .title = "the last round in pieces",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
-      .previous = "07h_claims",
       .options = {"offsets", "tile"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}},
       .b_layouts = {gg::BLayout::nk},

@@ -5,15 +5,11 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "07j_split_k",
-      .arch = gg::Arch::sm_90a,
-      .title = "K in splits",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
-      .previous = "07i_last_round",
       .options = {"offsets", "tile"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {64, 64}},
       .chooses_tile = true,

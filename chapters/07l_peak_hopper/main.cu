@@ -5,15 +5,11 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "07l_peak_hopper",
-      .arch = gg::Arch::sm_90a,
-      .title = "sizes chosen per problem",
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "huge", "peers", "moe", "ragged", "few_tiles"},
-      .previous = "07k_first_guess",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
       .one_tile_for_others = true,

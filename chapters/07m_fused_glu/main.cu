@@ -7,15 +7,11 @@ int main(int argc, char** argv) {
   using enum gg::Activation;
   using gg::Format;
   const gg::Chapter info = {
-      .id = "07m_fused_glu",
-      .arch = gg::Arch::sm_90a,
-      .title = "gates meet their ups",
       .k_multiple = 8,
       .n_multiple = 64,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and 32 gates lie beside 32 ups",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
-      .previous = "07l_peak_hopper",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
       .chooses_tile = true,

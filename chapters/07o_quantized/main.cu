@@ -6,9 +6,6 @@
 int main(int argc, char** argv) {
   using gg::Format;
   const gg::Chapter info = {
-      .id = "07o_quantized",
-      .arch = gg::Arch::sm_90a,
-      .title = "two columns in an element",
       .k_multiple = 8,
       .n_multiple = 16,
       .m_multiple = 128,
@@ -16,7 +13,6 @@ int main(int argc, char** argv) {
       .multiple_reason = "TMA wants rows of whole 16 bytes, and an atom of scales has 128 rows of one group",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
-      .previous = "07m_fused_glu",
       .options = {"offsets", "tile", "tune"},
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
       .chooses_tile = true,

@@ -5,16 +5,12 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "08b_mxfp8",
-      .arch = gg::Arch::sm_100a,
-      .title = "eight bits, and a scale for each 32",
       .k_multiple = 16,
       .n_multiple = 8,
       .m_multiple = 256,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08a_tcgen05",
       .options = {"format", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 256}},
       .b_layouts = {gg::BLayout::nk},

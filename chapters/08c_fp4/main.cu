@@ -7,16 +7,12 @@ template <int V, class Scale>
 using Fp4 = gg::BlockScaled<gg::e2m1, V, Scale, bf16>;
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "08c_fp4",
-      .arch = gg::Arch::sm_100a,
-      .title = "four bits, two elements to a byte",
       .k_multiple = 32,
       .n_multiple = 8,
       .m_multiple = 256,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08b_mxfp8",
       .options = {"format", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 256}},
       .b_layouts = {gg::BLayout::nk},

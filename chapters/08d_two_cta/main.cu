@@ -5,16 +5,12 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "08d_two_cta",
-      .arch = gg::Arch::sm_100a,
-      .title = "two blocks, one tile, half of B each",
       .k_multiple = 16,
       .n_multiple = 8,
       .m_multiple = 256,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08c_fp4",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},

@@ -7,14 +7,10 @@ using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .id = "08k_dependent_launch",
-      .arch = gg::Arch::sm_100a,
-      .title = "a launch begins under plan",
       .m_multiple = 256,
       .pads_groups = true,
       .multiple_reason = "groups are padded to the tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "08j_two_accumulators",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},

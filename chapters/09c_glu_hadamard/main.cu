@@ -8,16 +8,12 @@ using gg::BlockScaled, gg::Format, gg::e2m1, gg::ue4m3, gg::ue8m0;
 int main(int argc, char** argv) {
   using enum gg::Activation;
   const gg::Chapter info = {
-      .id = "09c_glu_hadamard",
-      .arch = gg::Arch::sm_100a,
-      .title = "A from tensor memory",
       .k_multiple = 32,
       .n_multiple = 64,
       .m_multiple = 256,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, 32 gates lie beside 32 ups, and a tile has 256 rows",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
-      .previous = "09b_glu",
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},

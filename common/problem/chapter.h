@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A chapter's description of itself in main.cu: its needs, what it supports, what a reader can choose.
+// A chapter's description of itself: what chapters/CMakeLists.txt says of it, and in main.cu its needs, what it supports, what
+// a reader can choose.
 
 #pragma once
 
@@ -20,9 +21,13 @@ struct Idea {  // one that --off switches off, so that a reader measures what it
 };
 
 struct Chapter {
+  // Of the registry, chapters/CMakeLists.txt; gg::run (common/harness.cuh) sets them.
   const char* id = "";
-  Arch arch = Arch::sm_80;  // asked of the device before anything runs
-  const char* title = "";   // the idea in five words
+  Arch arch = Arch::sm_80;    // asked of the device before anything runs
+  const char* title = "";     // the idea in five words
+  const char* part = "";      // of the course
+  const char* previous = "";  // the chapter that this one changes an idea of; "": the first
+  // Of main.cu.
   int k_multiple = 1;       // what K and N must be multiples of,
   int n_multiple = 1;
   int m_multiple = 1;                // and the rows of each group,
@@ -33,7 +38,6 @@ struct Chapter {
   int64_t most_b_rows = INT64_MAX;   // rows of B [G,K,N] that its tensor map counts
   bool equal_groups = false;         // every group has the same number of rows
   List<const char*> sets{};          // common/problem/shapes.h; no sizes here
-  const char* previous = "";         // for the table and the step plot
   List<const char*> options{};       // of its own, by name, as --help lists them
   List<ClusterTileShape> tiles{};    // legal values of --tile, and --cluster; the first is the default
   bool one_tile_for_others =

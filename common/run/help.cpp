@@ -273,13 +273,13 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
     add_epilogue_tensors(chapter, tensors);
   }
   return format(
-      "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
+      "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"part\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": \"%s\",\n"
       "  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
       "  \"chooses_tile\": %s,\n  \"one_tile_for_others\": %s,\n"
       "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": "
       "%s,\n  \"forms\": [\n    %s\n  ]\n}\n",
-      chapter.id, chapter.title, arch, chapter.previous, join(types, ",\n").c_str(),
+      chapter.id, chapter.title, chapter.part, arch, chapter.previous, join(types, ",\n").c_str(),
       limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
       quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
       quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",

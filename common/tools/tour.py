@@ -235,11 +235,14 @@ class Tour:
         """Draws the figures if what they are made of has changed; returns what went wrong, if anything."""
         if not self.plot_python:
             return "not drawn: `cmake --workflow --preset tour` fetches what draws them"
-        plots, data, out = REPO / "plots", REPO / "plots" / "measure" / "data", self.out / "figures"
+        plots, data, out, about = REPO / "plots", REPO / "plots" / "measure" / "data", self.out / "figures", self.build / "chapters.json"
+        if not about.is_file():
+            about = REPO / "chapters" / "chapters.json"
         sources = [*plots.glob("*/*.*"), *data.rglob("*.csv"), *self.out.glob("*.csv")]
-        key = digest(self.plot_python, *sorted(sources), *sorted(REPO.glob("chapters/*/main.cu")))
+        key = digest(self.plot_python, *sorted(sources), about)
         if not (out.exists() and self.state.kept("figures", key)):
-            code = run(self.plot_python, "-B", plots / "draw" / "plot.py", "--data", data, "--data", self.out, "--out", out)
+            code = run(self.plot_python, "-B", plots / "draw" / "plot.py", "--chapters", about, "--data", data, "--data", self.out,
+                       "--out", out)
             self.state.put("figures", key, result_of(code))
             if code:
                 return f"NOT DRAWN: plots/draw/plot.py ended with {code}"

@@ -4,11 +4,6 @@
 from draw.markdown import table
 from measure.costs import MULTIPLY_ADDS
 
-CHAPTERS = {  # configurations shown, and what their operands are
-    "09a_quantized": [("fp8 -> bf16", "fp8"), ("fp8 -> bf16, bias", "fp8"), ("nvfp4 -> bf16", "fp4"),
-                      ("fp8 -> fp8 with scales", "fp8")],
-    "09c_glu_hadamard": [("nvfp4 swiglu, Hadamard", "fp4"), ("nvfp4 swiglu, Hadamard, bias", "fp4"),
-                         ("nvfp4 geglu, Hadamard", "fp4")]}
 TILES = 8  # of 256x256 in the problem that was counted
 KS = 2048, 7168
 FIRST = {"ours": 0, "theirs": 1 / 8}  # of an epilogue, until the next tile's products may begin: ours let go as soon as 64
@@ -21,7 +16,8 @@ def tile_cycles(side, operands, epilogue, k):
     return max(products + FIRST[side] * epilogue, epilogue)
 
 
-def beside_cudnn_table(chapter, rows):
+def beside_cudnn_table(configurations: dict[str, str], rows):
+    """`configurations`: those to show, and what their operands are, fp8 or fp4."""
     found = {}
     for row in rows:
         found.setdefault((row["configuration"], row["side"]), {})[row["name"]] = int(row["value"])
@@ -32,7 +28,7 @@ def beside_cudnn_table(chapter, rows):
     head = ["ours / theirs, a tile", "machine instructions", "sectors stored", "bytes loaded", "cycles of the epilogue",
             *(f"a tile at K = {k}" for k in KS)]
     lines = []
-    for name, operands in CHAPTERS[chapter]:
+    for name, operands in configurations.items():
         times = [{side: tile_cycles(side, operands, found[name, side]["epilogue_cycles"], k)
                   for side in ("ours", "theirs")} for k in KS]
         lines.append([

@@ -5,27 +5,28 @@ import math
 from itertools import pairwise
 
 GREY, DARK, SHADE, PALE = "#6e7681", "#24292f", "#f3f4f6", "#c3c9d0"
-PARTS = [("01", "#a8650f"), ("03", "#0b7a69"), ("06", "#1f62c9"), ("08", "#7b3fb0"), ("09", "#bf2c50")]
+PALETTE = ["#a8650f", "#0b7a69", "#1f62c9", "#7b3fb0", "#bf2c50"]
 NAMES = 114  # points at the left of bars for the names of chapters
 
 
-def colour(chapter_id):
-    """One colour for each part of the course: 01-02, 03-05, 06-07, 08, 09."""
-    return [shade for first, shade in PARTS if chapter_id >= first][-1]
+def colours_of(chapters):
+    """Each chapter's colour, one for each part of the course."""
+    parts = list(dict.fromkeys(chapter.part for chapter in chapters))
+    return {chapter.id: PALETTE[parts.index(chapter.part) % len(PALETTE)] for chapter in chapters}
 
 
-def told_apart(value):
+def told_apart(value, colours):
     """The few chapters that a figure of all names: the first and, of each part of the course, the one of most `value`."""
     best = {}
     for chapter in sorted(value):
-        best[colour(chapter)] = max(best.get(colour(chapter), chapter), chapter, key=lambda each: (value[each], each))
+        best[colours[chapter]] = max(best.get(colours[chapter], chapter), chapter, key=lambda each: (value[each], each))
     return {*list(sorted(value))[:1], *best.values()}
 
 
-def look_of(chapter_id, told):
+def look_of(chapter_id, told, colours):
     """A line of its part's colour for a chapter that is named, a thin grey one for the others."""
     if chapter_id in told:
-        return dict(color=colour(chapter_id), marker="o", lw=1.6, ms=6, mec="white", mew=0.6, zorder=3)
+        return dict(color=colours[chapter_id], marker="o", lw=1.6, ms=6, mec="white", mew=0.6, zorder=3)
     return dict(color=PALE, marker="o", lw=0.8, ms=3, zorder=2)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "main.cu"}
+NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.cu"}
 # Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor maps. Their sources are not
 # looked at, so neither they nor what they include ages a measurement; nor does main.cu, which says what is measured.
 HARNESS = {"common/harness.cuh", "common/check.h", "common/list.h", "common/tensor_map.h"}
@@ -25,14 +25,15 @@ def is_kernel(path):
 
 def lines_changed(before, chapter):
     """Lines added and removed from one chapter's folder to another's, or from none to it; whitespace is ignored.
-    All of a folder counts but README.md, results.md, a worklog and main.cu."""
+    All of a folder counts but README.md, results.md, a worklog, inherited.txt, main.cu and what is in checks/."""
     command = "git diff --no-index --no-ext-diff --no-renames --diff-algorithm=myers --numstat -z -w --".split()
     with tempfile.TemporaryDirectory() as nothing:
         said = subprocess.run([*command, before or nothing, chapter], capture_output=True, text=True).stdout.split("\0")
     added = removed = 0
     for numbers, old, new in zip(*3 * [iter(said)]):  # of each file that differs; a side that lacks it is /dev/null
-        name = posixpath.basename(old if new == "/dev/null" else new)
-        if name not in NOT_COUNTED and not name.startswith("."):
+        path = old if new == "/dev/null" else new
+        name = posixpath.basename(path)
+        if name not in NOT_COUNTED and not name.startswith(".") and posixpath.basename(posixpath.dirname(path)) != "checks":
             more, less, _ = numbers.split("\t")
             added, removed = added + int(more), removed + int(less)
     return added, removed

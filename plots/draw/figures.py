@@ -8,7 +8,7 @@ from itertools import groupby
 
 from draw import results, unfused
 from draw.changes import short
-from draw.canvas import (DARK, GREY, NAMES, PALE, PARTS, SHADE, canvas, colour, curve, log2, look_of, name_ends, name_rows,
+from draw.canvas import (DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows,
                          three, told_apart)
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
@@ -82,9 +82,9 @@ def ladder(plt, data):
     beside = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center_baseline")
     for y, (name, texts) in enumerate(zip(names, cells)):
         if name in own and own[name].timed:
-            ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=colour(name))
+            ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=data.colours[name])
             if close_up and own[name].tflops > CLOSE_UP:
-                last.barh(y, own[name].tflops - CLOSE_UP, left=CLOSE_UP, height=0.74, color=colour(name))
+                last.barh(y, own[name].tflops - CLOSE_UP, left=CLOSE_UP, height=0.74, color=data.colours[name])
         for text, x, side, ink in zip(texts, columns, ("right", "left", "left"), (DARK, DARK, GREY)):
             last.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
     for text, x, side in zip(("TFLOP/s", "gain"), columns, ("right", "left")):
@@ -137,7 +137,7 @@ def step(plt, data, chapter):
     library = rival(rows, chapter.id)
     curves = [(library, library and library[0].peer, dict(color=DARK, ls="--", lw=1.4)),
               (before, chapter.previous, dict(color=GREY, marker="o", ms=4)),
-              (mine, chapter.id, dict(color=colour(chapter.id), marker="o"))]
+              (mine, chapter.id, dict(color=data.colours[chapter.id], marker="o"))]
     shown = library + before + mine + extra
     roof = sorted({row.m_max: row.roof_tflops for row in rows if row.roof_tflops}.items())
     sheet = [TIMES_BF16[chapter.format] * DATASHEET[data.device][0]] if data.like else []
@@ -200,11 +200,11 @@ def roofline(plt, data):
         ax.annotate(name, (x, low), xytext=(-5, 4), textcoords="offset points", ha="right", color=GREY)
     best = {chapter: max(row.tflops for row in dots if row.chapter == chapter and row.timed)
             for chapter in {row.chapter for row in dots if row.timed} & {each.id for each in data.chapters}}
-    told = told_apart(best)
+    told = told_apart(best, data.colours)
     for chapter in data.chapters:
         some = [row for row in dots if row.chapter == chapter.id]
-        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told))
-        ends += [(row.intensity, row.tflops, chapter.id, colour(chapter.id)) for row in some[-1:] if chapter.id in told]
+        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told, data.colours))
+        ends += [(row.intensity, row.tflops, chapter.id, data.colours[chapter.id]) for row in some[-1:] if chapter.id in told]
     fastest = results.best_peer(found["prefill"][0])  # the one that the ladder has
     if fastest and fastest.intensity:
         ax.plot(fastest.intensity, fastest.tflops, ls="", marker="x", ms=7, mew=1.6, color=DARK, zorder=4)
@@ -240,10 +240,10 @@ def skew(plt, data):
     ax.axhline(1, color=DARK, lw=1)
     ends = []
     worst = {chapter: max(slowdown(row) for row in rows if row.chapter == chapter and row.timed) for chapter in equal}
-    told = {*told_apart({chapter: -cost for chapter, cost in worst.items()}), max(worst, key=worst.get)}
+    told = {*told_apart({chapter: -cost for chapter, cost in worst.items()}, data.colours), max(worst, key=worst.get)}
     for chapter in data.chapters:
-        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look_of(chapter.id, told))
-        ends += [(ratio(row), slowdown(row), chapter.id, colour(chapter.id)) for row in some
+        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look_of(chapter.id, told, data.colours))
+        ends += [(ratio(row), slowdown(row), chapter.id, data.colours[chapter.id]) for row in some
                  if row.timed and chapter.id in told][-1:]
     name_ends(ax, ends)
     return fig, rows
@@ -276,9 +276,9 @@ def peers(plt, data):
             best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
     fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower",
                      width=11, bottom=84)
-    ax.axhline(1, color=colour(last), lw=1.6)
+    ax.axhline(1, color=data.colours[last], lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
-    shades = [DARK, *(shade for _, shade in PARTS)]
+    shades = [DARK, *PALETTE]
     rates = {name: [(i, ours[shape].us_median / found[shape].us_median) for i, shape in enumerate(ours)
                     if shape in found] for name, found in sorted(libraries.items())}
     for i, (name, found) in enumerate(rates.items()):
@@ -319,7 +319,7 @@ def counts(plt, data):
         ax.minorticks_off()
         ax.grid(visible=False)
         for y, (c, value) in enumerate(zip(found, values)):
-            ax.barh(y, max((value or 0) - floor, 0), left=floor, height=0.74, color=colour(names[y]))
+            ax.barh(y, max((value or 0) - floor, 0), left=floor, height=0.74, color=data.colours[names[y]])
             text = "not counted" if c is None else three(value)
             if c and count is panels[1][1]:
                 text += f" ({three(c['shared_bank_conflicts'] / kiloflop(c))})"
@@ -344,7 +344,7 @@ def timeline(plt, data):
         bars[before[tile.sm] % 2].append((y, tile.begin_ns, tile.end_ns))
         bars[2].append((y, tile.begin_ns, tile.begin_ns + tile.waited_ns))
     lw = ax.get_window_extent().height * 72 / fig.dpi / len(lanes)
-    for some, shade, alpha in zip(bars, (colour(tiles[0].chapter), colour(tiles[0].chapter), DARK), (0.9, 0.6, 1)):
+    for some, shade, alpha in zip(bars, (data.colours[tiles[0].chapter], data.colours[tiles[0].chapter], DARK), (0.9, 0.6, 1)):
         ends = [point for y, begin, end_ns in some for point in ((begin / 1000, y), (end_ns / 1000, y), GAP)]
         ax.plot(*zip(*ends), color=shade, alpha=alpha, lw=lw, solid_capstyle="butt")  # one line, as a mark for each is long
     ax.set(xlim=(0, end * 1.005), ylim=(len(lanes) - 0.5, -0.5), xlabel="microseconds from the first tile's begin",
@@ -379,7 +379,7 @@ def error(plt, data):
         ax.axvline(1, color=DARK, lw=0.8, ls=":")
         ax.annotate(f"{form}, {chapter}\nmedian of the pale ones: {three(2**median(counts['drawn']))} limits",
                     (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom",
-                    color=colour(chapter))
+                    color=data.colours[chapter])
     axes[0].set_ylabel("elements of D")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", frameon=False)
     return fig, "computed on the emulator and checked; no GPU has a part in it"
@@ -436,7 +436,7 @@ def fused(plt, data):
             launch = min((way for way in ("", *results.OTHER_CHOICES) if way in ways), key=lambda way: ways[way].us_median)
             ours, kernels = (100 * ways[way].us_median / ways["product"].us_median for way in (launch, "unfused"))
             ax.plot([ours, kernels], [y, y], color=PALE, lw=2, zorder=1)
-            ax.plot(kernels, y, ls="", marker="o", ms=7, mfc="white", mec=colour(chapter), mew=1.4)
-            ax.plot(ours, y, ls="", marker="o", ms=7, color=colour(chapter))
+            ax.plot(kernels, y, ls="", marker="o", ms=7, mfc="white", mec=data.colours[chapter], mew=1.4)
+            ax.plot(ours, y, ls="", marker="o", ms=7, color=data.colours[chapter])
             shown += [ways[way] for way in (launch, "unfused", "product")]
     return fig, shown

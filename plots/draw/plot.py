@@ -95,6 +95,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/measure/data)")
     parser.add_argument("--out", type=Path, required=True, help="where the .svg files go")
+    parser.add_argument("--chapters", type=Path, help="a chapters.json (default: chapters/chapters.json)")
     parser.add_argument("--gpu", default="", help="part of the device's name, where several are measured")
     parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -103,7 +104,7 @@ def main():
         for folder in folders:
             if not folder.is_dir() and (folder.exists() or folder == folders[0]):  # a tour's is there behind a tour
                 raise BadData(f"{folder}: is no folder; one with CSV files is wanted")
-        data = Data(folders, args.gpu, read_chapters(args.repo))
+        data = Data(folders, args.gpu, read_chapters(args.repo, args.chapters))
         if args.gpu and not data.device:
             raise BadData(f"--gpu {args.gpu}: no device of that name was measured")
         return 0 if draw(data, args.out) else 1

@@ -4,6 +4,7 @@
 from collections import Counter
 from types import SimpleNamespace
 
+from draw.canvas import colours_of
 from draw.changes import short
 from measure.files import read_counts, read_errors, read_rows, read_timeline
 
@@ -133,6 +134,7 @@ class Data:
         self.extra = newest(row for rows in others for row in rows if not row.sustained)
         self.chapters, self.like = chapters, ""
         self.format = {chapter.id: chapter.format for chapter in chapters}
+        self.colours = colours_of(chapters)
         # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.
         self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
         elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)

@@ -6,12 +6,12 @@ from collections import Counter
 from types import SimpleNamespace
 
 from draw import unfused
-from draw.beside_cudnn import CHAPTERS as BESIDE_CUDNN, beside_cudnn_table
+from draw.beside_cudnn import beside_cudnn_table
 from draw.changes import aged, lines_changed, short
 from draw.markdown import NONE, digits, named, table, value
 from draw.measured import ROWS, chapter_table, p_number
 from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts, told
-from measure import costs
+from measure import checks, costs
 from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
@@ -40,6 +40,7 @@ def every(repo, data, history):
                 for row in read_csv(path, columns)]
 
     yield repo / "README.md", "table", signed(*ladder_table(data))
+    yield repo / "README.md", "tree", tree(data.chapters)
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
@@ -58,12 +59,29 @@ def every(repo, data, history):
         yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
-        if chapter.id in unfused.RUNS and counted_runs:
-            yield chapter.readme, "unfused", unfused.unfused_table(chapter.id, counted_runs)
-        if chapter.id in BESIDE_CUDNN and cudnn.exists():
-            yield chapter.readme, "cudnn", beside_cudnn_table(chapter.id, read_csv(cudnn, CUDNN_COLUMNS))
-        if chapter.id == "09c_glu_hadamard" and counted_runs:
-            yield chapter.readme, "transforms", unfused.transforms_table(counted_runs)
+        about = checks.counted(chapter.folder)
+        if about.unfused and counted_runs:
+            yield chapter.readme, "unfused", unfused.unfused_table(chapter, about.unfused, counted_runs)
+        if about.cudnn and cudnn.exists():
+            yield chapter.readme, "cudnn", beside_cudnn_table(about.cudnn, read_csv(cudnn, CUDNN_COLUMNS))
+        if about.transforms and counted_runs:
+            yield chapter.readme, "transforms", unfused.transforms_table(chapter, about.transforms, counted_runs)
+
+
+def tree(chapters):
+    """The chapters as a tree, in a fence: a line for each way from a branch to the next one or to an end, with the last one's idea."""
+    short_id = {chapter.id: chapter.id.split("_")[0] for chapter in chapters}
+    behind, lines = {}, []
+    for chapter in chapters:
+        behind.setdefault(chapter.previous, []).append(chapter)
+    for before, first in ((before, chapter) for before in ["", *short_id] for chapter in behind.get(before, [])
+                          if not before or len(behind[before]) > 1):
+        way = [before] * bool(before) + [first.id]
+        while len(behind.get(way[-1], [])) == 1:
+            way.append(behind[way[-1]][0].id)
+        lines.append((" -> ".join(map(short_id.get, way)), next(each.title for each in chapters if each.id == way[-1])))
+    wide = max((len(way) for way, _ in lines), default=0)
+    return "```\n" + "\n".join(f"{way:{wide}}  {title}" for way, title in lines) + "\n```"
 
 
 def pages(repo, data, history):
@@ -204,10 +222,11 @@ def costs_tables(data, chapter, predicted):
     """What slices and tiles should cost on a B200, and what one measured there, if one did: the first table, a line
     between, the second, and what their columns are; nothing where nothing was counted."""
     slices, tiles, rates, depths = [], [], {}, {}
+    about = checks.counted(chapter.folder).costs or checks.Costs([])
     for (who, fmt, tile, choice), counted in predicted.items():
         if who != chapter.id:
             continue
-        least, most = (costs.cost(fmt, tile, counted, choice, writes, overlaps=who in costs.OVERLAP)
+        least, most = (costs.cost(fmt, tile, counted, choice, writes, overlaps=about.two_accumulators)
                        for writes in (False, True))
         measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
                     and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()

@@ -5,34 +5,29 @@ Hopper timed (gg-fused)."""
 
 from draw.markdown import NONE, named, table, value
 from draw.results import OTHER_CHOICES, OTHER_WAYS
-from measure.recount import UNFUSED
+from measure.checks import Unfused
 
-# A chapter's run in said.csv, the format of both, and what the table's first cell says.
-RUNS = {"08e_epilogue": ("mxfp8", "mxfp8", "`mxfp8`, D bf16"),
-         "08f_row_scales": ("scaled", "mxfp8", "`mxfp8`, D E4M3 with scales of rows"),
-         "09a_quantized": ("scaled", "mxfp8", "`mxfp8`, D and D_col E4M3"),
-         "09b_glu": ("nvfp4", "nvfp4", "`nvfp4`"), "09c_glu_hadamard": ("nvfp4", "nvfp4", "`nvfp4`")}
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
-TRANSFORMS = {"09b_glu, without a transform": ("09b_glu", "plain"),
-              "`--transform tensor`": ("09c_glu_hadamard", "tensor"),
-              "`--transform butterfly`": ("09c_glu_hadamard", "butterfly")}
 
 
-def unfused_table(chapter, said):
+def unfused_table(chapter, about: Unfused, said):
     """A chapter's table, from the counters of each run by chapter and name."""
-    names, (run, fmt, first) = UNFUSED[chapter], RUNS[chapter]
-    parts = [said["08d_two_cta", fmt], *(said["gg-unfused", name] for name in names)]
+    parts = [said[about.product], *(said["gg-unfused", name] for name in about.kernels)]
     # A launch that plans, one that multiplies, and one for each step.
-    rows = [[f"08d_two_cta, then {', '.join(f'`{name}`' for name in names)}", str(2 + len(names)),
+    rows = [[f"{about.product[0]}, then {', '.join(f'`{name}`' for name in about.kernels)}", str(2 + len(about.kernels)),
              *(f"{sum(part[c] for part in parts):,}" for c in COLUMNS)],
-            [chapter, "2", *(f"{said[chapter, run][c]:,}" for c in COLUMNS)]]
-    return table([first, "launches", *(f"`{c}`" for c in COLUMNS)], 1, rows)
+            [chapter.id, "2", *(f"{said[chapter.id, about.run][c]:,}" for c in COLUMNS)]]
+    return table([about.title, "launches", *(f"`{c}`" for c in COLUMNS)], 1, rows)
 
 
-def transforms_table(said):
+def transforms_table(chapter, transforms: dict[str, str], said):
     """One more tile of 256x256: two tiles less one."""
-    rows = [[who, *(f"{said[chapter, run + '512'][c] - said[chapter, run + '256'][c]:,}"
-                    for c in ("instructions", "instructions_floating"))] for who, (chapter, run) in TRANSFORMS.items()]
+    rows = []
+    for choice, run in transforms.items():
+        before = choice == "before"
+        who, title = (chapter.previous, f"{chapter.previous}, without a transform") if before else (chapter.id, f"`--transform {choice}`")
+        rows.append([title, *(f"{said[who, run + '512'][c] - said[who, run + '256'][c]:,}"
+                              for c in ("instructions", "instructions_floating"))])
     return table(["instructions of warps, a tile", "all", "f32"], 1, rows)
 
 

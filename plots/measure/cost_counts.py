@@ -23,12 +23,15 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
-from measure.costs import STORING_WARPS, read_costs, slice_k  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
+from measure.checks import Costs, counted  # noqa: E402
+from measure.costs import read_costs, slice_k  # noqa: E402
 from measure.files import COST_COLUMNS, DATA, BadData, read_counts  # noqa: E402
 from measure.machine_code import cycles  # noqa: E402
 
@@ -37,25 +40,6 @@ LIMIT_S = 300  # for one run
 COUNTERS = "multiply_adds global_load_bytes shared_load_bytes global_store_bytes instructions".split()
 TILES = 16  # of the run that gives cycles: what a warp does beside them counts little
 SLICES = 16, 32  # more than a ring of stages has: what fills it cancels
-SCALED = "--d-dtype e4m3 --norm-const 0.01"
-CHAPTERS = {  # formats, tiles, and words of other options
-    "08a_tcgen05": [("bf16", "128x128"), ("bf16", "128x256")],
-    "08b_mxfp8": [("mxfp8", "128x128"), ("mxfp8", "128x256")],
-    "08c_fp4": [("nvfp4", "128x128"), ("nvfp4", "128x256"), ("mxfp4", "128x128"), ("mxfp4", "128x256")],
-    "08d_two_cta": [("nvfp4", "256x256"), ("mxfp4", "256x256"), ("mxfp8", "256x256")],
-    "08i_tma_store": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
-    "08j_two_accumulators": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
-    "08k_dependent_launch": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
-    "08l_storing_warps": [("nvfp4", "256x256"), ("mxfp8", "256x256")],
-    "08m_b_along_n": [("mxfp8", "256x256"), ("mxfp8", "256x256", "--b-layout kn")],
-    "08n_single_blocks": [("mxfp8", "256x256"), ("mxfp8", "128x256"), ("mxfp8", "128x256", "--cluster 2x1")],
-    "09a_quantized": [("nvfp4", "256x256"), ("mxfp8", "256x256"), ("mxfp8", "256x256", SCALED),
-                      ("mxfp8", "256x256", SCALED + " --bias")],
-    "09b_glu": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--bias"), ("nvfp4", "256x256", "--act geglu"),
-                ("mxfp4", "256x256")],
-    "09c_glu_hadamard": [("nvfp4", "256x256"), ("nvfp4", "256x256", "--transform butterfly"), ("mxfp4", "256x256"),
-                         ("mxfp4", "256x256", "--transform butterfly")],
-}
 
 
 class Failed(Exception):
@@ -69,12 +53,18 @@ def command_of(program, fmt, tile, choice, m, n, k):
     return [str(word) for word in words]
 
 
-def epilogue_cycles(build, program, fmt, tile, choice):
+def costed() -> dict[str, Costs]:
+    """The chapters whose checks/counts.ini asks for predicted costs, in order of reading."""
+    found = {chapter.id: counted(chapter.folder).costs for chapter in read_chapters(REPO)}
+    return {chapter: about for chapter, about in found.items() if about}
+
+
+def epilogue_cycles(build, program, storing_warps, fmt, tile, choice):
     """Cycles from the first to the last load of a tile's sums, by the model of the machine code of the loop over tiles."""
     tile_m, tile_n = map(int, tile.split("x"))
     command = command_of(program, fmt, tile, choice, TILES * tile_m, tile_n, 4 * slice_k(fmt))
     kernels = cycles.kernels(build, command, multiprocessors=2, sharing=4).values()
-    longest = cycles.epilogue(kernels, TILES * tile_m // 32, STORING_WARPS.get(program.name, 4) // 4)
+    longest = cycles.epilogue(kernels, TILES * tile_m // 32, storing_warps // 4)
     if not longest:
         raise Failed(f"{' '.join(command)}: no loop of its machine code loads from tensor memory")
     return longest
@@ -97,11 +87,11 @@ def slice_and_tile(program, fmt, tile, choice=""):
     tile_m, tile_n = map(int, tile.split("x"))
     few, many = SLICES
     rows_of_tiles, found = 256 // tile_m, {"slice": {}, "tile": {}}
-    counted = {(columns, slices): count(program, fmt, tile, choice, columns * tile_n, slices * slice_k(fmt))
+    counts = {(columns, slices): count(program, fmt, tile, choice, columns * tile_n, slices * slice_k(fmt))
                for columns in (1, 2) for slices in SLICES}
     for name in COUNTERS:
         # All is (rest + tiles (tile + slices slice)), so that columns and slices each differ by what one more takes.
-        added = {slices: counted[2, slices].get(name, 0) - counted[1, slices].get(name, 0) for slices in SLICES}
+        added = {slices: counts[2, slices].get(name, 0) - counts[1, slices].get(name, 0) for slices in SLICES}
         each = (added[many] - added[few]) / (many - few) / rows_of_tiles
         found["slice"][name] = round(each)
         found["tile"][name] = round(added[many] / rows_of_tiles - many * each)
@@ -112,8 +102,8 @@ def sampled(chapters):
     """One variant of every third chapter; other ones when a kernel changes."""
     text = b"".join(path.read_bytes() for chapter in chapters for path in sorted((REPO / "chapters" / chapter).glob("*.cuh")))
     turn = zlib.crc32(text)
-    return {chapter: [variants[turn % len(variants)]]
-            for at, (chapter, variants) in enumerate(chapters.items()) if (at + turn) % 3 == 0}
+    return {chapter: replace(about, tiles=[about.tiles[turn % len(about.tiles)]])
+            for at, (chapter, about) in enumerate(chapters.items()) if (at + turn) % 3 == 0}
 
 
 def main():
@@ -131,13 +121,13 @@ def main():
         if args.fetch:
             cycles.fetch(build)
         before = read_costs(args.out)
-        for chapter, variants in (sampled(CHAPTERS) if args.sample else CHAPTERS).items():
-            for fmt, tile, *more in variants:
-                key = chapter, fmt, tile, "".join(more)
+        for chapter, about in (sampled(costed()) if args.sample else costed()).items():
+            for each in about.tiles:
+                key = chapter, *each
                 program = build / "bin" / chapter
-                found = slice_and_tile(program, *key[1:])
+                found = slice_and_tile(program, *each)
                 if not args.compare:
-                    found["tile"]["epilogue_cycles"] = epilogue_cycles(build, program, *key[1:])
+                    found["tile"]["epilogue_cycles"] = epilogue_cycles(build, program, about.storing_warps, *each)
                 for per, counters in found.items():
                     rows += [dict(zip(COST_COLUMNS, (*key, per, name, value)))
                              for name, value in counters.items()]

@@ -27,10 +27,6 @@ TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
 SLICE_BYTES = 128  # of a row of A or B in a slice: the chapters' ROW_BYTES
 ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("fp8", 128, 32),
             "mxfp4": ("fp4", 256, 32), "nvfp4": ("fp4", 256, 16), "fp4_ue8m0_16": ("fp4", 256, 16)}
-# Chapters with two accumulators that share columns, where products wait for none but the first part of an epilogue.
-OVERLAP = ("08j_two_accumulators", "08k_dependent_launch", "08l_storing_warps", "08m_b_along_n", "08n_single_blocks",
-           "09a_quantized", "09b_glu", "09c_glu_hadamard")
-STORING_WARPS = dict.fromkeys(OVERLAP[2:], 8)  # of a block; of the other chapters 4, one on each scheduler
 PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/problem/shapes.h
 
 

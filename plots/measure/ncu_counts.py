@@ -244,14 +244,13 @@ def main():
     parser.add_argument("--out", type=Path, help="the CSV file (default: plots/measure/data/<gpu>/ncu.csv)")
     parser.add_argument("--ncu", default="ncu", help="the program, if it is not in the PATH")
     args = parser.parse_args()
-    # Chapter 01 has a launch for each group, one of which says little.
-    known = [chapter.id for chapter in read_chapters(REPO) if chapter.arch == "sm_80" and chapter.previous]
     rows = []
     try:
         if not shutil.which(args.ncu):
             raise NotHere(f"no {args.ncu} in the PATH")
         version = re.search(r"Version (\S+)", run(args.ncu, "--version")[1] + "Version ?")[1]
-        for name in args.chapters or known:
+        # The first has a launch for each group, one of which says little.
+        for name in args.chapters or [each.id for each in read_chapters(REPO) if each.arch == "sm_80" and each.previous]:
             for problem in args.problem or PROBLEMS:
                 rows += compare(args.ncu, args.build.resolve() / "bin" / name, problem, version)
     except NotHere as reason:

@@ -4,7 +4,7 @@
 
   python3 -B plots/measure/recount.py [--build DIR] [--compare]
 
-Writes emulator.csv and said.csv of plots/measure/data; then `publish` fills tables and sentences. --compare
+The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then `publish` fills tables and sentences. --compare
 writes nothing and names each number that is another. A compiler chooses instructions; bytes, sectors, barriers and
 products are the kernel's own. So instructions are compared only where nvcc is the one that nvcc.txt there names.
 """
@@ -23,34 +23,10 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
 
 from measure.chapters import read_chapters  # noqa: E402
+from measure.checks import counted  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[2]
-SMOKE = ["--set", "smoke"]
-SCALED = [*SMOKE, "--format", "mxfp8", "--d-dtype", "e4m3", "--norm-const", "0.01"]
-EMPTY = "--m 0,0,0,0 --n 256 --k 128".split()
-ONE_TILE, TWO_TILES = ("--m 256 --n 256 --k 128".split(), "--m 256 --n 512 --k 128".split())
-ONE_TALL, TWO_TALL = ([*some, "--tile", "256x128"] for some in (ONE_TILE, TWO_TILES))
-RUNS = {("07a_warp_specialized", "k640"): ["--m", "128", "--n", "128", "--k", "640"],
-        ("07a_warp_specialized", "k704"): ["--m", "128", "--n", "128", "--k", "704"],
-        ("07c_one_launch", "empty"): EMPTY, ("07d_tokens_on_n", "empty"): EMPTY,
-        ("08d_two_cta", "mxfp8"): [*SMOKE, "--format", "mxfp8"], ("08d_two_cta", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
-        ("08e_epilogue", "mxfp8"): [*SMOKE, "--format", "mxfp8"], ("08f_row_scales", "scaled"): SCALED,
-        ("09a_quantized", "scaled"): SCALED, ("09a_quantized", "mxfp8"): [*SMOKE, "--format", "mxfp8"],
-        ("09b_glu", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
-        ("09c_glu_hadamard", "nvfp4"): [*SMOKE, "--format", "nvfp4"],
-        ("09b_glu", "plain256"): ONE_TILE, ("09b_glu", "plain512"): TWO_TILES,
-        ("07m_fused_glu", "plain256"): ONE_TALL, ("07m_fused_glu", "plain512"): TWO_TALL}
-for transform in ("tensor", "butterfly"):
-    RUNS["09c_glu_hadamard", f"{transform}256"] = [*ONE_TILE, "--transform", transform]
-    RUNS["09c_glu_hadamard", f"{transform}512"] = [*TWO_TILES, "--transform", transform]
-    RUNS["07n_glu_hadamard", f"{transform}256"] = [*ONE_TALL, "--transform", transform]
-    RUNS["07n_glu_hadamard", f"{transform}512"] = [*TWO_TALL, "--transform", transform]
-# The kernels of gg-unfused, by the chapter whose epilogue does what they do together.
-UNFUSED = {"08e_epilogue": ["scale", "largest"], "08f_row_scales": ["scale", "largest", "quantise_rows"],
-           "09a_quantized": ["scale", "largest", "quantise_rows", "quantise_columns"],
-           "09b_glu": ["scale_sums", "glu", "largest_output"],
-           "09c_glu_hadamard": ["scale_sums", "glu", "hadamard", "largest_output"]}
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]
 LIMIT_S = 120
 
@@ -92,13 +68,15 @@ def smoke_of(chapter):
 def measure(build):
     """All counts: by file of the data its header and rows."""
     chapters = read_chapters(REPO)
-    jobs = [(each.id, ["--set", smoke_of(each)]) for each in chapters] + [(who, RUNS[who, name]) for who, name in RUNS]
+    about = {each.id: counted(each.folder) for each in chapters}
+    runs = {(who, name): options for who, each in about.items() for name, options in each.runs.items()}
+    jobs = [(each.id, ["--set", smoke_of(each)]) for each in chapters] + [(who, options) for (who, _), options in runs.items()]
     with ThreadPoolExecutor(2) as pool:
-        counted = list(pool.map(lambda job: count(build, *job), jobs))
-    files = {"emulator.csv": (COUNT_COLUMNS, [row for rows in counted[:len(chapters)] for row in rows])}
-    said = [(*key, row["counter"], row["value"]) for key, rows in zip(RUNS, counted[len(chapters):]) for row in rows
+        found = list(pool.map(lambda job: count(build, *job), jobs))
+    files = {"emulator.csv": (COUNT_COLUMNS, [row for rows in found[:len(chapters)] for row in rows])}
+    said = [(*key, row["counter"], row["value"]) for key, rows in zip(runs, found[len(chapters):]) for row in rows
             if row["counter"] in KEPT]
-    used = dict.fromkeys(name for names in UNFUSED.values() for name in names)
+    used = dict.fromkeys(name for each in about.values() if each.unfused for name in each.unfused.kernels)
     kernels = steps(build)
     said += [("gg-unfused", name, counter, kernels[name].get(counter, 0)) for name in used for counter in KEPT]
     files["said.csv"] = SAID_COLUMNS, [dict(zip(SAID_COLUMNS, map(str, each))) for each in said]

@@ -12,18 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "chapters"))
+from lineage import described, lineage, lines_of  # noqa: E402
+
 # A line of the source, and where its function was expanded if it was.
 LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
 
-GATED = "D and C are f16 or bf16 here: chapter 08i's file stores narrower and wider ones too"
-
-# Lines that a check leaves out: the end of a path and some words of the line, with the reason. The list does not grow.
-LEFT_OUT = {
-    ("09b_glu/output.cuh", "Format::e5m2"): GATED, ("09b_glu/output.cuh", "bulk_wait_group_read<0>"): GATED,
-    ("09c_glu_hadamard/output.cuh", "Format::e5m2"): GATED, ("09c_glu_hadamard/output.cuh", "bulk_wait_group_read<0>"): GATED,
-    ("07o_quantized/store.cuh", "STORE_ROWS + box * STEP < rows_"): "rows come in multiples of 128: nvcc left a jump of its own only "
-                                                                   "in a copy for other numbers; the lines inside are executed",
-}
 
 
 def modules(program):
@@ -83,18 +77,21 @@ def never_executed(program, counts):
     return sorted((*where, instructions[where]) for where, times in total.items() if times == 0)
 
 
-def is_left_out(path, line):
-    return any(path.endswith(end) and words in line for end, words in LEFT_OUT)
+def is_left_out(left_out, path, line):
+    return any(Path(path).name == file and words in line for file, words, _ in left_out)
 
 
 def main(program, order):
     done, counts = run(program, order)
     if done.returncode or done.stderr or f" checked on the emulator, order {order}" not in done.stdout:
         sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    # Lines of the chapter, or of one before it, that a check leaves out: the file, some words of the line, and the reason.
+    left_out = [text.split(" | ") for each in lineage(Path(program).name, described(Path(program).parents[1]))
+                for text in lines_of(each, "unexecuted.txt")]
     wrong = []
     for path, number, instruction in never_executed(program, counts):
         line = Path(path).read_text(encoding="utf-8").split("\n")[number - 1].strip()
-        if not is_left_out(path, line):
+        if not is_left_out(left_out, path, line):
             wrong.append(f"{path}:{number}: the check never executes this line: {line}\n  {instruction}\n")
     sys.exit("".join(wrong) or 0)
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <map>
+#include <set>
 
 #include "common/base/text.h"
 #include "common/harness.cuh"
@@ -27,18 +28,17 @@ inline Outcome run_chapter(const std::string& id, const Words& arguments) {
   return run(with({program(id)}, arguments));
 }
 
-// Returns the architecture that a chapter of this number needs in the course.
-inline gg::Arch arch_of(const std::string& id) {
-  return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
-}
-
-// Returns what --describe says. A chapter is asked once: every test is a process of its own, and some list
-// the choices of all chapters before they run. For the same reason nothing here looks through it by a regular
-// expression.
+// Returns what the chapter says by --describe, as build/chapters.json has it: every test is a process of its own, and some list
+// the choices of all chapters before they run. For the same reason nothing here looks through it by a regular expression.
 inline const std::string& description(const std::string& id) {
   static std::map<std::string, std::string> texts;
+  static const std::string all = text_of(GG_BINARY_DIR "/chapters.json");
   const auto [text, is_new] = texts.try_emplace(id);
-  if (is_new) text->second = run_chapter(id, {"--describe"}).out;
+  if (is_new) {
+    const size_t begin = all.find("\"id\": \"" + id + "\"");
+    EXPECT_NE(begin, std::string::npos) << "chapters.json has no " << id;
+    text->second = all.substr(begin, all.find("\n}", begin) - begin);
+  }
   return text->second;
 }
 inline bool is_described(const std::string& id, const std::string& part) {
@@ -77,6 +77,11 @@ inline std::vector<Words> forms_of(const std::string& id) {
   for (const std::string& form : listed(id, "forms")) forms.push_back(gg::split(form, ' '));
   return forms;
 }
+// Returns the architecture that the chapter's kernels are compiled for.
+inline gg::Arch arch_of(const std::string& id) {
+  const std::string arch = texts_of(id, "arch").at(0);
+  return arch == "80" ? gg::Arch::sm_80 : arch == "90a" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
+}
 inline bool has_block_scales(const std::string& id) { return is_described(id, "\"sfa\""); }
 // Does it scale by alpha and prob?
 inline bool has_epilogue(const std::string& id) { return is_described(id, "\"alpha\""); }
@@ -94,7 +99,7 @@ inline bool always_has_tensor(const std::string& id, const std::string& name) {
   const std::string& text = description(id);
   const size_t at = text.find("\"name\": \"" + name + "\"");
   return at != std::string::npos &&
-         text.substr(at, text.find('\n', at) - at).find("\"when\": \"always") != std::string::npos;
+         text.substr(at, text.find('}', at) - at).find("\"when\": \"always") != std::string::npos;
 }
 
 // The least N from this one on that a chapter takes.
@@ -185,12 +190,12 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
 }
 
-// The first chapter of each architecture, and the first with an epilogue: they are asked what the harness
-// says. Each test begins with this list, so no program is asked for it.
+// The first chapter of each architecture without an epilogue, and the first with one: they are asked what the harness says.
 inline std::vector<std::string> one_of_each_kind() {
   std::vector<std::string> all;
-  for (const char* id : {"01_naive", "06a_tma", "07m_fused_glu", "08a_tcgen05", "08e_epilogue"}) {
-    if (is_built(id)) all.push_back(id);
+  std::set<std::pair<gg::Arch, bool>> kinds;
+  for (const std::string& id : built_chapters()) {
+    if (kinds.emplace(arch_of(id), has_epilogue(id)).second) all.push_back(id);
   }
   return all;
 }

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "plots"))
 
 from draw import tables  # noqa: E402
 from measure import cost_counts, costs  # noqa: E402
+from measure.checks import Costs  # noqa: E402
 from measure.files import COST_COLUMNS, DATA, BadData  # noqa: E402
 
 COMMITTED = ROOT / DATA / "costs.csv"
@@ -103,7 +104,7 @@ class CostsTest(unittest.TestCase):
         texts = {path.parent.name: path.read_text(encoding="utf-8") for path in ROOT.glob("chapters/*/config.cuh")}
         self.assertIn("ACCUMULATORS = 1;", texts["08d_two_cta"])
         self.assertEqual({chapter for chapter, text in texts.items() if "ACCUMULATORS = 2, SCALE_COLUMNS" in text},
-                         set(costs.OVERLAP))
+                         {chapter for chapter, about in cost_counts.costed().items() if about.two_accumulators})
 
     def test_prefill_is_the_harness_s(self):
         text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
@@ -112,8 +113,7 @@ class CostsTest(unittest.TestCase):
 
     def test_committed_counts_are_those_of_the_tiles_shape(self):
         found = costs.read_costs(COMMITTED)
-        self.assertEqual(set(found), {(chapter, fmt, tile, "".join(choice)) for chapter, some in
-                                      cost_counts.CHAPTERS.items() for fmt, tile, *choice in some})
+        self.assertEqual(set(found), {(chapter, *each) for chapter, about in cost_counts.costed().items() for each in about.tiles})
         for (chapter, fmt, tile, choice), per in found.items():
             m, n = map(int, tile.split("x"))
             _, k, block = costs.ELEMENTS[fmt]
@@ -147,7 +147,7 @@ class TableTest(unittest.TestCase):
                      ("08a_tcgen05", "bf16", "128x128", ""): counted(32768, 128 * 128 * 64, 32768, 1519)}
         for products, per in zip(transform, predicted.values()):
             per["tile"]["multiply_adds"] = products
-        chapter = SimpleNamespace(id="08b_mxfp8")
+        chapter = SimpleNamespace(id="08b_mxfp8", folder=ROOT / "chapters/08b_mxfp8")
         return "\n".join(tables.costs_tables(data, chapter, predicted)) if page else \
             tables.costs_table(data, chapter, predicted)
 
@@ -205,7 +205,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual([row[7] for row in self.cells(text, "`mxfp8`, 128x")[2:]], ["64", "0", "0"])
 
     def test_nothing_counted(self):
-        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4"), {}),
+        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4", folder=ROOT / "chapters/08c_fp4"), {}),
                          "Nothing is counted yet.")
 
 
@@ -226,8 +226,8 @@ class CountTest(unittest.TestCase):
         command = ["cost_counts", "--build", str(self.folder), "--out", str(self.out), *options]
         with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
                 mock.patch.object(cost_counts, "epilogue_cycles", lambda *_: 77), \
-                mock.patch.object(cost_counts, "CHAPTERS",
-                                  {"08x": [("mxfp8", "128x128"), ("mxfp8", "256x256", "--act x --bias")]}):
+                mock.patch.object(cost_counts, "costed", lambda: {
+                    "08x": Costs([("mxfp8", "128x128", ""), ("mxfp8", "256x256", "--act x --bias")])}):
             return cost_counts.main(), out.getvalue(), err.getvalue()
 
     def test_what_a_launch_takes_besides_cancels(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is read of CSV files and of main.cu, and which files are refused."""
+"""What is read of CSV files and of chapters.json, and which files are refused."""
 
 import re
 import sys
@@ -10,26 +10,24 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__f
 
 from draw import plot  # noqa: E402
 from draw.results import newest  # noqa: E402
-from measure.chapters import first_format, first_tile, read_chapters  # noqa: E402
+from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COLUMNS, COUNT_COLUMNS, BadData, read_rows  # noqa: E402
-from plots_case import ROOT, PlotsCase, main, row, save  # noqa: E402
+from plots_case import ROOT, PlotsCase, describe, main, row, save  # noqa: E402
 
 
 class DataTest(PlotsCase):
     def test_a_chapter_that_chooses_its_tile_has_no_default(self):
-        main = self.repo / "chapters/02_tiled/main.cu"
-        main.write_text(main.read_text().replace(".previous", ".chooses_tile = true,\n  .previous"))
+        describe(self.repo, "02_tiled", "01_naive", tile_clusters=["128x64 with 1x1"], chooses_tile=True)
         self.assertEqual([c.tile for c in read_chapters(self.repo)], ["128x64", "", "128x64"])
 
     def test_what_a_chapter_computes_unless_told_otherwise(self):
-        self.assertEqual(first_format("gg::run<gg::BlockScaled<gg::e4m3, 32, gg::ue8m0, bf16>,"), "mxfp8")
-        self.assertEqual(first_format("template <int V, class S>\nusing F = gg::BlockScaled<gg::e2m1, V, S, bf16>;\n"
-                                      "return gg::run<F<16, gg::ue4m3>, F<32, gg::ue8m0>>("), "nvfp4")
-        self.assertEqual(first_format("gg::run<gg::Same<bf16>>(argc, argv)"), "bf16")
-        self.assertEqual(first_tile("{{128, 64}, {64, 64}}"), "128x64")
-        self.assertEqual(first_tile("{{256, 256, 2}, {128, 256}}"), "256x256 2x1")
-        self.assertEqual(first_tile("{{128, 256, 1}, {256, 256, 2}}"), "128x256 1x1")
-        self.assertEqual(first_tile(""), "")
+        for fmt, clusters, found in (("bf16", ["128x64 with 1x1", "64x64 with 1x1"], ("bf16", "", "128x64")),
+                                     ("f32", ["256x256 with 2x1", "128x256 with 1x1"], ("bf16", "f32", "256x256 2x1")),
+                                     ("nvfp4", ["128x256 with 1x1", "256x256 with 2x1"], ("nvfp4", "", "128x256 1x1")),
+                                     ("mxfp4", [], ("mxfp4", "", ""))):
+            describe(self.repo, "02_tiled", "01_naive", fmt, tile_clusters=clusters)
+            chapter = read_chapters(self.repo)[1]
+            self.assertEqual((chapter.format, chapter.d, chapter.tile), found)
 
     def test_bad_files_are_refused_in_one_sentence(self):
         self.data.mkdir(parents=True)
@@ -54,8 +52,6 @@ class DataTest(PlotsCase):
             self.assertTrue(chapter.title and re.fullmatch(r"sm_\d+a?", chapter.arch), chapter)
             known = [c.id for c in chapters if c.id < chapter.id]
             self.assertIn(chapter.previous, known if before else [""], chapter)
-            main = (chapter.folder / "main.cu").read_text()
-            self.assertEqual(bool(chapter.tile), ".tiles" in main and ".chooses_tile" not in main)
 
     def test_newest_keeps_one_row_for_each_measurement(self):
         save(self.data / "a.csv", [row("01_naive", "prefill", [8], 3, date="2026-03-01"),

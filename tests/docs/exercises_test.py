@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The exercises of the lessons against tests/exercises: each Break has its edits, which apply to the tree, and what they
-must print is what the lesson says. exercises.py there makes the edits and runs them."""
+"""The exercises of the lessons against chapters/*/checks: each Break has its edits, which apply to the tree, and what they
+must print is what the lesson says. tests/exercises/exercises.py makes the edits and runs them."""
 
 import re
 import sys
@@ -10,12 +10,15 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-HOME = ROOT / "tests" / "exercises"
-sys.path[:0] = [str(HOME)]
+sys.path[:0] = [str(ROOT / "tests" / "exercises")]
 import exercises  # noqa: E402
 import statements  # noqa: E402
 
 APART = 2  # words that may stand in a lesson between two that a statement has side by side
+
+
+def checks_of(chapter):
+    return ROOT / "chapters" / chapter / "checks"
 
 
 def lessons():
@@ -55,35 +58,35 @@ def unsaid(wanted, text):
 class Exercises(unittest.TestCase):
     def test_each_has_its_files(self):
         chapters = [chapter for chapter, *_ in lessons()]
-        self.assertEqual(sorted(path.name for path in HOME.iterdir() if path.is_dir() and path.name != "__pycache__"), chapters)
         for chapter in chapters:
-            names = {path.name for path in (HOME / chapter).iterdir()} - {"extend.patch"}
+            names = {path.name for path in checks_of(chapter).glob("*") if path.name.startswith(("break_", "extend."))} - {"extend.patch"}
             count = sum(name.startswith("break_") for name in names) // 2
             wanted = {f"break_{n}.{end}" for n in range(1, count + 1) for end in ("patch", "txt")}
             self.assertEqual(names, wanted | {"extend.txt"}, chapter)
             self.assertGreaterEqual(count, 1, chapter)
 
     def test_patches_apply(self):
-        for patch in sorted(HOME.glob("*/*.patch")):
-            with self.subTest(patch=f"{patch.parent.name}/{patch.name}"):
+        for patch in sorted(exercises.checks("*.patch")):
+            chapter = exercises.chapter_of(patch)
+            with self.subTest(patch=f"{chapter}/{patch.name}"):
                 self.assertEqual(exercises.apply(patch, ROOT, "--check"), "")
             files = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.M)
             self.assertTrue(files, patch)
             for file in files:
-                self.assertTrue(file.startswith((f"chapters/{patch.parent.name}/", "common/")), f"{patch} changes {file}")
+                self.assertTrue(file.startswith((f"chapters/{chapter}/", "common/")), f"{patch} changes {file}")
 
     def test_lessons_say_what_is_wanted(self):
         for chapter, broken, _, whole in lessons():
             text = whole if re.search(r"lines? of the table|hazards of the table", broken) else broken
-            for path in sorted((HOME / chapter).glob("break_*.txt")):
+            for path in sorted(checks_of(chapter).glob("break_*.txt")):
                 with self.subTest(chapter=chapter, file=path.name):
                     self.assertEqual(list(unsaid(statements.parse(path), f"{chapter} {text}")), [])
 
     def test_extensions_have_statements(self):
         for chapter, *_ in lessons():
-            wanted = statements.parse(HOME / chapter / "extend.txt")
+            wanted = statements.parse(checks_of(chapter) / "extend.txt")
             self.assertTrue(wanted.commands or wanted.open or wanted.gpu, chapter)
-            solution = (HOME / chapter / "extend.patch").exists()
+            solution = (checks_of(chapter) / "extend.patch").exists()
             self.assertTrue(wanted.commands or not solution, f"{chapter}: a solution that nothing judges")
 
     def test_a_lesson_that_says_something_else_is_found(self):

@@ -25,7 +25,7 @@ from draw.results import Data  # noqa: E402
 from measure import costs  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
-from plots_case import counted, laid_out, row, save  # noqa: E402
+from plots_case import counted, describe, laid_out, row, save  # noqa: E402
 
 POINTS = 0.1  # that a place may differ, with another matplotlib: its fonts differ, not where data lie
 SVG = "{http://www.w3.org/2000/svg}"
@@ -165,15 +165,13 @@ class MadeUpTest(unittest.TestCase):
         self.addCleanup(self.plt.close, "all")
         self.repo = Path(folder.name)
         for name, previous in CHAPTERS:
-            self.chapter(name, previous, "sm_80", "gg::Same<bf16>")
+            self.chapter(name, previous)
 
-    def chapter(self, name, previous, arch, form):
+    def chapter(self, name, previous, fmt="bf16", **more):
         folder = self.repo / "chapters" / name
         folder.mkdir(parents=True)
         (folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
-        (folder / "main.cu").write_text(
-            f'gg::Chapter info = {{.id = "{name}", .arch = gg::Arch::{arch}, .title = "Idea of {name}",\n'
-            f'  .previous = "{previous}"}};\nreturn gg::run<{form}>(argc, argv, info, launch);\n')
+        describe(self.repo, name, previous, fmt, **more)
 
     def data(self, *rows, run=()):
         """Measurements; those of `run` are a reader's."""
@@ -190,8 +188,8 @@ class MadeUpTest(unittest.TestCase):
 
     def test_ladder(self):
         for name, previous in (("03_mma", "02_tiled"), ("04_more", "02_tiled"), ("05a_none", "04_more"), ("06a_bad", "04_more")):
-            self.chapter(name, previous, "sm_80", "gg::Same<bf16>")
-        self.chapter("08a_fp4", "04_more", "sm_100a", "gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>")
+            self.chapter(name, previous)
+        self.chapter("08a_fp4", "04_more", "nvfp4", arch="100a")
         data = self.data(
             timed("01_naive", "prefill", EQUAL, 12, roof_tflops=480), timed("02_tiled", "prefill", EQUAL, 150, roof_tflops=500),
             timed("02_tiled", "prefill", EQUAL, 200, warm=1), timed("03_mma", "prefill", EQUAL, 140.4, roof_tflops=500),
@@ -259,9 +257,9 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual({tuple(point) for point in shade}, {*roofs.items(), *((m, 95.4) for m in roofs)})
 
     def test_step_and_ladder_of_a_gpu_that_is_not_here(self):
-        self.chapter("08a_fp4", "02_tiled", "sm_100a", "gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>")
-        for path in self.repo.glob("chapters/*/main.cu"):
-            path.write_text(path.read_text().replace(".arch", '.sets = {"prefill", "step"}, .arch'))
+        for name, previous in CHAPTERS:
+            describe(self.repo, name, previous, sets=["prefill", "step"])
+        self.chapter("08a_fp4", "02_tiled", "nvfp4", arch="100a", sets=["prefill", "step"])
         data = like.data_like("b200", read_chapters(self.repo), self.repo)
         (ax,), _, _, _ = self.seen(figures.step, data, data.chapters[2])
         self.assertEqual(ax.texts, [(" data sheet 9000", 1, 9000)])
@@ -346,7 +344,7 @@ class MadeUpTest(unittest.TestCase):
             found = [each | dict(value=more.pop(each["counter"], each["value"])) for each in found]
             return found + [dict(found[0], counter=name, value=value) for name, value in more.items()]
 
-        self.chapter("03_none", "02_tiled", "sm_80", "gg::Same<bf16>")
+        self.chapter("03_none", "02_tiled")
         save(self.repo / "data/emulator.csv", counters("01_naive", 6, 12) + counters("02_tiled", 0, 0, shared_wavefronts=0)
              + counted("02_tiled", 99, order="1:skew") + counted("02_tiled", 99, name="own"), COUNT_COLUMNS)
         axes, title, below, source = self.seen(figures.counts, self.data())
@@ -437,10 +435,10 @@ class MadeUpTest(unittest.TestCase):
     def test_colours_and_the_chapters_that_a_figure_names(self):
         shades = {"#a8650f": ("01_a", "02_b"), "#0b7a69": ("03_a", "05b_b"), "#1f62c9": ("06a_a", "07o_b"), "#7b3fb0": ("08a_a", "08n_b"),
                   "#bf2c50": ("09a_a", "09c_b")}
-        for shade, chapters in shades.items():
-            self.assertEqual([canvas.colour(each) for each in chapters], [shade] * 2)
-        rates = {"01_a": 1, "02_b": 5, "03_a": 9, "04_b": 7, "06a_c": 3, "07a_d": 3}
-        self.assertEqual(canvas.told_apart(rates), {"01_a", "02_b", "03_a", "07a_d"})  # of equals the later
+        colours = canvas.colours_of([SimpleNamespace(id=each, part=shade) for shade, chapters in shades.items() for each in chapters])
+        self.assertEqual(colours, {each: shade for shade, chapters in shades.items() for each in chapters})
+        rates = {"01_a": 1, "02_b": 5, "03_a": 9, "05b_b": 7, "06a_a": 3, "07o_b": 3}
+        self.assertEqual(canvas.told_apart(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})  # of equals the later
         self.assertEqual([canvas.three(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
                          ["0.0123", "9.88", "12.3", "100", "100", "1236"])
 
@@ -448,7 +446,7 @@ class MadeUpTest(unittest.TestCase):
         _, ax = canvas.canvas(self.plt, "", "")
         canvas.curve(ax, [SimpleNamespace(at=at, y=10 * at, timed=at != 2) for at in (3, 1, 2)], lambda row: row.at, lambda row: row.y, {})
         self.assertEqual(Seen(ax).lines, [[(1, 10), (2, None), (3, 30)]])
-        self.assertEqual([canvas.look_of("09a_x", told)["color"] for told in ({"09a_x"}, {"01_x"})], ["#bf2c50", PALE])
+        self.assertEqual([canvas.look_of("09a_x", told, {"09a_x": "#bf2c50"})["color"] for told in ({"09a_x"}, {"01_x"})], ["#bf2c50", PALE])
 
     def test_chapters_that_are_not_known_are_named_by_their_ends(self):
         chapters = [SimpleNamespace(id=f"{name}_x", arch=arch) for name, arch in (

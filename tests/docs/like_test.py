@@ -21,10 +21,8 @@ from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main  # noqa: E402
 class LikeTest(PlotsCase):
     def test_like_a_gpu_that_is_not_here(self):
         self.measure()
-        self.blackwell("08a_bf16", "03_tensor_cores", "gg::Same<bf16>")
-        self.blackwell("08b_fp4", "08a_bf16", "gg::BlockScaled<gg::e2m1, 32, gg::ue8m0, bf16>")
-        text = (self.repo / "chapters/08b_fp4/main.cu").read_text()
-        (self.repo / "chapters/08b_fp4/main.cu").write_text(text.replace(".tiles", ".pads_groups = true, .tiles"))
+        self.blackwell("08a_bf16", "03_tensor_cores", "bf16")
+        self.blackwell("08b_fp4", "08a_bf16", "mxfp4", limits={"m_multiple": 256, "equal_groups": False})
         before = sorted(self.repo.rglob("*"))
         out, err, folder = io.StringIO(), io.StringIO(), self.repo.parent / (self.repo.name + "-like")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)

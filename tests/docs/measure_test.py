@@ -19,7 +19,7 @@ from measure import choice, ncu_counts, recount  # noqa: E402
 from measure.files import (COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors,  # noqa: E402
                            read_timeline)
 from measure.timeline import timeline  # noqa: E402
-from plots_case import ROOT, main, row  # noqa: E402
+from plots_case import ROOT, describe, main, row  # noqa: E402
 
 try:
     from measure import errors
@@ -349,6 +349,7 @@ class NcuCountsTest(unittest.TestCase):
         readme.parent.mkdir(parents=True)
         readme.write_text("<!-- ncu -->\n<!-- /ncu -->\n")
         (self.folder / "README.md").write_text("<!-- table -->\n<!-- /table -->\n")
+        describe(self.folder, "01_naive")
         (self.folder / DATA / "h200").mkdir(parents=True)
         (self.folder / "ncu.csv").rename(self.folder / DATA / "h200" / "ncu.csv")
         command = ["publish", "--repo", str(self.folder)]

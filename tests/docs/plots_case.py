@@ -5,6 +5,7 @@ import contextlib
 import csv
 import importlib.util
 import io
+import json
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "plots"))
 
+from measure.chapters import COMMITTED  # noqa: E402
 from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
 
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
@@ -23,6 +25,24 @@ with_matplotlib = unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]
 SETS = {"prefill": [[2048] * 8], "decode": [[16] * 32], "skewed": [[4096, 0, 64, 32]],
         "step": [[1] * 8, [64] * 8, [8192] * 8], "skew": [[2048] * 8, [9216] + [1024] * 7]}
+
+
+FORMATS = {"bf16": {"in": "bf16", "d": "bf16"}, "f32": {"in": "bf16", "d": "f32"},  # the last: of D
+           "mxfp4": {"in": "mxfp4", "d": "bf16", "element": "e2m1", "block": 32, "scale": "ue8m0"},
+           "nvfp4": {"in": "nvfp4", "d": "bf16", "element": "e2m1", "block": 16, "scale": "ue4m3"}}
+PARTS = {"02": "01", "04": "03", "05": "03", "07": "06"}  # of the course, by the numbers of chapters
+BLACKWELL = dict(arch="100a", sets=["prefill", "decode", "step"], tile_clusters=["256x256 with 2x1", "128x256 with 1x1"])
+
+
+def describe(repo, name, previous="", fmt="bf16", **more):
+    """Writes a chapter into a repository's chapters.json, in place of what stood there of it."""
+    path = repo / COMMITTED
+    described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"chapters": [], "sets": {}}
+    about = dict(id=name, title=f"Idea of {name}", part=PARTS.get(name[:2], name[:2]), arch="80", previous=previous, formats=[FORMATS[fmt]], sets=[], tile_clusters=[],
+                 chooses_tile=False, limits={"m_multiple": 1, "equal_groups": False}) | more
+    chapters = {each["id"]: each for each in described["chapters"]} | {name: about}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(described | {"chapters": [chapters[each] for each in sorted(chapters)]}), encoding="utf-8")
 
 
 def row(chapter, name, m, tflops, **changed):
@@ -91,10 +111,7 @@ class PlotsCase(unittest.TestCase):
         for name, previous, _ in CHAPTERS:
             chapter = self.repo / "chapters" / name
             chapter.mkdir(parents=True)
-            (chapter / "main.cu").write_text(
-                f'gg::Chapter info = {{.id = "{name}",\n  .arch = gg::Arch::sm_80,\n'
-                f'  .title = "Idea of {name}",\n  .tiles = {{{{128, 64}}, {{64, 64}}}},\n'
-                f'  .previous = "{previous}"}};\n')
+            describe(self.repo, name, previous, tile_clusters=["128x64 with 1x1", "64x64 with 1x1"])
             (chapter / "kernel.cuh").write_text("same\n  " + name + "\n")
             (chapter / "README.md").write_text(text)
         (self.repo / "README.md").write_text(text)
@@ -124,14 +141,11 @@ class PlotsCase(unittest.TestCase):
         self.assertEqual(len(lines), 1, text)
         return [cell.strip() for cell in lines[0].strip("|").split("|")]
 
-    def blackwell(self, name, previous, formats):
-        """A chapter for Blackwell, with the first of some formats."""
+    def blackwell(self, name, previous, fmt, **more):
+        """A chapter for Blackwell."""
         chapter = self.repo / "chapters" / name
         chapter.mkdir(parents=True)
-        (chapter / "main.cu").write_text(
-            f'gg::Chapter info = {{.id = "{name}", .arch = gg::Arch::sm_100a, .title = "Idea of {name}",\n'
-            '  .sets = {"prefill", "decode", "step"}, .tiles = {{256, 256, 2}, {128, 256, 1}},\n'
-            f'  .previous = "{previous}"}};\nreturn gg::run<{formats}>(argc, argv, info, launch);\n')
+        describe(self.repo, name, previous, fmt, **BLACKWELL, **more)
         (chapter / "kernel.cuh").write_text("same\n" + name + "\n")
         (chapter / "README.md").write_text("<!-- table -->\nold\n<!-- /table -->\n")
 

@@ -115,8 +115,8 @@ class PublishTest(PlotsCase):
 
     def test_a_tour_on_a_b200_fills_its_chapters(self):
         self.measure()
-        self.blackwell("08a_bf16", "03_tensor_cores", "gg::Same<bf16>")
-        self.blackwell("08b_fp4", "08a_bf16", "gg::BlockScaled<gg::e2m1, 16, gg::ue4m3, bf16>")
+        self.blackwell("08a_bf16", "03_tensor_cores", "bf16")
+        self.blackwell("08b_fp4", "08a_bf16", "nvfp4")
         tour = self.repo / "tour"
         here = dict(device="NVIDIA B200", kernel="grouped_gemm 256x256 2x1", date="2026-02-02", roof_tflops=2000)
         shapes = [("prefill", [2048] * 8), ("decode", [16] * 32), ("step", [64] * 8), ("step", [8192] * 8)]

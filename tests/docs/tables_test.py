@@ -13,8 +13,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__f
 from draw import beside_cudnn, measured, publish, tables, unfused  # noqa: E402
 from draw.markdown import digits, value  # noqa: E402
 from draw.results import level  # noqa: E402
+from measure.checks import counted  # noqa: E402
 from measure.files import REFERENCE_COLUMNS  # noqa: E402
-from plots_case import HAVE_MATPLOTLIB, SETS, PlotsCase, main, row, save  # noqa: E402
+from plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save  # noqa: E402
 
 
 class TablesTest(PlotsCase):
@@ -106,8 +107,7 @@ class TablesTest(PlotsCase):
             self.assertIn("plots: ladder: not drawn, no chapter was timed on set prefill in bf16\n", out)
 
     def test_rows_of_another_kind_or_run_say_so(self):
-        main = self.repo / "chapters/02_tiled/main.cu"
-        main.write_text(main.read_text() + "return gg::run<gg::Operands<bf16, bf16, float>, gg::Same<bf16>>(\n")
+        describe(self.repo, "02_tiled", "01_naive", formats=[FORMATS["f32"], FORMATS["bf16"]], tile_clusters=["128x64 with 1x1"])
         m = SETS["prefill"][0]
         save(self.data / "all.csv", [
             row("02_tiled", "prefill", m, 40), row("02_tiled", "prefill", m, 44, kernel="grouped_gemm d=bf16"),
@@ -324,33 +324,39 @@ class CountedTablesTest(unittest.TestCase):
             ["", "`bytes`", "hardware", "1,234 for 0", "–"], [second, "`bytes`", "instrumented", "33.33 %", "same"]])
         self.assertEqual(below, "2 of 5 are the same. NVIDIA H200 · CUDA 13.0 · Nsight Compute 2025 · 2026-01-02 · commit 0000000000.")
 
+    def fused(self, name):
+        """A chapter, and what its table of the unfused way is made of."""
+        return SimpleNamespace(id=name), counted(ROOT / "chapters" / name).unfused
+
     def test_an_epilogue_beside_the_unfused_way(self):
         said = {("08d_two_cta", "mxfp8"): self.counts(1000, 1, 20, 300), ("gg-unfused", "scale"): self.counts(50, 2, 6, 7000),
                 ("gg-unfused", "largest"): self.counts(4, 3, 100, 8), ("08e_epilogue", "mxfp8"): self.counts(1234, 5, 5678, 91011),
                 ("08d_two_cta", "nvfp4"): self.counts(9, 9, 9, 9), ("09b_glu", "nvfp4"): self.counts(1, 2, 3, 4),
                 **{("gg-unfused", name): self.counts(9, 9, 9, 9) for name in ("scale_sums", "glu", "largest_output")}}
-        self.assertEqual(self.cells(unfused.unfused_table("08e_epilogue", said)), [
+        self.assertEqual(self.cells(unfused.unfused_table(*self.fused("08e_epilogue"), said)), [
             ["`mxfp8`, D bf16", "launches", "`instructions`", "`global_load_bytes`", "`global_store_bytes`"],
             ["08d_two_cta, then `scale`, `largest`", "4", "1,054", "126", "7,308"], ["08e_epilogue", "2", "1,234", "5,678", "91,011"]])
-        self.assertEqual([row[:3] for row in self.cells(unfused.unfused_table("09b_glu", said))[1:]],
+        self.assertEqual([row[:3] for row in self.cells(unfused.unfused_table(*self.fused("09b_glu"), said))[1:]],
                          [["08d_two_cta, then `scale_sums`, `glu`, `largest_output`", "5", "36"], ["09b_glu", "2", "1"]])
 
     def test_one_more_tile_with_each_transform(self):
+        transforms = counted(ROOT / "chapters/09c_glu_hadamard").transforms
         said = {(chapter, run + size): self.counts(*values) for chapter, run, values in (
             ("09b_glu", "plain", ((100, 10, 1, 1), (350, 25, 1, 1))), ("09c_glu_hadamard", "tensor", ((200, 20, 1, 1), (1700, 70, 1, 1))),
             ("09c_glu_hadamard", "butterfly", ((300, 30, 1, 1), (900, 99, 1, 1)))) for size, values in zip(("256", "512"), values)}
-        self.assertEqual(self.cells(unfused.transforms_table(said)), [
+        self.assertEqual(self.cells(unfused.transforms_table(SimpleNamespace(id="09c_glu_hadamard", previous="09b_glu"), transforms, said)), [
             ["instructions of warps, a tile", "all", "f32"], ["09b_glu, without a transform", "250", "15"],
             ["`--transform tensor`", "1,500", "50"], ["`--transform butterfly`", "600", "69"]])
 
     def test_nvidias_kernels_beside_ours(self):
         """Eight tiles were counted. Products of half a tile of fp4 take 4096 cycles at K = 2048 and 14336 at 7168. Ours wait for
         none of an epilogue and outlast it, 4096 and 14336; theirs wait for an eighth, 1000, and the epilogue outlasts the first."""
+        configurations = counted(ROOT / "chapters/09c_glu_hadamard").cudnn
         values = {"ours": (800, 1600, 8000, 4000), "theirs": (880, 1680, 16000, 8000)}
         names = "machine_instructions", "global_store_sectors", "global_load_bytes", "epilogue_cycles"
-        rows = [dict(configuration=name, side=side, name=counter, value=str(value)) for name, _ in beside_cudnn.CHAPTERS["09c_glu_hadamard"]
+        rows = [dict(configuration=name, side=side, name=counter, value=str(value)) for name in configurations
                 for side, some in values.items() for counter, value in zip(names, some)]
-        head, first, *_ = self.cells(beside_cudnn.beside_cudnn_table("09c_glu_hadamard", rows))
+        head, first, *_ = self.cells(beside_cudnn.beside_cudnn_table(configurations, rows))
         self.assertEqual(list(zip(head, first)), [
             ("ours / theirs, a tile", "nvfp4 swiglu, Hadamard"), ("machine instructions", "100 / 110"), ("sectors stored", "200 / 210"),
             ("bytes loaded", "1,000 / 2,000"), ("cycles of the epilogue", "4,000 / 8,000"), ("a tile at K = 2048", "0.51"),

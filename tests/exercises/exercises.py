@@ -4,13 +4,13 @@
 
   tests/exercises/exercises.py BUILD_DIR [--chapter ID] [--sample N] [--jobs N] [--list]
 
-break_1.patch in a chapter's folder here is the first edit that the exercise asks for, break_1.txt what must be printed
+checks/break_1.patch in a chapter's folder is the first edit that the exercise asks for, break_1.txt what must be printed
 then. The edit is made in a copy of the chapter. Its program alone is compiled, to PTX and without machine code, linked
 with the harness of the build tree and run by the emulator. A patch that does not apply, an edit that does not compile
 and a report that differs are errors.
 
 What extend.txt wants must not hold of the tree as it is. extend.patch, where there is one, is a solution of the Extend
-exercise: with it all of that must hold. --sample 3 tries three Break edits, others whenever chapters or common change.
+exercise: with it all of that must hold. --sample 3 tries three Break edits of smaller programs, others whenever chapters or common change.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import os
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,10 @@ import grade  # noqa: E402
 import mutants  # noqa: E402
 import statements  # noqa: E402
 
-LONG = ("07i", "07j", "07k", "07l")  # their kernels, one for each tile and width, take minutes to compile
+
+def checks(pattern):
+    """The files of this name in all chapters' checks/."""
+    return ROOT.glob(f"chapters/*/checks/{pattern}")
 
 
 def apply(patch, tree, *options):
@@ -98,6 +102,11 @@ class Compiler:
         return ""
 
 
+def chapter_of(path):
+    """The chapter whose checks/ holds a file."""
+    return path.parents[1].name
+
+
 def unmet_as_it_is(compiler, path):
     """What is wrong with an Extend exercise whose solution nobody wrote: it is one already, or nothing."""
     return ["the tree as it is meets it"] if grade.graded(path, compiler.build / "bin")[0] == grade.MET else []
@@ -107,7 +116,7 @@ def tried(compiler, patch):
     """What is wrong with an exercise: sentences. `patch` may be an extend.txt without a solution."""
     if patch.suffix == ".txt":
         return unmet_as_it_is(compiler, patch)
-    chapter = patch.parent.name
+    chapter = chapter_of(patch)
     wanted = statements.parse(patch.with_suffix(".txt"))
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder).resolve()
@@ -133,13 +142,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
     options = parser.parse_args()
     compiler = Compiler(options.build)
-    unsolved = [path for path in HERE.glob("*/extend.txt") if not path.with_suffix(".patch").exists()]
-    patches = [patch for patch in sorted([*HERE.glob("*/*.patch"), *unsolved]) if patch.parent.name in compiler.commands
-               and patch.parent.name.startswith(options.chapter) and patch.name.startswith(options.only)]
+    unsolved = [path for path in checks("extend.txt") if not path.with_suffix(".patch").exists()]
+    patches = [patch for patch in sorted([*checks("*.patch"), *unsolved]) if chapter_of(patch) in compiler.commands
+               and chapter_of(patch).startswith(options.chapter) and patch.name.startswith(options.only)]
     if options.sample:
         edits = [patch for patch in patches if patch.stem != "extend"]
-        quick = [patch for patch in edits if not patch.parent.name.startswith(LONG)]
-        patches = mutants.sampled(quick or edits, options.sample)[: options.sample]
+        size = {patch: (options.build / "bin" / chapter_of(patch)).stat().st_size for patch in edits}
+        quick = [patch for patch in edits if size[patch] <= statistics.median(size.values())]  # a large program compiles for long
+        patches = mutants.sampled(quick, options.sample)[: options.sample]
     if not patches:
         sys.exit("exercises.py: there is no such exercise")
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -147,7 +157,7 @@ def main():
         bad = 0
         for patch, found in zip(patches, outcomes):
             bad += bool(found)
-            print(f"{patch.parent.name}/{patch.name}:", "; ".join(found) or ("listed" if options.list else "as its lesson says"),
+            print(f"{chapter_of(patch)}/{patch.name}:", "; ".join(found) or ("listed" if options.list else "as its lesson says"),
                   flush=True)
     if not options.list:
         print(f"exercises: {len(patches) - bad} of {len(patches)} as their lessons say")

@@ -4,7 +4,7 @@
 
   tests/exercises/grade.py BUILD_DIR CHAPTER...
 
-extend.txt in a chapter's folder here says what must hold of the built program when the exercise is done. Each chapter
+checks/extend.txt in a chapter's folder says what must hold of the built program when the exercise is done. Each chapter
 gets one line, with the first thing that does not hold. What wants a GPU, or an answer in words, is named and not judged.
 The exit code is 0 whatever was found: it is information.
 """
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+CHAPTERS = HERE.parents[1] / "chapters"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE)]
 import statements  # noqa: E402
@@ -41,7 +42,7 @@ def main():
     build, chapters = Path(sys.argv[1]), sys.argv[2:]
     verdicts = []
     for chapter in chapters:
-        path = HERE / chapter / "extend.txt"
+        path = CHAPTERS / chapter / "checks" / "extend.txt"
         try:
             verdict, why = graded(path, build / "bin") if path.exists() else (NOT_GRADED, "nobody has said how")
         except ValueError as error:  # the others are graded all the same

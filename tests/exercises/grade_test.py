@@ -20,6 +20,7 @@ import statements  # noqa: E402
 
 BUILD = Path(sys.argv.pop()) if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else HERE.parents[1] / "build"
 CHAPTER = "03_tensor_cores"
+CHECKS = grade.CHAPTERS / CHAPTER / "checks"
 # Says its arguments, a counter's two rows and a report; fails with --bad.
 PROGRAM = """#!/bin/sh
 # Text as PTX: elect.sync
@@ -86,12 +87,12 @@ class MadeUp(unittest.TestCase):
         for chapter, text in (("03_met", "$ build/bin/one\nexit 0\nopen why\n"), ("01_unmet", "$ build/bin/one\nexit 0\nsays that\n"),
                               ("04_a_longer_name_than_others", "$ build/bin/none --check\nexit 0\n"), ("05_words", "gpu a Hopper\n"),
                               ("06_both", "$ build/bin/one\nexit 0\n$ build/bin/other\nsame build/bin/nowhere\nexit 0\n"), ("07_empty", "# nothing\n")):
-            (self.folder / chapter).mkdir()
-            (self.folder / chapter / "extend.txt").write_text(text, encoding="utf-8")
+            (self.folder / chapter / "checks").mkdir(parents=True)
+            (self.folder / chapter / "checks/extend.txt").write_text(text, encoding="utf-8")
         (self.folder / "02_unsaid").mkdir()
         (self.folder / "bin").symlink_to(self.folder)
         asked, out = ["03_met", "02_unsaid", "01_unmet", "04_a_longer_name_than_others", "05_words", "06_both", "07_empty"], io.StringIO()
-        with mock.patch.object(grade, "HERE", self.folder), mock.patch.object(sys, "argv", ["grade.py", str(self.folder), *asked]), \
+        with mock.patch.object(grade, "CHAPTERS", self.folder), mock.patch.object(sys, "argv", ["grade.py", str(self.folder), *asked]), \
                 contextlib.redirect_stdout(out):
             self.assertEqual(grade.main(), 0)
         self.assertEqual(out.getvalue(), f"""\
@@ -101,7 +102,7 @@ class MadeUp(unittest.TestCase):
 04_a_longer_name_than_others not graded  there is no build/bin/none, which it runs
 05_words               not graded  left to you: needs a Hopper
 06_both                not graded  there is no build/bin/nowhere, which it runs
-07_empty               not graded  {self.folder}/07_empty/extend.txt: states nothing
+07_empty               not graded  {self.folder}/07_empty/checks/extend.txt: states nothing
 grade: 1 of 7 Extend exercises met, 5 not graded
 """)
 
@@ -116,24 +117,24 @@ grade: 1 of 7 Extend exercises met, 5 not graded
 @unittest.skipUnless((BUILD / "bin" / CHAPTER).exists(), f"{CHAPTER} was not built")
 class Built(unittest.TestCase):
     def test_the_tree_does_not_meet_it_and_says_by_how_much(self):
-        verdict, why = grade.graded(HERE / CHAPTER / "extend.txt", BUILD / "bin")
+        verdict, why = grade.graded(CHECKS / "extend.txt", BUILD / "bin")
         self.assertEqual(verdict, grade.NOT_MET)
         self.assertRegex(why, r"--bench: multiply_adds is \d+; wanted = 6291456$")
 
     def test_with_its_solution_it_is_met(self):
         with tempfile.TemporaryDirectory() as folder:
             tree = Path(folder).resolve()
-            self.assertEqual(exercises.copied(CHAPTER, HERE / CHAPTER / "extend.patch", tree), "")
+            self.assertEqual(exercises.copied(CHAPTER, CHECKS / "extend.patch", tree), "")
             self.assertEqual(exercises.Compiler(BUILD).program(CHAPTER, tree), "")
-            verdict, why = grade.graded(HERE / CHAPTER / "extend.txt", tree / "build" / "bin")
+            verdict, why = grade.graded(CHECKS / "extend.txt", tree / "build" / "bin")
             self.assertEqual((verdict, why[:12]), (grade.MET, "left to you:"))
 
     def test_what_is_wrong_with_an_exercise_is_said(self):
         compiler = exercises.Compiler(BUILD)
         with tempfile.TemporaryDirectory() as folder:
-            own = Path(folder, CHAPTER)
-            own.mkdir()
-            good = (HERE / CHAPTER / "break_1.patch").read_text(encoding="utf-8")
+            own = Path(folder, CHAPTER, "checks")
+            own.mkdir(parents=True)
+            good = (CHECKS / "break_1.patch").read_text(encoding="utf-8")
             for name, patch in (("old", good.replace(" ^ r % 8", " ^ r % 7")), ("bad", good.replace("/ VEC)", "/ VEC")),):
                 (own / f"{name}.patch").write_text(patch, encoding="utf-8")
                 (own / f"{name}.txt").write_text(f"$ build/bin/{CHAPTER} --help\nexit 0\n", encoding="utf-8")

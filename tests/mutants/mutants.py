@@ -4,23 +4,26 @@
 
   tests/mutants/mutants.py BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
 
-A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator:
-`--check` of its smoke set, then of problems for what that leaves out (a K that goes several times round a ring of
-stages, groups of their own sizes, very many groups, tiles for pairs of blocks), then all of them in orders that let
-warps run far ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks
-have several tiles. It is found if the check fails, or if the emulator reports a fault of a kind that such a mutant can
-cause: a module that does not parse any more or an instruction that is not supported finds nothing. A mutant that
-survives all of that must stand in survivors.txt: as harmless, because the program is right without the instruction too,
-or as blind, because it is wrong and the emulator cannot tell. An entry there that no surviving mutant matches is an
-error too.
+A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator: `--check` of its
+smoke set, then of problems for what that leaves out (a K that goes several times round a ring of stages, very many groups, each choice
+of an epilogue, and what the chapter and those before it list in checks/mutants.txt), then all of them in orders that let warps run far
+ahead or stand still; on a device with one multiprocessor, or two for a pair, so that persistent blocks have several tiles. It is found if
+the check fails, or if the emulator reports a fault of a kind that such a mutant can cause: a module that does not parse any more or an
+instruction that is not supported finds nothing. A mutant that survives all of that must stand in checks/survivors.txt of its chapter, or of
+one before it, if the line is still the same: as harmless, because the program is right without the instruction too, or as blind, because it
+is wrong and the emulator cannot tell. A chapter's own entry that no surviving mutant matches is an error too.
+
+A line of checks/mutants.txt is a problem as options, behind a number of multiprocessors if it wants another than its tile has, and behind
+`seldom` if what it reaches comes so seldom that twenty more orders are tried; or `multiprocessors N --tile MxN`, room for one worker of
+such tiles; or `orders A-B`, seeds of orders to try besides. Rows and N are rounded up to what a later chapter takes, and what has a tile or
+an option that it lacks is left out.
 
 --each 3 tries three of one kind of each source line: of the chapters with a kernel for each tile and width, all of them
-take hours. --sample 48 tries about 48 of those, of six chapters, others whenever chapters or common change. What stands
-in survivors.txt is not among the 48: a sample takes no line out there, and whoever survives takes longest.
+take hours. --sample 48 tries about 48 of those, of three chapters, others whenever chapters or common change. What stands
+in a survivors.txt is not among the 48: a sample takes no line out there, and whoever survives takes longest.
 """
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -31,6 +34,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "chapters"))
+from lineage import CHAPTERS, described, lineage, lines_of  # noqa: E402
+
 LIMIT_S = 120
 FAULT, CHECK_FAILED = 3, 1
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
@@ -141,7 +149,7 @@ def source_line(ptx, at):
             break
     # Of this tree: a compiler cache may have kept the object of another one.
     inside = re.search(r".*/((?:chapters|common)/.*)", files[file].as_posix()).group(1)
-    return (HERE.parent.parent / inside).read_text(encoding="utf-8").splitlines()[line - 1].strip()
+    return (ROOT / inside).read_text(encoding="utf-8").splitlines()[line - 1].strip()
 
 
 def mutants(ptx, name):
@@ -161,41 +169,87 @@ def mutants(ptx, name):
             yield kind, line, text, source_line(ptx, match.start()), ptx[:start] + new + ptx[match.end() :]
 
 
+class Chapter:
+    """A chapter's program, what it says of itself, and what its checks/ and those of the chapters before it say of mutants."""
+
+    def __init__(self, program, about):
+        self.program, self.about, self.line = program, about[program.name], lineage(program.name, about)
+        self.folder = CHAPTERS / program.name
+        cluster = self.about["tile_clusters"][:1]
+        # Room for one worker, a block or a pair of them, by the tile that a problem names; "": where it names none.
+        self.multiprocessors = {"": "2" if cluster and cluster[0].endswith("2x1") else "1"}
+        self.late_orders, self.problems, self.seldom = range(0), [], []
+        for chapter in self.line:
+            for text in lines_of(chapter, "mutants.txt"):
+                self.read(text, f"{chapter}/checks/mutants.txt: {text}")
+
+    def read(self, text, where):
+        """A line of a mutants.txt: `orders A-B`, `multiprocessors N [--tile MxN]` or `[seldom] [N] options`."""
+        first, *words = text.split()
+        if first == "orders" and (found := re.fullmatch(r"(\d+)-(\d+)", " ".join(words))):
+            self.late_orders = range(int(found[1]), int(found[2]) + 1)
+        elif first == "multiprocessors" and re.fullmatch(r"\d+( --tile \d+x\d+)?", " ".join(words)):
+            self.multiprocessors[words[2] if words[1:] else ""] = words[0]
+        elif first == "seldom" or first.startswith("--") or first.isdigit():
+            problem = words if first == "seldom" else [first, *words]
+            self.problems.append(problem)
+            self.seldom += [problem] if first == "seldom" else []
+        else:
+            sys.exit(f"{where}\n  wants orders A-B, multiprocessors N [--tile MxN], or [seldom] [N] and options")
+
+    def survivors(self):
+        """(kernel, kind, source line) -> harmless or blind, of the lines that stand in this chapter or in common, and those of
+        them that the chapter's own list names. `found` takes back what a chapter before says."""
+        known, own = {}, set()
+        for chapter in self.line:
+            for text in lines_of(chapter, "survivors.txt"):
+                parts = [part.strip() for part in text.split(" | ")]
+                if len(parts) != 5 or parts[3] not in ("harmless", "blind", "found") or parts[1] not in KINDS:
+                    sys.exit(f"{chapter}/checks/survivors.txt: {text}\n"
+                             "  wants kernel | kind | source line | harmless, blind or found | why")
+                known[tuple(parts[:3])] = parts[3]
+                own |= {tuple(parts[:3])} if chapter == self.line[-1] else set()
+        lines = self.source_lines()
+        return {key: what for key, what in known.items() if what != "found" and key[2] in lines}, own
+
+    def source_lines(self):
+        """The lines of the chapter, and of what all chapters include."""
+        headers = [*self.folder.glob("*.cuh"), *(ROOT / "common").glob("*.cuh"), *(ROOT / "common/ptx").glob("*.cuh")]
+        return {line.strip() for path in headers for line in path.read_text(encoding="utf-8").splitlines()}
+
+
 def taken_by(described, words):
-    """A problem with the next N and rows that the chapter takes, in a list; none if it has no such tile."""
+    """A problem with the next N and rows that the chapter takes, in a list; none if it has no such tile, format or option."""
+    def value(option):
+        return words[words.index(option) + 1] if option in words else None
+
+    types = [each for each in described["formats"] if value("--format") in (None, each["in"]) and value("--d-dtype") in (None, each["d"])]
+    lacks_weights = "--weights" in words and "weights" not in described["options"]
+    if value("--tile") not in (None, *described["tiles"]) or not types or lacks_weights:
+        return []
+    if "," in (value("--n") or "") and described["limits"]["own_sizes"] == "never":
+        return []
     rows = described["limits"]["m_multiple"]
     if "--m" in words:
         at = words.index("--m") + 1
         padded = ",".join(str(-(-int(m) // rows) * rows) for m in words[at].split(","))
         words = [*words[:at], padded, *words[at + 1 :]]
-    multiple, tiles = next(iter(described["formats"][0]["n_multiple"].values())), described["tiles"]
-    if "--tile" in words and tiles and words[words.index("--tile") + 1] not in tiles:
-        return []
+    multiple = next(iter(described["formats"][0]["n_multiple"].values()))
     if "--n" in words and "," not in words[words.index("--n") + 1]:
         at = words.index("--n") + 1
         words = [*words[:at], str(-(-int(words[at]) // multiple) * multiple), *words[at + 1 :]]
     return [words]
 
 
-def attempts(program):
-    """What a mutant is to survive, as arguments, the quickest first; and what else unless it is known as harmless."""
-    found = subprocess.run([program, "--describe"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    described = json.loads(found.stdout)
-    equal = described["limits"]["equal_groups"]
+def attempts(chapter):
+    """What a mutant is to survive, as arguments, the quickest first; and what else unless it is known as harmless. Arguments may
+    begin with a number of multiprocessors."""
+    described = chapter.about
+    equal, padded = described["limits"]["equal_groups"], described["limits"]["m_multiple"]
     problems = [["--set", "smoke_uniform" if equal else "smoke"],
                 ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
-    padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
-    if padded == 256:  # a ring of stages is gone round three times
-        problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
-        problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
-    rung = described["id"][:3] if re.match("07[c-o]", described["id"]) else ""
-    if rung >= "07d":  # code of its own for each width of a tile
-        rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
-        problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
-    if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
-        problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if re.match("07[ab]|08|09", described["id"]):  # a block makes the schedule, of more groups than it has threads, or of all
-        count = min(1100, described["limits"]["groups"])  # that a chapter takes
+    if (chapter.folder / "schedule.cuh").exists():  # more groups than a block has threads, or all that the chapter takes
+        count = min(1100, described["limits"]["groups"])
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
@@ -207,10 +261,6 @@ def attempts(program):
     if "norm-const" in described["options"]:
         problems.append([*scales, "--bias", *apart, *rows])
         problems.append(["4", *scales, "--bias", *apart, "--m", "256", "--n", "144", "--k", "32"])
-        if described["id"] >= "08i":  # D leaves as boxes, of which one of f32 fits
-            narrow = ["--m", "256,0,768", "--n", "16", "--k", "32"]  # warps without columns, and sums that are used again
-            problems += [["--format", fmt, "--d-dtype", d, *apart, *some] for some in (rows, narrow)
-                         for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
     if apart:
         problems.append([*apart, *rows])
     if "schedule" in described["options"]:
@@ -219,54 +269,26 @@ def attempts(program):
     if "discrete-col-sfd" in described["options"]:
         kn = ["--b-layout", "kn"] if "b-layout" in described["options"] else []
         problems.append([*scales, "--discrete-col-sfd", *kn, *rows])
-    equal = []
-    if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
-        right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
-        each_tile = [["--tile", tile] for tile in ("32x128", "64x128", "256x128", "128x128", "128x64", "32x64", "64x64")]
-        each_tile += [["1", "--tile", "256x128"], ["2", "--tile", "64x64"]]
-        equal += [[*tile, *right, k] for tile in [[], *each_tile] for k in ("648", "3592")]
-        problems += equal + [[*tile, *right, "192"] for tile in [[], *each_tile[:3]]]
-    if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
-        # are under a slice, or behind the last one
-        tall = ["--tile", "256x128", "--n", "136", "--m"]
-        ragged = "250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212"
-        all_widths = tall + ["384,640,128,256,640,384" if padded == 128 else ragged, "--k"]  # 640: 224 and 192
-        tall_ones = [all_widths + [k] for k in ("64", "320", "448", "520")]
-        tall_ones += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
-        problems += tall_ones
-        wide, narrow = "128,100,32,96,70,128,33,90,64,120,20,128,32,97", "64,33,5,64,40,32,50,64"
-        for tile, m in (("128x128", wide), ("128x64", wide), ("64x128", narrow)):
-            problems += [["--tile", tile, "--m", m, "--n", "136", "--k", k] for k in ("64", "320", "448")]
-        if rung >= "07f":  # in pairs; and in single blocks, where there is no room for a pair
-            problems += [["1", *words] for words in tall_ones]
-    if rung >= "07h":  # tiles long enough to be claimed, for a block and for a pair
-        problems += [["--tile", tile, "--m", rows, "--n", "264", "--k", "2056"]
-                     for tile, rows in (("32x128", "5,70,33"), ("64x128", "5,70,33"), ("256x128", "300,33"))]
-    if rung >= "07j":  # splits of K: some blocks without one, sums that are used again
-        parts = ["--tile", "64x64", "--n", "136", "--m"]
-        problems += [parts + ["5,70,33", "--k", k] for k in ("648", "72", "3592")]
-        problems += [parts + [rows, "--groups", "6", "--k", k] for rows in ("32", "64") for k in ("8", "648")]
-        problems.append(parts + ["5,70,33", "--k", "8200"])  # long enough to be claimed
     if "transform" in described["options"]:
         problems.append(["--transform", "butterfly", *rows])
-    problems, equal = ([taken for words in some for taken in taken_by(described, words)] for some in (problems, equal))
-    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one place is rare: whether
-    # somebody is late there, a few more tell.
-    few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in range(3, 11) if rung >= "07d" or padded == 256]
+    problems += chapter.problems
+    problems, seldom = ([taken for words in some for taken in taken_by(described, words)] for some in (problems, chapter.seldom))
+    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one place is rare: whether somebody is
+    # late there, a few more orders tell. What comes once in a check, as a wrong guess, one of twenty shows.
+    few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in chapter.late_orders]
     few, rest = ([words + ["--order", order] for order in orders for words in problems] for orders in (few, rest))
-    # A wrong guess comes once in a check, and of twenty orders one lets a lane be late there.
-    return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in equal]
+    return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
 
 
-def run(program, settings, arguments):
+def run(chapter, settings, arguments):
     """A check by the emulator; `settings` are options of gg-emu."""
-    # Room for one worker: a block, a pair of them, or four.
-    by_two = re.match("07[f-i]", program.name) or program.name >= "08d"
-    tall = "256x128" in arguments and not re.match("07[de]", program.name)
-    pairs = tall or "2x1" in arguments or (by_two and "--tile" not in arguments)
-    multiprocessors = "2" if pairs else "4" if "64x64" in arguments else "1"
+    program = chapter.program
     if arguments[0].isdigit():  # the attempt says
         multiprocessors, *arguments = arguments
+    else:
+        tile = arguments[arguments.index("--tile") + 1] if "--tile" in arguments else ""
+        default = chapter.multiprocessors[""] if not tile else "1"
+        multiprocessors = "2" if "2x1" in arguments else chapter.multiprocessors.get(tile, default)
     try:
         return subprocess.run([program.parent / "gg-emu", "--multiprocessors", multiprocessors, *settings, program,
                                "--device", "emu", "--check", *arguments],
@@ -275,21 +297,21 @@ def run(program, settings, arguments):
         return None
 
 
-def kernels_launched(program, arguments):
+def kernels_launched(chapter, arguments):
     """The kernels that an attempt launches, by the names they have in PTX: the same in every order."""
     with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
-        clean = run(program, ["--launches", names.name], arguments)
+        clean = run(chapter, ["--launches", names.name], arguments)
         if clean is None or clean.returncode != 0:
-            sys.exit(f"{program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
+            sys.exit(f"{chapter.program.name}: the kernel as it is does not pass:\n{clean and clean.stdout + clean.stderr}")
         return {line for line in names.read().split("\n") if line}
 
 
-def attempts_of_kernels(program, pool):
+def attempts_of_kernels(chapter, pool):
     """The kernels that the attempts launch, each with the attempts that do, of both sorts. Problems are run in the
     first order alone: they launch the same kernels in every order."""
-    both = attempts(program)
+    both = attempts(chapter)
     problems = [words for words in both[0] if words[-1] == both[0][0][-1]]
-    launched = dict(zip(map(problem_of, problems), pool.map(lambda words: kernels_launched(program, words), problems)))
+    launched = dict(zip(map(problem_of, problems), pool.map(lambda words: kernels_launched(chapter, words), problems)))
     found = {}
     for sort, arguments in enumerate(both):
         for each in arguments:
@@ -316,36 +338,16 @@ def verdict(kind, result):
     return (SURVIVES, "survives") if result.returncode == 0 else (WRONG, f"exit {result.returncode}")
 
 
-def tried(program, arguments_to_try, mutant):
+def tried(chapter, arguments_to_try, mutant):
     kind, _, _, _, ptx = mutant
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
         for arguments in arguments_to_try:
-            outcome = verdict(kind, run(program, ["--ptx", file.name], arguments))
+            outcome = verdict(kind, run(chapter, ["--ptx", file.name], arguments))
             if outcome[0] != SURVIVES:
                 return outcome
     return SURVIVES, "survives"
-
-
-def survivors(path=HERE / "survivors.txt"):
-    """(chapter, kernel, kind, source line) -> harmless or blind."""
-    known = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            chapter, kernel, kind, source, what, _ = (part.strip() for part in line.split(" | "))
-            if what not in ("harmless", "blind") or kind not in KINDS:
-                sys.exit(f"{path.name}: {line}\n  wants chapter | kernel | kind | source line | harmless or blind | why")
-            known[chapter, kernel, kind, source] = what
-    return known
-
-
-def stands_in_source(entry):
-    """Is an entry's line in its chapter, or in what all chapters include? For chapters that are not tried."""
-    chapter, _, _, line = entry
-    tree = HERE.parent.parent
-    headers = [*(tree / "chapters" / chapter).glob("*.cuh"), *(tree / "common").glob("*.cuh"), *(tree / "common/ptx").glob("*.cuh")]
-    return any(line in map(str.strip, path.read_text(encoding="utf-8").splitlines()) for path in headers)
 
 
 def sampled(everything, count):
@@ -365,15 +367,15 @@ def of_each_line(work, most):
     return [job for jobs in by_line.values() for job in jobs[:: -(-len(jobs) // most)]]
 
 
-def work_of(program, pool, known):
-    """(program, attempts, mutant, entry) of every kernel that the program's attempts launch."""
-    found = attempts_of_kernels(program, pool)
-    texts = [without_others(text, found) for text in modules(program)]
+def work_of(chapter, pool, known):
+    """(chapter, attempts, mutant, entry) of every kernel that the chapter's attempts launch."""
+    found = attempts_of_kernels(chapter, pool)
+    texts = [without_others(text, found) for text in modules(chapter.program)]
     for name, (few, rest) in sorted(found.items()):
         ptx = next((text for text in texts if kernel_text(text, name)), None)
         for mutant in mutants(ptx, name):
-            entry = program.name, plain_name(name), mutant[0], mutant[3]
-            yield program, few if entry in known else few + rest, mutant, entry
+            entry = chapter.program.name, plain_name(name), mutant[0], mutant[3]
+            yield chapter, few if entry in known else few + rest, mutant, entry
 
 
 def main():
@@ -386,16 +388,21 @@ def main():
     parser.add_argument("--list", action="store_true", help="name the mutants and run none")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
     options = parser.parse_args()
-    programs = sorted(p for p in (options.build / "bin").iterdir()
-                      if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
+    about = described(options.build)
+    programs = [program for program in (options.build / "bin" / name for name in about) if program.is_file()]
     if options.sample:  # what a chapter's problems launch takes a while to find out, minutes where it chooses among tiles
-        quick = [program for program in programs if not "07k" <= program.name < "08"]
+        quick = [program for program in programs if not about[program.name]["chooses_tile"]]
         programs, options.each = sampled(quick, 3), options.each or 3
-    known, results, bad = survivors(), Counter(), 0
+    every = [Chapter(program, about) for program in programs]
+    chapters = [chapter for chapter in every if chapter.program.name.startswith(options.chapter)]
+    known, own, results, bad = {}, set(), Counter(), 0
+    for chapter in chapters:
+        found, names = chapter.survivors()
+        known |= {(chapter.program.name, *key): what for key, what in found.items()}
+        own |= {(chapter.program.name, *key) for key in names}
     with ThreadPoolExecutor(options.jobs) as pool:
-        work = [job for program in programs for job in work_of(program, pool, known)]
-        stale = {entry for entry in known if any(entry[0] == p.name for p in programs)} - {job[3] for job in work}
-        stale |= {entry for entry in known if not stands_in_source(entry)}
+        work = [job for chapter in chapters for job in work_of(chapter, pool, known)]
+        stale = own - {job[3] for job in work}
         work = [job for job in work if options.only in job[2][0] or options.only in job[2][2]]
         if options.each:
             work = of_each_line(work, options.each)
@@ -403,7 +410,7 @@ def main():
             work = sampled([job for job in work if job[3] not in known], options.sample)
         outcomes = pool.map(lambda job: ("", "listed") if options.list else tried(*job[:3]), work)
         survived, was_found = set(), set()
-        for (program, _, (kind, line, text, _, _), entry), (outcome, how) in zip(work, outcomes):
+        for (chapter, _, (kind, line, text, _, _), entry), (outcome, how) in zip(work, outcomes):
             if outcome == SURVIVES and entry in known:
                 outcome = how = known[entry]
                 survived.add(entry)
@@ -411,7 +418,7 @@ def main():
                 was_found.add(entry)
             bad += outcome in (SURVIVES, WRONG)
             results[how] += 1
-            print(f"{program.name}  {kind:22} PTX line {line:6}  {text[:60]:60} {how}"
+            print(f"{chapter.program.name}  {kind:22} PTX line {line:6}  {text[:60]:60} {how}"
                   + (f", which it cannot cause: {' | '.join(entry)}" if outcome == WRONG else "")
                   + (f": {' | '.join(entry)}" if outcome == SURVIVES else ""), flush=True)
     total, excused = sum(results.values()), results["harmless"]
@@ -421,9 +428,9 @@ def main():
               f"{100 * (total - excused - results['blind'] - bad) / (total - excused):.1f} %; "
               f"{results['blind']} where the emulator is blind; {excused} harmless, with reasons")
     if not options.sample and not options.each:  # of which another, of the same line, may survive
-        stale |= was_found - survived
+        stale |= own & was_found - survived
     for entry in sorted(stale):
-        print("survivors.txt:", " | ".join(entry), "is found, or is not there; take the line out")
+        print(f"{entry[0]}/checks/survivors.txt:", " | ".join(entry[1:]), "is found, or is not there; take the line out")
     return 1 if (bad or stale) and not options.list else 0
 
 

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Tiles come in bands of rows, and each is made once."""
+
+import unittest
+
+from promises import Promises
+
+
+class Bands(Promises):
+    def test_each_tile_is_made(self):
+        """22 rows of tiles and three columns: bands of 8, 8 and 6 rows where there are bands."""
+        problem = ("--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64")
+        for before in self.before("07g_even_tiles"):
+            by_column = self.checked(before, *problem)
+            for chapter in self.products_after("07g_even_tiles"):
+                self.assert_same(by_column, self.checked(chapter, *problem), chapter)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Copies to each chapter the files that it takes unchanged from the chapter before it.
+
+  python3 -B chapters/inherit.py --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
+
+chapters/<id>/inherited.txt names those files. After an edit of one in the chapter that it comes from, every chapter behind gets it. A
+copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last (FILE remembers that), is not
+overwritten: the edit belongs into the chapter that the file comes from, or the file out of the list.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CHAPTERS = Path(__file__).resolve().parent
+
+
+class Refused(Exception):
+    """A list or a copy that is not as it must be; the message is one sentence."""
+
+
+def inherited(folder: Path) -> list[str]:
+    """The names in a chapter's inherited.txt; none without one."""
+    path = folder / "inherited.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def owner(name: str, chapter: str, before: dict[str, str], chapters: Path = CHAPTERS) -> str:
+    """The chapter that a chapter's file comes from: itself, or one before it. `before`: each chapter's predecessor."""
+    while name in inherited(chapters / chapter):
+        chapter = before[chapter]
+    return chapter
+
+
+def is_edited(path: Path, written: dict[str, str]) -> bool:
+    """Is the file neither the last commit's nor the one that this tool wrote last? `written`: digests of those, by path."""
+    if written.get(str(path)) == digest(path.read_bytes()):
+        return False
+    done = subprocess.run(["git", "-C", path.parent, "diff", "--quiet", "HEAD", "--", path.name], capture_output=True)
+    tracked = subprocess.run(["git", "-C", path.parent, "ls-files", "--error-unmatch", path.name], capture_output=True)
+    return done.returncode != 0 or tracked.returncode != 0
+
+
+def digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def copies(before: dict[str, str], chapters: Path = CHAPTERS):
+    """(file of the chapter before, its copy) for each name of each list, in order of the registry."""
+    for chapter, previous in before.items():
+        for name in inherited(chapters / chapter):
+            if not previous:
+                raise Refused(f"{chapter}/inherited.txt: the chapter has no AFTER in chapters/CMakeLists.txt to inherit from")
+            original = chapters / previous / name
+            if Path(name).name != name or not original.is_file() and name not in inherited(chapters / previous):
+                raise Refused(f"{chapter}/inherited.txt: {previous} has no file {name}")
+            yield original, chapters / chapter / name
+
+
+def inherit(before: dict[str, str], memory: Path, chapters: Path = CHAPTERS) -> list[str]:
+    """Makes each copy what its original is; returns a line for each that was not. Nothing is written if a copy is refused.
+    `memory`: the file of what was written last."""
+    written = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
+    found = list(copies(before, chapters))
+    texts: dict[Path, bytes] = {}
+    for original, copy in found:  # an original may be a copy that is still to be written
+        texts[copy] = texts[original] if original in texts else original.read_bytes()
+    changed = [(original, copy) for original, copy in found if not copy.is_file() or copy.read_bytes() != texts[copy]]
+    for original, copy in changed:
+        if copy.is_file() and is_edited(copy, written):
+            source = owner(copy.name, copy.parent.name, before, chapters)
+            raise Refused(f"{copy.parent.name}/{copy.name} was edited, but comes from {source}: move the edit to "
+                          f"chapters/{source}/{copy.name}, or take the name out of {copy.parent.name}/inherited.txt")
+    for _, copy in changed:
+        copy.write_bytes(texts[copy])
+        written[str(copy)] = digest(texts[copy])
+    memory.write_text(json.dumps(written, indent=1), encoding="utf-8")
+    return [f"{copy.parent.name}/{copy.name}: as in {original.parent.name}" for original, copy in changed]
+
+
+def registry(words: list[str]) -> dict[str, str]:
+    """Each chapter's predecessor, "" for none, of the words that CMake gives: ID or ID=BEFORE, in order."""
+    return {chapter: previous for chapter, _, previous in (word.partition("=") for word in words)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--written", type=Path, required=True, metavar="FILE")
+    parser.add_argument("registry", nargs="+", metavar="ID[=BEFORE]")
+    options = parser.parse_args()
+    try:
+        found = inherit(registry(options.registry), options.written)
+    except Refused as error:
+        print(f"inherit: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(found) or "inherit: every copy is what it comes from")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What the tools of plots/ count for one chapter, as its checks/counts.ini says: sections runs, unfused, transforms, cudnn and
+costs, each only where the lesson has use for it."""
+
+import configparser
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from measure.files import BadData
+
+
+@dataclass(frozen=True)
+class Unfused:
+    """A fused epilogue beside the product and one kernel for each step."""
+    title: str                # of the table's first column
+    run: str                  # of the chapter, a name in `runs`
+    product: tuple[str, str]  # the chapter without an epilogue, and its run
+    kernels: list[str]        # of gg-unfused
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the predicted costs of a slice and of a tile need to know."""
+    tiles: list[tuple[str, str, str]]  # format, MxN, and words of other options
+    two_accumulators: bool = False     # products wait for the first part of an epilogue alone
+    storing_warps: int = 4             # of a block
+
+
+@dataclass(frozen=True)
+class Counted:
+    runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
+    unfused: Unfused | None = None
+    transforms: dict[str, str] = field(default_factory=dict)  # first part of a run's name by --transform; "before": the predecessor's
+    cudnn: dict[str, str] = field(default_factory=dict)  # what the operands are, by configuration shown
+    costs: Costs | None = None
+
+
+def options_of(text: configparser.SectionProxy, path: Path, *known: str) -> dict[str, str]:
+    """A section's values; a key that nobody reads is an error."""
+    unknown = set(text) - set(known)
+    if unknown:
+        raise BadData(f"{path}: [{text.name}] has {', '.join(sorted(unknown))}; known are {', '.join(known)}")
+    return dict(text)
+
+
+def counted(folder: Path) -> Counted:
+    """What is counted for the chapter in this folder. Raises BadData."""
+    path = Path(folder, "checks", "counts.ini")
+    text = configparser.ConfigParser(interpolation=None, delimiters="=")
+    text.optionxform = str  # names have capital letters
+    try:
+        text.read_string(path.read_text(encoding="utf-8") if path.is_file() else "", str(path))
+        unknown = set(text.sections()) - {"runs", "unfused", "transforms", "cudnn", "costs"}
+        if unknown:
+            raise BadData(f"{path}: nothing reads a section {', '.join(sorted(unknown))}")
+        unfused, costs = None, None
+        if "unfused" in text:
+            keys = options_of(text["unfused"], path, "title", "run", "product", "kernels")
+            product, run = keys["product"].split()
+            unfused = Unfused(keys["title"], keys["run"], (product, run), keys["kernels"].split())
+        if "costs" in text:
+            keys = options_of(text["costs"], path, "two_accumulators", "storing_warps", "tiles")
+            tiles = [(fmt, tile, " ".join(choice)) for fmt, tile, *choice in map(str.split, keys["tiles"].strip().splitlines())]
+            costs = Costs(tiles, text["costs"].getboolean("two_accumulators", False), text["costs"].getint("storing_warps", 4))
+        runs = {name: words.split() for name, words in text["runs"].items()} if "runs" in text else {}
+        transforms, cudnn = (dict(text[name]) if name in text else {} for name in ("transforms", "cudnn"))
+        return Counted(runs, unfused, transforms, cudnn, costs)
+    except (configparser.Error, KeyError, ValueError) as error:
+        raise BadData(f"{path}: {error}") from error

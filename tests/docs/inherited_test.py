@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Each chapter's inherited.txt: the files that it lists are the predecessor's to the byte, and it lists all that are; and inherit.py,
+which copies them, on chapters made up here.
+
+  inherited_test.py ID=BEFORE ...     the registry"""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "chapters"))
+import inherit  # noqa: E402
+
+REGISTRY = inherit.registry([word for word in sys.argv[1:] if "=" in word])
+sys.argv = [word for word in sys.argv if "=" not in word]
+
+
+class Lists(unittest.TestCase):
+    def test_what_is_the_same_is_listed_and_what_is_listed_is_the_same(self):
+        self.assertTrue(REGISTRY, "no registry was given")
+        for chapter, before in REGISTRY.items():
+            folder = inherit.CHAPTERS / chapter
+            same = [path.name for path in sorted(folder.glob("*.cuh"))
+                    if before and (inherit.CHAPTERS / before / path.name).is_file()
+                    and (inherit.CHAPTERS / before / path.name).read_bytes() == path.read_bytes()]
+            with self.subTest(chapter):
+                self.assertEqual(inherit.inherited(folder), same, "cmake --build build --target inherit, or change the list")
+
+
+class Copies(unittest.TestCase):
+    REGISTRY = {"01": "", "02": "01", "03": "02", "04": "02"}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.chapters, self.memory = Path(folder.name), Path(folder.name, "written.json")
+        for chapter in self.REGISTRY:
+            (self.chapters / chapter).mkdir()
+            self.write(chapter, "store.cuh", "store\n")
+            self.write(chapter, "own.cuh", f"{chapter}\n")
+            if chapter != "01":
+                self.write(chapter, "inherited.txt", "# a comment\nstore.cuh\n")
+        for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qm", "all"]):
+            subprocess.run(["git", "-C", self.chapters, *words], check=True)
+
+    def write(self, chapter, name, text):
+        (self.chapters / chapter / name).write_text(text, encoding="utf-8")
+
+    def texts(self, name="store.cuh"):
+        return [(self.chapters / chapter / name).read_text(encoding="utf-8") for chapter in self.REGISTRY]
+
+    def inherit(self):
+        return inherit.inherit(self.REGISTRY, self.memory, self.chapters)
+
+    def test_one_edit_reaches_all_behind_it_as_often_as_it_is_made(self):
+        self.assertEqual(self.inherit(), [])
+        for text in ("first\n", "second\n"):
+            self.write("01", "store.cuh", text)
+            self.assertEqual(self.inherit(), ["02/store.cuh: as in 01", "03/store.cuh: as in 02", "04/store.cuh: as in 02"])
+            self.assertEqual(self.texts(), 4 * [text])
+        self.assertEqual(self.texts("own.cuh"), ["01\n", "02\n", "03\n", "04\n"])
+
+    def test_an_edit_of_a_copy_is_refused_and_nothing_is_written(self):
+        self.write("01", "store.cuh", "new\n")
+        self.write("03", "store.cuh", "edited\n")
+        with self.assertRaisesRegex(inherit.Refused, "^03/store.cuh was edited, but comes from 01: move the edit to chapters/01/store.cuh, "
+                                                     "or take the name out of 03/inherited.txt$"):
+            self.inherit()
+        self.assertEqual(self.texts(), ["new\n", "store\n", "edited\n", "store\n"])
+        self.write("03", "inherited.txt", "")  # from now on it is the chapter's own
+        self.inherit()
+        self.assertEqual(self.texts(), ["new\n", "new\n", "edited\n", "new\n"])
+
+    def test_a_copy_that_is_missing_is_made(self):
+        (self.chapters / "04/store.cuh").unlink()
+        self.assertEqual(self.inherit(), ["04/store.cuh: as in 02"])
+
+    def test_lists_that_name_nothing_are_refused(self):
+        for chapter, name, why in (("02", "none.cuh", "01 has no file none.cuh"), ("02", "../01/store.cuh", "01 has no file ../01/store.cuh"),
+                                   ("01", "store.cuh", "has no AFTER")):
+            self.write(chapter, "inherited.txt", name + "\n")
+            with self.assertRaisesRegex(inherit.Refused, why):
+                self.inherit()
+
+
+if __name__ == "__main__":
+    unittest.main()
