@@ -5,11 +5,10 @@
   cmake --build build --target publish        # the only thing that changes plots/figures and the tables
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
-<!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, what
-switching off each idea costs between <!-- ideas --> and <!-- /ideas -->, the libraries on the sets peers, moe and
-ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->, <!-- ragged --> and <!-- /ragged -->, as --sustained times peers between
-<!-- sustained --> and <!-- /sustained -->, and what tiles should cost on a B200, from cost_counts.py, between
-<!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, timed
+<!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, the
+libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->,
+<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles should cost on a
+B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, timed
 between <!-- fused --> and <!-- /fused -->, the
 Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
 cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py

@@ -117,8 +117,6 @@ class Data:
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = devices.most_common(1)[0][0] if devices else ""
         self.others = sorted(set(devices) - {self.device})
-        self.all_ideas = {told(row): row for row in newest(first)
-                          if row.device == self.device and row.peer == ALL_IDEAS and row.timed}
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
         self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
             row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
@@ -130,7 +128,6 @@ class Data:
         rows = newest(row for row in first if row.device == self.device)
         self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
         self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
-        self.sustained = [row for row in rows if row.sustained]
         self.extra = newest(row for rows in others for row in rows if not row.sustained)
         self.chapters, self.like = chapters, ""
         self.format = {chapter.id: chapter.format for chapter in chapters}

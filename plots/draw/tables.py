@@ -10,7 +10,7 @@ from draw.beside_cudnn import beside_cudnn_table
 from draw.changes import aged, lines_changed, short
 from draw.markdown import NONE, digits, named, table, value
 from draw.measured import ROWS, chapter_table, p_number
-from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts, told
+from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
 from measure import checks, costs
 from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
@@ -51,12 +51,10 @@ def every(repo, data, history):
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
-        yield chapter.readme, "ideas", signed(*ideas_table(data, chapter))
         for name in RACES:
             run = any(row.chapter == chapter.id and row.set == name for row in data.rows)
             rows = data.rows if run or not data.others else data.on(data.others[0])
             yield chapter.readme, name, signed(*race_table(rows, chapter, name, references))
-        yield chapter.readme, "sustained", signed(*race_table(data.sustained, chapter, "peers"))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         about = checks.counted(chapter.folder)
@@ -286,40 +284,6 @@ def title_of(problem):
     number = p_number(*problem)
     rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
     return f"{number}: ".removeprefix(": ") + f"G={groups} {rows} N={n} K={k}"
-
-
-def idea_cell(without, whole):
-    """µs without an idea and with all, and the one over the other: the ratio of the very numbers printed."""
-    low, high = digits(whole.us_median, 4), digits(without.us_median, 4)
-    more = f"{100 * (float(high) / float(low) - 1):+.1f} %".replace("-", "−")
-    return f"{high} / {low} ({'level' if level(without, whole) else more})"
-
-
-def ideas_table(data, chapter):
-    """Warm times with one idea switched off (--off), and with all of them; sustained, for each was run by itself."""
-    rows = [row for row in data.sustained if row.chapter == chapter.id and not row.peer and row.warm and row.timed
-            and row.format == "bf16" and row.set in ("peers", "prefill", "decode", "own")]
-    ideas = list(dict.fromkeys(row.variant[4:] for row in rows if re.fullmatch(r"off=\w+", row.variant)))
-    lines, shown, in_turns = [], [], True
-    for problem, found in problems_of(rows).items():
-        cells = [NONE] * len(ideas)
-        for at, idea in enumerate(ideas):
-            row = found.get(("", f"off={idea}", True))
-            beside = row and data.all_ideas.get(told(row))
-            beside = beside if beside and run_of(beside) == run_of(row) else None
-            whole = beside or found.get(("", "", True))
-            if row and whole:
-                cells[at], in_turns = idea_cell(row, whole), in_turns and beside is not None
-                shown += [row, whole]
-        if set(cells) != {NONE}:
-            lines.append([title_of(problem), *cells])
-    if not lines:
-        return "Nothing is measured yet.", []
-    head = ["µs warm", *(f"without `{idea}`" for idea in ideas)]
-    how = "in turns: less than 2 % may be chance" if in_turns \
-        else "but not in turns: at the power limit less than 3 % may be the card's heat"
-    return table(head, 1, lines) + "\n\nEach cell: without the idea / with all ideas, and in brackets how much " \
-        f"longer it takes without.\nLevel: {LEVEL}. All `--sustained`, {how}.", shown
 
 
 def fastest(found, warm):
