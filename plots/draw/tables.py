@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from draw import unfused
 from draw.beside_cudnn import beside_cudnn_table
 from draw.changes import aged, lines_changed, short
-from draw.markdown import NONE, digits, named, table, value
+from draw.markdown import NONE, named, table, value
 from draw.measured import ROWS, chapter_table, p_number
 from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
 from measure import checks, costs

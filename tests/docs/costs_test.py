@@ -4,7 +4,6 @@
 import contextlib
 import csv
 import io
-import re
 import sys
 import tempfile
 import unittest

@@ -4,7 +4,6 @@ long a file and a function may be, and the three files of an instruction family.
 the constants beside it."""
 
 import ast
-import os
 import re
 import subprocess
 import sys

@@ -12,7 +12,6 @@ at the barriers of slices. The chapter itself has no stamps; STAMPS says where t
 
 import argparse
 import csv
-import shutil
 import subprocess
 import sys
 import tempfile
