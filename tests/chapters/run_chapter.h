@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Helpers that the tests of a chapter on a GPU and on the emulator share: running it on a small ragged
-// problem, and the files that it writes.
+// Helpers that the tests of a chapter on a GPU and on the emulator share: running it on a small
+// ragged problem, and the files that it writes.
 
 #pragma once
 
@@ -32,9 +32,9 @@ inline gg::Arch arch_of(const std::string& id) {
   return id < "06" ? gg::Arch::sm_80 : id < "08" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
 }
 
-// Returns what --describe says. A chapter is asked once: every test is a process of its own, and some list
-// the choices of all chapters before they run. For the same reason nothing here looks through it by a regular
-// expression.
+// Returns what --describe says. A chapter is asked once: every test is a process of its own, and
+// some list the choices of all chapters before they run. For the same reason nothing here looks
+// through it by a regular expression.
 inline const std::string& description(const std::string& id) {
   static std::map<std::string, std::string> texts;
   const auto [text, is_new] = texts.try_emplace(id);
@@ -44,8 +44,8 @@ inline const std::string& description(const std::string& id) {
 inline bool is_described(const std::string& id, const std::string& part) {
   return description(id).find(part) != std::string::npos;
 }
-// Returns what stands behind a key, each time that it begins and ends with these characters, which are left
-// out.
+// Returns what stands behind a key, each time that it begins and ends with these characters, which
+// are left out.
 inline Words behind(const std::string& id, const std::string& key, char begin, char end) {
   const std::string &text = description(id), name = "\"" + key + "\": " + begin;
   Words values;
@@ -141,8 +141,9 @@ inline void write_tensors(const std::string& id, const Folder& folder, const Wor
   const Outcome outcome = run_chapter(id, with(arguments, {"--check", "--out", folder.path}));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
-// Writes the tensors of one launch on the emulator, which it counts and does not check: a check launches four
-// times, one of an epilogue eight times. Bits that are those of a checked problem are right.
+// Writes the tensors of one launch on the emulator, which it counts and does not check: a
+// check launches four times, one of an epilogue eight times. Bits that are those of a checked
+// problem are right.
 inline void write_counted_tensors(const std::string& id, const Folder& folder, const Words& arguments) {
   const Outcome outcome =
       run_chapter(id, with(arguments, {"--device", "emu", "--bench", "--out", folder.path}));
@@ -185,8 +186,8 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
 }
 
-// The first chapter of each architecture, and the first with an epilogue: they are asked what the harness
-// says. Each test begins with this list, so no program is asked for it.
+// The first chapter of each architecture, and the first with an epilogue: they are asked what the
+// harness says. Each test begins with this list, so no program is asked for it.
 inline std::vector<std::string> one_of_each_kind() {
   std::vector<std::string> all;
   for (const char* id : {"01_naive", "06a_tma", "07m_fused_glu", "08a_tcgen05", "08e_epilogue"}) {

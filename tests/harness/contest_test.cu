@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The choice of the fastest way: what fails is left out, and what was chosen for a problem stays chosen.
+// The choice of the fastest way: what fails is left out, and what was chosen for a
+// problem stays chosen.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Graphs: made by hand, asked for their nodes and edges, copied. CUDA Runtime API, "Graph Management".
+// Graphs: made by hand, asked for their nodes and edges, copied. CUDA Runtime
+// API, "Graph Management".
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Refusing accesses of shared memory: what nobody wrote, and what an asynchronous operation still owns.
+// Refusing accesses of shared memory: what nobody wrote, and what an asynchronous
+// operation still owns.
 
 #include "common/emu/state/shadow.h"
 
