@@ -51,8 +51,7 @@ template <class Sum, class Value, bool BF16 = false>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
   constexpr int SIDE = kSide<Sum, Value>, TILE = kTile<Sum, Value>;
-  // Loads under way: so many as there are registers.
-  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;
+  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;  // loads under way, as registers allow
   __shared__ Value a_tile[kSlice][TILE + 1];
   __shared__ Value b_tile[kSlice][TILE];
   constexpr bool kExact = std::is_same_v<Sum, float>;

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "main.cu"}
-# Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor maps. Their sources are not
-# looked at, so neither they nor what they include ages a measurement; nor does main.cu, which says what is measured.
+# Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor
+# maps. Their sources are not looked at, so neither they nor what they include ages a measurement;
+# nor does main.cu, which says what is measured.
 HARNESS = {"common/harness.cuh", "common/check.h", "common/list.h", "common/tensor_map.h"}
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
@@ -30,7 +31,8 @@ def lines_changed(before, chapter):
     with tempfile.TemporaryDirectory() as nothing:
         said = subprocess.run([*command, before or nothing, chapter], capture_output=True, text=True).stdout.split("\0")
     added = removed = 0
-    for numbers, old, new in zip(*3 * [iter(said)]):  # of each file that differs; a side that lacks it is /dev/null
+    # Numbers and names of each file that differs; a side that lacks it is /dev/null.
+    for numbers, old, new in zip(*3 * [iter(said)]):
         name = posixpath.basename(old if new == "/dev/null" else new)
         if name not in NOT_COUNTED and not name.startswith("."):
             more, less, _ = numbers.split("\t")
@@ -122,7 +124,9 @@ class History:
         done = subprocess.run(["git", "-C", self.repo, "cat-file", "--batch"], capture_output=True,
                               input="".join(f"{blob}\n" for blob in blobs.values()).encode())
         said, at, texts = done.stdout, 0, {}
-        for path in blobs:  # for each a line with name, kind and size, its bytes and a line's end; or name and "missing"
+        # For each a line with name, kind and size, its bytes and a line's end; or
+        # name and "missing".
+        for path in blobs:
             end = said.index(b"\n", at)
             words, at = said[at:end].split(), end + 1
             if len(words) == 3:

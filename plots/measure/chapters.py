@@ -28,7 +28,8 @@ def read_chapters(repo):
             gated="Operator::glu" in text,  # two columns of B make one of D
             operator=field("op", r"gg::Operator::(\w+)"),  # "": a product
             sets=re.findall(r'"(\w+)"', field("sets", r"\{([^}]*)\}")),
-            # The first is the default, unless the chapter chooses for each problem; as in column `kernel`.
+            # The first is the default, unless the chapter chooses for each problem; as
+            # in column `kernel`.
             tile="" if field("chooses_tile", "(true)") else first_tile(field("tiles", r"(\{\s*\{[\d,{}\s]*\}\s*\})"))))
     return chapters
 

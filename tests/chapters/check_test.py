@@ -17,7 +17,8 @@ LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, in
 
 GATED = "D and C are f16 or bf16 here: chapter 08i's file stores narrower and wider ones too"
 
-# Lines that a check leaves out: the end of a path and some words of the line, with the reason. The list does not grow.
+# Lines that a check leaves out: the end of a path and some words of the line, with the reason. The
+# list does not grow.
 LEFT_OUT = {
     ("09b_glu/output.cuh", "Format::e5m2"): GATED, ("09b_glu/output.cuh", "bulk_wait_group_read<0>"): GATED,
     ("09c_glu_hadamard/output.cuh", "Format::e5m2"): GATED, ("09c_glu_hadamard/output.cuh", "bulk_wait_group_read<0>"): GATED,

@@ -26,15 +26,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "common" / "tools"), str(ROOT / "plots")]
 import tour  # noqa: E402
 from draw.changes import lines_changed  # noqa: E402
-PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what was built, maybe not everything
+# The programs that were built, maybe not all.
+PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))
 
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
             "What limits it now", "Exercises"]
 ONLY_IF_NEW = "Rules of the new instruction"  # a chapter without one has no such section
 CHANGED_LINES = 300  # at most; the ladder prints how many, and fewer are read sooner
 MAY_CHANGE_MORE = {"06b_wgmma_multi_k", "07a_warp_specialized", "07m_fused_glu", "07n_glu_hadamard", "07o_quantized", "08a_tcgen05"}
-# The kernels of 07a to 07l together are shorter than twice what they were cut from: 07a and 07b_peak_hopper had 1427 lines
-# in kernels and headers.
+# The kernels of 07a to 07l together are shorter than twice what they were cut from: 07a and
+# 07b_peak_hopper had 1427 lines in kernels and headers.
 RUNGS, MOST_KERNEL_LINES = "07", 2 * 1427
 COLUMNS = 120  # of its lines, without tables and what is quoted
 README_LINES = 240
@@ -306,11 +307,13 @@ class Lessons(EveryCase):
         self.expect({after: before for before, after in arrows} == {a: b for a, b in previous.items() if b}, "README.md",
                     "draws another tree than the chapters'")
 
-    def test_root_readme_prints_what_tour_prints(self):  # on the emulator, of what was counted last: some of its lines
+    # Some lines of it: on the emulator, of what was counted last.
+    def test_root_readme_prints_what_tour_prints(self):
         text, shown = read(ROOT / "README.md"), 0
         head, *counted = read(ROOT / "plots" / "measure" / "data" / "emulator.csv").splitlines()
         for chapter in dict.fromkeys(line.split(",")[0] for line in counted):
-            with tempfile.TemporaryDirectory() as folder:  # the table that a tour has of this chapter
+            # The table that a tour has of this chapter.
+            with tempfile.TemporaryDirectory() as folder:
                 table = Path(folder, "counts.csv")
                 table.write_text("\n".join([head, *(line for line in counted if line.startswith(f"{chapter},"))]))
                 cells = list(tour.counts(table, "passed").values())

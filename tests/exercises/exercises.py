@@ -33,7 +33,8 @@ import grade  # noqa: E402
 import mutants  # noqa: E402
 import statements  # noqa: E402
 
-LONG = ("07i", "07j", "07k", "07l")  # their kernels, one for each tile and width, take minutes to compile
+# Their kernels, one for each tile and width, take minutes to compile.
+LONG = ("07i", "07j", "07k", "07l")
 
 
 def apply(patch, tree, *options):
@@ -86,7 +87,8 @@ class Compiler:
         """Makes tree/build/bin/<chapter>; what the compiler says against it, or nothing."""
         program = tree / "build" / "bin" / chapter
         program.parent.mkdir(parents=True)
-        (tree / "build" / "lib").symlink_to(self.build / "lib")  # where a program looks for the emulator
+        # A program looks for the emulator there.
+        (tree / "build" / "lib").symlink_to(self.build / "lib")
         libraries = [self.build / "common" / f"libgg_{name}.a" for name in ("harness", "base")]
         runtime = self.cached["CUDA_CUDART"]
         link = [self.cached["CMAKE_CXX_COMPILER"], tree / "main.o", "-o", program, "-Wl,--enable-new-dtags",

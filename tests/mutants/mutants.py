@@ -89,8 +89,8 @@ ORDER = {"race", "uninit-shared", "uninit-global", "uninit-tmem", "tcgen05-fence
          "tensor-map", "exit", "use-after-free"}
 MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
 REMOVE = ""
-# What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a whole statement,
-# replacement, kinds of faults).
+# What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a
+# whole statement, replacement, kinds of faults).
 KINDS = {
     "remove barrier": (r"(?:bar|barrier)(?:\.cta|\.cluster)?\.(?:sync|arrive|wait|red)[^;]*;", REMOVE, ORDER | MEETING),
     "other barrier": (r"((?:bar|barrier)(?:\.cta)?\.sync(?:\.aligned)?\s+)(\d+)(\s*,[^;]*;)", more, ORDER | MEETING),
@@ -184,18 +184,18 @@ def attempts(program):
     equal = described["limits"]["equal_groups"]
     problems = [["--set", "smoke_uniform" if equal else "smoke"],
                 ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
-    padded = described["limits"]["m_multiple"]  # rows of a group, of which a tile has as many or half
+    padded = described["limits"]["m_multiple"]  # rows of a group; a tile has as many, or half
     if padded == 256:  # a ring of stages is gone round three times
         problems[1] = ["--groups", "3", "--m", "256", "--n", "136", "--k", "1312"]
-        problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # of two pairs one has no tile, nor slices
+        problems.append(["4", "--m", "256", "--n", "8", "--k", "32"])  # a pair without a tile
     rung = described["id"][:3] if re.match("07[c-o]", described["id"]) else ""
     if rung >= "07d":  # code of its own for each width of a tile
-        rows = ["--m", "5,70,32", "--n", "136", "--k"]  # smoke has tiles of 32 rows, these have 64 as it is
+        rows = ["--m", "5,70,32", "--n", "136", "--k"]  # tiles of 64 rows; `smoke` has those of 32
         problems[1:] = [rows + ["64"], rows + ["648"], ["--tile", "32x128", *rows, "648"]]
-    if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # groups of their own sizes
+    if any(tensor["name"] == "a_00000 ..." for tensor in described["tensors"]):  # own sizes
         problems.append(["--m", "70,0,5,130", "--n", "136,8,200,72", "--k", "448,8,72,200"])
-    if re.match("07[ab]|08|09", described["id"]):  # a block makes the schedule, of more groups than it has threads, or of all
-        count = min(1100, described["limits"]["groups"])  # that a chapter takes
+    if re.match("07[ab]|08|09", described["id"]):  # a block makes the schedule, of many groups:
+        count = min(1100, described["limits"]["groups"])  # over its threads, or all that it takes
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
@@ -208,7 +208,7 @@ def attempts(program):
         problems.append([*scales, "--bias", *apart, *rows])
         problems.append(["4", *scales, "--bias", *apart, "--m", "256", "--n", "144", "--k", "32"])
         if described["id"] >= "08i":  # D leaves as boxes, of which one of f32 fits
-            narrow = ["--m", "256,0,768", "--n", "16", "--k", "32"]  # warps without columns, and sums that are used again
+            narrow = ["--m", "256,0,768", "--n", "16", "--k", "32"]  # idle warps, sums used again
             problems += [["--format", fmt, "--d-dtype", d, *apart, *some] for some in (rows, narrow)
                          for fmt, d in (("mxfp4", "f32"), ("mxfp8", "bf16"))]
     if apart:
@@ -220,17 +220,18 @@ def attempts(program):
         kn = ["--b-layout", "kn"] if "b-layout" in described["options"] else []
         problems.append([*scales, "--discrete-col-sfd", *kn, *rows])
     equal = []
-    if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; stages go three times round, or once
+    if rung >= "07k":  # equal groups: the caller is right, then wrong in a replay; 3 rounds, or 1
         right = ["--groups", "3", "--m", "36", "--n", "136", "--k"]
         each_tile = [["--tile", tile] for tile in ("32x128", "64x128", "256x128", "128x128", "128x64", "32x64", "64x64")]
         each_tile += [["1", "--tile", "256x128"], ["2", "--tile", "64x64"]]
         equal += [[*tile, *right, k] for tile in [[], *each_tile] for k in ("648", "3592")]
         problems += equal + [[*tile, *right, "192"] for tile in [[], *each_tile[:3]]]
-    if rung >= "07d":  # each width, from 07e on after one whose store has boxes in both halves, and K such that its steps
-        # are under a slice, or behind the last one
+    # Each width (640: 224 and 192), from 07e on after one whose store has boxes in both halves, and
+    # K such that its steps are under a slice, or behind the last one.
+    if rung >= "07d":
         tall = ["--tile", "256x128", "--n", "136", "--m"]
         ragged = "250,200,5,180,40,250,70,200,100,250,150,200,180,250,140,250,170,220,230,205,250,212"
-        all_widths = tall + ["384,640,128,256,640,384" if padded == 128 else ragged, "--k"]  # 640: 224 and 192
+        all_widths = tall + ["384,640,128,256,640,384" if padded == 128 else ragged, "--k"]
         tall_ones = [all_widths + [k] for k in ("64", "320", "448", "520")]
         tall_ones += [tall + ["5,200", "--k", "64"], tall + ["300,33,3", "--k", "648"]]
         problems += tall_ones
@@ -250,8 +251,8 @@ def attempts(program):
     if "transform" in described["options"]:
         problems.append(["--transform", "butterfly", *rows])
     problems, equal = ([taken for words in some for taken in taken_by(described, words)] for some in (problems, equal))
-    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one place is rare: whether
-    # somebody is late there, a few more tell.
+    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one
+    # place is rare: whether somebody is late there, a few more tell.
     few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in range(3, 11) if rung >= "07d" or padded == 256]
     few, rest = ([words + ["--order", order] for order in orders for words in problems] for orders in (few, rest))
     # A wrong guess comes once in a check, and of twenty orders one lets a lane be late there.
@@ -388,7 +389,9 @@ def main():
     options = parser.parse_args()
     programs = sorted(p for p in (options.build / "bin").iterdir()
                       if re.match(r"\d\d[a-z]?_", p.name) and p.name.startswith(options.chapter))
-    if options.sample:  # what a chapter's problems launch takes a while to find out, minutes where it chooses among tiles
+    # To find out what a chapter's problems launch takes a while, minutes where it
+    # chooses among tiles.
+    if options.sample:
         quick = [program for program in programs if not "07k" <= program.name < "08"]
         programs, options.each = sampled(quick, 3), options.each or 3
     known, results, bad = survivors(), Counter(), 0
