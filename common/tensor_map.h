@@ -17,8 +17,7 @@ constexpr int kMostDimensions = 5;  // of a tensor
 template <class T>
 using PerDimension = List<T, kMostDimensions>;
 
-// Dimension 0, whose elements are neighbours in memory, comes first: columns, then
-// rows, then matrices.
+// Dimension 0, whose elements are neighbours in memory, is first: columns, then rows, matrices.
 struct TensorBox {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const void* data = nullptr;          // in global memory, at a multiple of 16

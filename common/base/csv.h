@@ -27,8 +27,7 @@ void require_csv(const std::string& path, const std::vector<std::string>& column
 // Six significant digits, no exponent where a reader would not want one.
 std::string number_text(double value);
 std::string today();  // 2026-11-21, UTC
-// The commit built from: 0123456789ab, -dirty behind it where files were changed; unknown
-// outside a clone.
+// The commit built from: 0123456789ab, then -dirty if files were changed; unknown outside a clone.
 const char* commit();
 
 }  // namespace gg

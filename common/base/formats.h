@@ -97,8 +97,7 @@ GG_HD inline uint32_t magnitude_bits(const FormatInfo& f) { return sign_bit(f) -
 GG_HD inline uint32_t largest_code(const FormatInfo& f) {  // of a finite number
   return f.top == Top::ieee ? infinity_code(f) - 1 : magnitude_bits(f) - (f.top == Top::one_nan ? 1 : 0);
 }
-// The code that NaN becomes. E2M1 has no NaN: it becomes 6, as cvt.rn.satfinite does
-// (PTX ISA "cvt").
+// The code that NaN becomes. E2M1 has no NaN: it is 6, as cvt.rn.satfinite has it (PTX ISA "cvt").
 GG_HD inline uint32_t nan_code(const FormatInfo& f) {
   return f.saturates ? magnitude_bits(f) : infinity_code(f) | 1u << (f.mantissa_bits - 1);
 }
@@ -155,8 +154,7 @@ GG_HD inline double ulp(Format format, double x) { return two_to_the(ulp_exponen
 
 enum class Rounding { nearest_even, toward_zero };
 
-// The power of two next above |x|, or below it with toward_zero; 0 and what lies below 2^-127
-// become code 0.
+// The power of two next above |x|, or below it with toward_zero; below 2^-127, and of 0, code 0.
 GG_HD inline uint32_t encode_ue8m0(double magnitude, Rounding rounding) {
   const int exponent = exponent_of(magnitude);
   if (exponent < -127) return 0;
@@ -184,8 +182,7 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   const double rest = steps - count;
   if (rounding == Rounding::nearest_even && (rest > 0.5 || (rest == 0.5 && (count & 1)))) ++count;
   const uint32_t field = exponent >= least_exponent(f) ? uint32_t(exponent - least_exponent(f)) : 0;
-  // A normal number's count carries its implicit one, which is the + 1 that its exponent
-  // field lacks here.
+  // A normal number's count carries its implicit one: the + 1 that its exponent field lacks here.
   const uint64_t code = (uint64_t(field) << f.mantissa_bits) + count;
   return sign | (code > beyond ? beyond : uint32_t(code));
 }

@@ -39,8 +39,7 @@ size_t bytes_of_type(const std::string& type) {  // "<f4" -> 4; 0 for types no c
   return is_one_of("1248", type[2]) ? size_t(type[2] - '0') : 0;
 }
 
-// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0 for what
-// has no size.
+// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0: it has no size.
 size_t bytes_of_any_type(const std::string& type) {
   if (type.size() < 3 || !is_one_of("<|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
   char* rest = nullptr;

@@ -22,8 +22,7 @@ std::unique_ptr<Peer> cublas_peer(const std::string& name, bool sustained);
 
 class Cublas {
  public:
-  // Throws gg::Error (no device) with one sentence on what to install where the library
-  // cannot be loaded.
+  // Throws gg::Error (no device), with what to install, where the library cannot be loaded.
   Cublas();
   ~Cublas();
   Cublas(const Cublas&) = delete;

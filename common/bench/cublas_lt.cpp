@@ -35,8 +35,7 @@ struct Proposal {  // cublasLtMatmulHeuristicResult_t
   int reserved[4];
 };
 
-// The largest power of two, up to 256, that divides an address: proposals hold for
-// pointers like these.
+// The largest power of two, up to 256, that divides an address: proposals hold for such pointers.
 uint32_t alignment(const void* pointer) {
   uint32_t bytes = 256;
   while (reinterpret_cast<uintptr_t>(pointer) % bytes) bytes /= 2;

@@ -22,8 +22,7 @@ struct StridedBatch {
   int op_a, m, n, k, batch;
   int64_t lda, ldb, ldd, stride_a, stride_b, stride_d;  // in elements
   cudaDataType_t type, d_type;                          // of A and B; of D
-  // The cublasLtMatmulMatrixScale_t of A and B, for each block of elements along k; 0:
-  // there are none.
+  // The cublasLtMatmulMatrixScale_t of A and B, for blocks of elements along k; 0: there are none.
   int scale_mode = 0;
   const void *a_scales = nullptr, *b_scales = nullptr;
 };

@@ -29,8 +29,7 @@ class Peer {
   virtual ~Peer() = default;
   virtual std::string name() const = 0;     // in results
   virtual std::string version() const = 0;  // "cuBLAS 13.0.2"
-  // Not timed. Throws gg::Error with the end of a sentence that says why it cannot
-  // take this problem.
+  // Not timed. Throws gg::Error with the end of a sentence: why it cannot take this problem.
   virtual PeerWork prepare(const Buffers& buffers, Machine& machine) = 0;
 };
 

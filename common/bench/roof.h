@@ -21,8 +21,7 @@ struct Roof {
   double tflops_of(Format format) const;
 };
 extern const std::vector<std::string> kRoofColumns;
-// The rows of this device in a file as gg-roof writes it: columns what and value. Empty if
-// there are none.
+// The rows of this device in a file of gg-roof: columns what and value. Empty if there are none.
 Roof read_roof(const std::string& path, const std::string& device);
 std::string roof_path();  // build/roof.csv
 

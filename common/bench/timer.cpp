@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Events around launches or graph replays; median, 10th and 90th percentile
-// over interleaved rounds.
+// Events around launches or graph replays; median, 10th and 90th percentile of interleaved rounds.
 
 #include "common/bench/timer.h"
 
@@ -176,8 +175,7 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
   }
   std::vector<Timing> timings(contestants.size());
   std::vector<std::vector<double>> samples(contestants.size());
-  // Each round has an order of its own: who always came behind an idle one would find
-  // a cooler device.
+  // Each round has an order of its own: who always followed an idle one would find a cooler device.
   std::vector<size_t> order(turns.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::mt19937 random(1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Timing on a GPU: contestants take turns, round by round, so that clocks and heat
-// treat them alike.
+// Timing on a GPU: contestants take turns, round by round, so clocks and heat treat them alike.
 
 #pragma once
 
@@ -24,8 +23,7 @@ class Stopwatch {
   // Microseconds that the device spends on what `work` launches; `meanwhile` runs on the host
   // while it does.
   virtual double time(const std::function<void()>& work, const std::function<void()>& meanwhile) = 0;
-  // Records what `work` launches into a graph. Each call of the result launches all of
-  // it once more.
+  // Records what `work` launches into a graph. Each call of the result launches all of it again.
   virtual std::function<void()> record(const std::function<void()>& work) = 0;
   virtual void wait() = 0;  // until the device has done what was launched
   virtual DeviceState state() = 0;

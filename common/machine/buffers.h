@@ -49,8 +49,7 @@ class Buffers {
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  // Writes sizes, offsets and pointers into the same device arrays, so that a recorded
-  // graph sees them.
+  // Writes sizes, offsets and pointers into the same device arrays, so a recorded graph sees them.
   void set_shape(const Shape& shape);
 
   // Random operands in every group but those in `nan_groups` (one flag per group; empty: none), the
@@ -60,16 +59,14 @@ class Buffers {
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
   // The epilogue's operands alone, once B and its scales are there.
   void fill_epilogue(const EpilogueOperands& operands, int unowned = 0xFF);
-  // One operand: its owned elements one behind the other, as a file has them,
-  // `unowned` everywhere else.
+  // One operand: its owned elements one behind the other, as in a file, `unowned` everywhere else.
   void put(Tensor operand, const void* dense, int unowned);
   // Every output filled with a byte, but those that have a value to start from.
   void poison(int byte) const;
   void set_start_values() const;  // of the latter alone
 
   const Problem& problem() const { return problem_; }
-  // The same with the packed D of other buffers in place of A: of the same shape and type, and
-  // N = K.
+  // The same with the packed D of other buffers in place of A: same shape and type, and N = K.
   Problem reading(const Buffers& from) const;
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }

@@ -28,8 +28,7 @@ constexpr int kSomeMultiprocessors = 16;
 using Counters = std::vector<std::pair<std::string, uint64_t>>;
 Counters emulator_counters();
 
-// Could so many useful multiply-adds take more than a minute on so many cores, in
-// the slowest chapter?
+// Could so many useful multiply-adds take over a minute on so many cores, in the slowest chapter?
 bool may_take_long(double multiply_adds, int cores);
 // How long they take, in one sentence that names a set for those in a hurry; empty where it is
 // about a minute at most. `rate`: multiply-adds a second of one core, as measured; 0: it was not,

@@ -28,8 +28,7 @@ struct ScaleImages {
 ScaleImages random_scales(const Formats& formats, const Layout& layout, const Fill& a_fill,
                           const Fill& b_fill, const std::vector<bool>& nan_groups, int unowned);
 
-// The largest whole number up to which the format has every one, 6 for E2M1, which lacks 5;
-// 16 at most.
+// The largest whole number up to which the format has all, 6 for E2M1, which lacks 5; 16 at most.
 int whole_numbers(Format format);
 // Whole numbers up to range_a and range_b with scales of 1 to 2^a and 1 to 2^b: how far the scales
 // may reach so that every sum of k products is an exact fp32, with a bit to spare.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A chapter's description of itself in main.cu: its needs, what it supports, what a
-// reader can choose.
+// A chapter's description of itself in main.cu: its needs, what it supports, a reader's choices.
 
 #pragma once
 

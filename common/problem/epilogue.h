@@ -22,8 +22,7 @@ enum class Operator : uint8_t {
 enum class Activation : uint8_t { swiglu, geglu };
 const char* activation_name(Activation activation);
 
-// The epilogue that a chapter offers; the harness allocates, fills, checks and
-// describes exactly that.
+// The epilogue that a chapter offers; the harness allocates, fills, checks and describes just that.
 struct EpilogueChoices {
   Operator op = Operator::gemm;
   // Values of --d-dtype; the first that the input format allows is the default.

@@ -124,8 +124,7 @@ Layout scattered_layout(const Shape& shape, BLayout b_layout) {
     const Region b_region = region_of_b(b, n, k, b_layout, 2 * kPad);
     d += kGuardRows * ldd;
     layout.groups.push_back({m, n, k, {a, m, k, lda}, b_region, {d, m, n, ldd}, b_layout});
-    // Each matrix starts at a multiple of 128 elements, so at the alignment a cudaMalloc
-    // would give it.
+    // Each matrix starts at a multiple of 128 elements, so at the alignment that cudaMalloc gives.
     const auto round_up = [](int64_t elems) { return (elems + 127) / 128 * 128; };
     a = round_up(a + (m + 1) * lda);
     b = round_up(b + (b_region.rows + 1) * b_region.ld);

@@ -43,8 +43,7 @@ struct Region {  // a matrix inside a buffer, in elements
   int64_t ld = 0;
 };
 
-// The scales of one group's rows of A or columns of B, inside the scales of a matrix,
-// inside a buffer.
+// The scales of one group's rows of A or columns of B, inside a matrix's scales, inside a buffer.
 struct ScaleRegion {
   int64_t offset = 0;  // bytes from the buffer's start to the matrix's scales
   ScaleLayout layout;  // of the whole matrix: A of all groups, B of one

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The problems that a chapter works on: its limits, its shape sets, and what a reader
-// asks for instead.
+// The problems that a chapter works on: its limits, its shape sets, and a reader's own.
 
 #pragma once
 

@@ -135,8 +135,7 @@ static std::vector<Shape> many() {
   return {{m, {256}, {128}}};
 }
 
-// 80 problems of 1 to 40 groups, a third of them empty; one in ten has a group that
-// owns nearly all.
+// 80 problems of 1 to 40 groups, a third of them empty; in one of ten a group owns nearly all.
 static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   std::vector<Shape> shapes;
   for (uint64_t i = 0; i < 80; ++i) {
@@ -171,8 +170,7 @@ static std::vector<Shape> ragged() {
   return shapes;
 }
 
-// Rounds the rows of each group up. `once`: leaves out what that makes the same as
-// an earlier problem.
+// Rounds the rows of each group up. `once`: leaves out what that makes equal to an earlier problem.
 static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   std::vector<Shape> kept;
   for (Shape& shape : shapes) {

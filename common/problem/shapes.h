@@ -40,8 +40,7 @@ bool is_mixed(const std::string& set);
 // "own" too: a reader's problem is as small as the reader wants.
 bool is_small(const std::string& set);
 
-// The problems of a set. Throws gg::Error (bad input) that lists the known names for
-// an unknown one.
+// The problems of a set. Throws gg::Error (bad input), with the known names, for an unknown one.
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits);
 
 // `rows` split by shares, each rounded down and the remainder dealt out from the front; the sum

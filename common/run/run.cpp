@@ -272,8 +272,7 @@ void check_form(Session& session, const Form& form) {
   print_form(form.words, all);
 }
 
-// On the emulator a check tries B of far experts too, whose memory is there only where
-// it is touched.
+// On the emulator a check tries B of far experts too, with memory only where it is touched.
 void add_far_b(const Session& session, Plan& plan) {
   const Options& options = session.options;
   const bool defaults = options.sets.empty() && !options.one_problem() && !plan.given && !options.shared_b;

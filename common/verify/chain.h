@@ -12,8 +12,7 @@
 
 namespace gg {
 
-// Do its launches read offsets, which another launch can write? Not where groups have sizes
-// of their own.
+// Do its launches read offsets, which others can write? Not where groups have sizes of their own.
 bool has_chain(const Shape& shape);
 
 // Can D be the next launch's A? Packed rows of one type, without scales and factors.

@@ -43,8 +43,7 @@ std::vector<Hypothesis> offsets_by_one(const Evidence& e) {
          [&e, shift](const Sample& s) {
            return e.product(e.group(s), s.place.row + shift, e.group(s), s.place.col);
          }});
-    // A row on the wrong side of a boundary meets the weights of the neighbouring expert
-    // that has rows.
+    // A row on the wrong side of a boundary meets the weights of the next expert that has rows.
     all.push_back({Symptom::offset_by_one,
                    format("only the %s row of a group is wrong and has the neighbour's weights: the end of a "
                           "group is off by one",

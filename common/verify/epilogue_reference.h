@@ -33,8 +33,7 @@
 
 namespace gg {
 
-// One mistake that the reference can make on purpose: where the outputs are then as found,
-// it is named.
+// One mistake that the reference can make on purpose: it is named where the outputs agree then.
 enum class Mistake {
   none,
   // alpha, prob and bias

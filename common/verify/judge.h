@@ -107,8 +107,7 @@ class Judge {
   virtual Failure outside(Tensor output, int64_t byte, const Question& question) const = 0;
   // Launches that must give the same bits differ in this byte; `what` names the launches.
   virtual std::string differing(Tensor output, int64_t byte, const char* what) const = 0;
-  // Names the mistake that wrong values look like. `copy` was made before anything
-  // was launched again.
+  // Names the mistake that wrong values look like. `copy` was made before any other launch.
   virtual Failure explain(const HostCopy& copy, const Findings& findings, const Question& question) const = 0;
   // The same after one launch over 0xFF bytes on random data.
   virtual Failure why_wrong() const = 0;

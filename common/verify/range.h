@@ -23,8 +23,7 @@ struct Range {
   Range(float least, float most) { add_between(least, most); }
 
   void add(float value);
-  // All from one to the other, in either order; finite ones lie between two
-  // different infinities too.
+  // All from one to the other, in any order; finite ones lie between two different infinities too.
   void add_between(float one, float other);
   void add(const Range& other);
 

@@ -298,8 +298,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   const int most = most_groups(chapter);
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
                                         : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
-  // Either type is read; a launch that knows only int32 gets int32, which holds
-  // every accepted offset.
+  // Either type is read; a launch that knows only int32 gets int32, which holds every accepted one.
   given->request = setup;
   given->request.wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;

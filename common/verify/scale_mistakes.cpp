@@ -194,8 +194,7 @@ class ScaleMistakes {
     const int64_t place = taken ? atom * kTurns + i : i * depth + atom;
     const int64_t row = tile + (taken ? place / depth : place % kTurns) * kRows + col % kRows;
     const int64_t block = (slice + (taken ? place % depth : place / kTurns)) * kBlocks + b % kBlocks;
-    // Behind an expert's scales lie those of the next one, behind the last one's a
-    // load brings zeros.
+    // Behind an expert's scales lie the next one's, behind the last one's a load brings zeros.
     const bool is_there = block < of.layout.block_atoms() * kBlocks && of.at(row, block) < end;
     return is_there ? of.at(row, block) : kZero;
   }
@@ -220,8 +219,7 @@ class ScaleMistakes {
     }
   }
 
-  // Each failing group has the scales of A or of B that lie some whole atoms before or
-  // behind its own.
+  // Each failing group has scales of A or of B that lie some whole atoms before or behind its own.
   Failure shifted_groups(bool of_a) const {
     constexpr int64_t kMostAtoms = 4096;  // that are tried for a group
     constexpr size_t kTelling = 3;        // elements; fewer fit by chance
@@ -268,8 +266,7 @@ class ScaleMistakes {
                   side.c_str(), atoms.size() > 1 ? ", and other groups are off too" : "");
   }
 
-  // SFA and SFB exchanged: the place is the right one, counted from the start of
-  // the other's scales.
+  // SFA and SFB exchanged: the place is right, counted from the start of the other's scales.
   static Mistake exchanged() {
     Mistake mistake{Symptom::wrong_scale, "the scales of A and B exchanged",
                     [](const Group& g, const Place& p, int64_t b) {

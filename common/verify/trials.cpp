@@ -60,8 +60,7 @@ class Copies {
   std::array<std::shared_ptr<void>, kTensors> memory_;
 };
 
-// Choices of a reader that must not change a bit: weights by pointers, tiles by a
-// counter, another tile.
+// Choices that must not change a bit: weights by pointers, tiles by a counter, another tile.
 std::vector<std::pair<std::string, Setup>> same_bits_with(const Setup& ours) {
   std::vector<std::pair<std::string, Setup>> others;
   const auto add = [&](const std::string& name) -> Setup& { return others.emplace_back(name, ours).second; };

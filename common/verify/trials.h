@@ -37,8 +37,7 @@ struct GivenOperands;
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given);
 
-// Uniform in +-16 up to K = 8192, halved for each fourfold K, so that every partial sum is
-// exact in fp32.
+// Uniform in +-16 up to K = 8192, halved for each fourfold K: partial sums are exact in fp32.
 int integer_range(int k);
 
 // Other row counts for the same buffers: rotated by one group, or `step` rows moved where

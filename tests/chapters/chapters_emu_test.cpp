@@ -66,8 +66,7 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   expect_same_files(fair, other);
 }
 
-// Where --help names the values of an option, "i32|i64", each but the first; of others, that
-// it is given.
+// Where --help names the values of an option, "i32|i64", all but the first; else that it is given.
 std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
   std::istringstream help(run_chapter(id, {"--help"}).out);
   std::vector<Words> wanted;
@@ -222,8 +221,7 @@ struct Drawn {
 void PrintTo(const Drawn& drawn, std::ostream* out) { *out << drawn.chapter << " " << drawn.seed; }
 
 std::vector<gg::Shape> drawn_problems(const Drawn& drawn) {
-  // An epilogue's check launches twice as often. Multiply-adds are of groups rounded up
-  // to 256 rows.
+  // An epilogue's check launches twice as often. Multiply-adds: groups rounded up to 256 rows.
   const bool twice = has_epilogue(drawn.chapter);
   const size_t problems = twice ? 3 : 6;
   const int64_t most = twice ? 50'000'000 : 100'000'000;
@@ -276,8 +274,7 @@ INSTANTIATE_TEST_SUITE_P(Blackwell, ChapterOnDrawnProblems, testing::ValuesIn(dr
                          });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterOnDrawnProblems);
 
-// The rungs from `first` to `last` that are built: a rung is tested against the one
-// without its idea.
+// The rungs from `first` to `last` that are built: each is tested against the one without its idea.
 Words rungs(const std::string& first, const std::string& last = "07l_peak_hopper") {
   Words found;
   for (const std::string& id : built_chapters()) {
@@ -288,8 +285,7 @@ Words rungs(const std::string& first, const std::string& last = "07l_peak_hopper
 // A rung to compare with; nothing where it is not built.
 Words rung(const std::string& id) { return is_built(id.c_str()) ? Words{id} : Words(); }
 
-// Sums are made in one order of K in every rung, so neither tiles nor who has them change a
-// bit of D.
+// Sums have one order of K in every rung, so neither tiles nor who has them change a bit of D.
 TEST(Rungs, GiveTheSameBits) {
   const Multiprocessors few(4);
   for (const char* k : {"72", "648"}) {

@@ -158,8 +158,7 @@ std::vector<Case> copy_cases() {
                  1,
                  "",
                  {"0:fair"}});
-  // All ones, and B begins inside a pattern of the swizzle, with a base offset of 0: each
-  // sum is 16.
+  // All ones, and B begins inside a pattern of the swizzle, at a base offset of 0: each sum is 16.
   all.push_back({"Descriptor", FaultKind::descriptor, kernel(R"(
     .shared .align 1024 .b8 tile[4096];
     mad.lo.u32 %r10, %r0, 32, tile;

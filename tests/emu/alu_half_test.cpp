@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// f16 and bf16 on the emulator, alone and in pairs, against common/base/formats.h
-// and exact arithmetic.
+// f16 and bf16 on the emulator, one or two, against common/base/formats.h and exact arithmetic.
 
 #include <cmath>
 

@@ -69,8 +69,7 @@ TEST(Integer, SumsAndProducts) {
 
 TEST(Integer, HighAndWideProducts) {
   for (const Type& t : kTypes) {
-    // The product of 64-bit numbers needs all 128 bits: signed and unsigned products fit
-    // one way each.
+    // The product of 64-bit numbers needs all 128 bits: signed and unsigned ones fit one way each.
     const auto high = [&](Wide a, Wide b) {
       if (t.width < 64 || t.is_signed) return a * b >> t.width;
       return Wide((unsigned __int128)a * (unsigned __int128)b >> 64);

@@ -431,8 +431,7 @@ TEST(FusedSum, CutsAllAtTheExponentOfZero) {
   const Narrow bf16 = gg::emu::narrow("bf16");
   const auto term = [&](float x) { return term_of(bf16, std::bit_cast<uint32_t>(x) >> 16); };
   const Cut cut = {14, 25, 24, false};
-  // Exactly it is 2^-140 - 2^-160 or - 2^-158; the first is less than 2^-133-25 and so
-  // does not count.
+  // Exactly it is 2^-140 - 2^-160 or - 2^-158; the first, below 2^-133-25, does not count.
   const Term a[2] = {term(0x1p-70f), term(-0x1p-80f)}, b[2] = {term(0x1p-70f), term(0x1p-80f)};
   EXPECT_EQ(fused_sum(a, b, 2, 0, cut), 0x1p-140f);
   const Term c[2] = {term(0x1p-70f), term(-0x1p-79f)}, d[2] = {term(0x1p-70f), term(0x1p-79f)};

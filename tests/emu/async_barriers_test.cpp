@@ -132,8 +132,7 @@ TEST_F(Async, ADeadlockTellsOfAnOvertakenWait) {
   EXPECT_TRUE(says(report, "2 phases have ended, this warp has waited for none of them"));
 }
 
-// A try_wait that nobody's progress depends on may say false; code that does something else
-// then goes on.
+// A try_wait that nobody's progress depends on may say false; code that does other things goes on.
 TEST_F(Async, TryWaitGivesUpWhenNobodyElseCanGoOn) {
   run(init(0, 1) + R"(
     @!%p0 bra END;
@@ -199,8 +198,7 @@ TEST_F(Async, DroppedThreadsAreNotWaitedFor) {
       });
 }
 
-// cp.async.mbarrier.arrive: each lane copies 16 bytes; the other warp reads them when
-// all have landed.
+// cp.async.mbarrier.arrive: each lane copies 16 bytes; the other warp reads all when they landed.
 TEST_F(Async, CopiesOfThreadsArrive) {
   for (const bool noinc : {true, false}) {
     const std::string arrive = noinc ? "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bars];\n"

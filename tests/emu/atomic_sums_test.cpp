@@ -21,8 +21,7 @@ struct Where {
 constexpr Where kGlobal = {".global", "[%rd2]", false}, kShared = {".shared", "[%r10]", true},
                 kGenericGlobal = {"", "[%rd2]", false}, kGenericShared = {"", "[%rd3]", true};
 
-// Memory after an operation on `old`, and the register that atom writes, which is the
-// operand for red.
+// Memory after an operation on `old`, and the register that atom writes; for red the operand.
 struct Outcome {
   uint64_t now = 0, before = 0;
 };

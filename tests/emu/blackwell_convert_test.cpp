@@ -37,8 +37,7 @@ double value_of(const Tiny& f, int magnitude) {
   return std::ldexp(double(significand), std::max(field, 1) - f.bias - f.mantissa_bits);
 }
 
-// The code whose value is nearest; of two as near, the even one. Beyond the largest
-// number: that one.
+// The code whose value is nearest; of two as near, the even one. Beyond the largest: that one.
 uint32_t nearest(const Tiny& f, double x, bool relu) {
   if (std::isnan(x)) return f.nan ? 0x7F : uint32_t(f.most());
   if (relu && (x < 0 || x == 0)) return 0;

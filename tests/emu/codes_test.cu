@@ -381,8 +381,7 @@ std::vector<Said> sentences() {
   };
 }
 
-// The errors' own texts name neither what was asked for nor what there is. Each sentence
-// is said once.
+// The errors' own texts name neither what was asked for nor what there is. Each is said once.
 TEST_F(Codes, TheEmulatorSaysWhatWasWrong) {
   if (!gg::emulator()) GTEST_SKIP() << "this is a real runtime";
   for (const Said& each : sentences()) {

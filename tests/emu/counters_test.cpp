@@ -119,8 +119,7 @@ void add_accesses(std::vector<Row>& all) {
       warp_row("ld.global.nc.L1::no_allocate.u32 %r40, [%rd20];", "ldst", 4, global("load", 128, 4)));
   all.push_back(warp_row("ld.volatile.shared.u64 %rd40, [%r24];", "ldst", 8, shared("load", 256, 32, 30)));
   all.push_back(warp_row("st.release.gpu.global.u32 [%rd24], %r40;", "ldst", 4, global("store", 128, 32)));
-  // 8 bytes, 16 and 64 apart: of 16 lanes two and eight share a bank. Five lanes
-  // take one wavefront.
+  // 8 bytes, 16 and 64 apart: of 16 lanes two and eight share a bank. Five lanes: one wavefront.
   all.push_back(warp_row("ld.shared.u64 %rd40, [%r20];", "ldst", 16, shared("load", 256, 4, 2)));
   all.push_back(warp_row("st.shared.v2.u32 [%r20], {%r40, %r41};", "ldst", 64, shared("store", 256, 16, 14)));
   all.push_back(warp_row("@%p6 ld.shared.u64 %rd40, [%r20];", "ldst", 8, shared("load", 40, 1, 0)));

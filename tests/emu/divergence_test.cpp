@@ -267,8 +267,7 @@ std::string handed_on(const std::string& between) {
     st.global.u32 [%rd2], %r13;)");
 }
 
-// Without a barrier of the warp some lane reads the number before, or nothing yet: in
-// a skewed order.
+// Without a barrier of the warp some lane reads the number before, or nothing: in a skewed order.
 TEST(Warps, LanesMayFallBehind) {
   Program program(handed_on(""));
   int wrong = 0;

@@ -127,8 +127,7 @@ TEST_P(Mistakes, IsAWarningWhereItCanBeAllowed) {
 INSTANTIATE_TEST_SUITE_P(Planted, Mistakes, testing::ValuesIn(mistakes()),
                          [](const auto& info) { return info.param.name; });
 
-// Most opcodes have several forms, for integers, floats, copies: the report is of the one
-// that was meant.
+// Most opcodes have several forms, for integers, floats, copies: the report is of the one meant.
 TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"add.rn.u32 %r10, %r0, %r0;", "modifier .rn"},

@@ -254,8 +254,7 @@ WAIT:
 }
 )";
 
-// 512 numbers of a box of 64 columns and 8 rows, at (col, row) of a matrix of 72 columns
-// and 20 rows.
+// 512 numbers of a box of 64 columns and 8 rows, at (col, row) of a matrix of 72 columns, 20 rows.
 std::vector<uint16_t> box_of(int col, int row, bool swizzled) {
   std::vector<uint16_t> box(512);
   for (int r = 0; r < 8; ++r) {
@@ -323,8 +322,7 @@ TEST(GgPtx, TensorMapsAsPatches) {
   EXPECT_EQ(run.result<uint16_t>("o"), box_of(8, 2, false));
 }
 
-// .global variables with values, addresses of each other, and a table that
-// .branchtargets lead from.
+// .global variables with values, addresses of each other, and a table for .branchtargets.
 const std::string kVariables = header() + R"(
 .global .align 4 .u32 first[3] = {7, 8, 9};
 .visible .global .align 8 .u64 where[2] = {first+4, generic(second)};

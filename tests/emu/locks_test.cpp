@@ -52,8 +52,7 @@ TEST(Atomics, SharedAndGlobalFromManyThreads) {
   }
 }
 
-// One lane of each warp takes a lock in shared memory, adds to an ordinary word and hands
-// the lock on.
+// One lane of each warp takes a lock in shared memory, adds to an ordinary word, hands the lock on.
 TEST(Locks, BetweenTheWarpsOfABlock) {
   const std::string body = R"(
     .shared .align 4 .u32 lock;

@@ -88,8 +88,7 @@ class Machine : public testing::Test {
     return sums;
   }
 
-  // Runs in both policies of effects and in skewed orders; the output must be the same
-  // words each time.
+  // Runs in both policies of effects and in skewed orders; the output must be the same each time.
   std::vector<uint32_t> run(const std::string& body, int threads, size_t count) {
     std::vector<uint32_t> first;
     for (uint64_t seed = 0; seed < 6; ++seed) {

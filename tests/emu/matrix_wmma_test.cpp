@@ -188,8 +188,7 @@ TEST_F(Wmma, WhatIsNotThereIsNamed) {
 }
 
 TEST_F(Wmma, BytesAreCounted) {
-  // 16 rows of 32 bytes: a word of each lane four times. Columns of f32 are read one element
-  // at a time.
+  // 16 rows of 32 bytes: a word of each lane four times. Columns of f32 are read by element.
   const auto counts = [&](const std::string& load) {
     const auto all = run_with(load, 32, {});
     const auto& last = all.at(nullptr)[all.at(nullptr).size() - 3];

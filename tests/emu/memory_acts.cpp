@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table's instructions of the generic proxy, and the kernel around every instruction
-// of the table.
+// The table's instructions of the generic proxy, and the kernel around any one of the table.
 
 #include "tests/emu/memory_acts.h"
 

@@ -282,8 +282,7 @@ TEST_F(Runtime, SharesPinnedAndManagedMemoryWithKernels) {
   EXPECT_EQ(cudaFree(managed), cudaSuccess);
 }
 
-// Kernels see registered memory at an address that the program asks for; on a GPU it may
-// be the host's.
+// Kernels see registered memory at an address that the program asks for; a GPU may use the host's.
 TEST_F(Runtime, SharesRegisteredMemoryWithKernels) {
   std::vector<int> memory(5000, 1), other(16, 1);
   int *device = nullptr, *inside = nullptr;

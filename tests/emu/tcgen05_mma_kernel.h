@@ -188,8 +188,7 @@ struct Image {  // of one block
   uint32_t& cell(int column, int lane) { return tmem[size_t(column * kLanes + lane)]; }
 };
 
-// 16 elements of 4 or 6 bits take the first 8 or 12 bytes of 16; packed fp4 and the
-// others lie dense.
+// 16 elements of 4 or 6 bits take the first 8 or 12 bytes of 16; packed fp4 and others are dense.
 inline void put_element(const Case& c, const std::string& type, bool mn, int lines, int at, Image& image,
                         int line, int k, uint32_t code) {
   const int bits = type_of(type).bits;

@@ -129,8 +129,7 @@ CUresult encode_case(const MapCase& c, CUtensorMap* map, Encode encode) {
                 CUtensorMapFloatOOBfill(c.fill));
 }
 
-// Returns what is kept of an answer: the error, or a hash (FNV-1a) of the 128 bytes,
-// never that small.
+// This is kept of an answer: the error, or a hash (FNV-1a) of the 128 bytes, never that small.
 inline uint64_t answer_of(CUresult result, const CUtensorMap& map) {
   if (result != CUDA_SUCCESS) return uint64_t(result);
   uint64_t hash = 0xCBF29CE484222325ull;

@@ -91,8 +91,7 @@ const char kOutsideAgain[] =
     "  @%p3 st.shared.u32 [%r5], %r16;\n";
 const char kInsideAgain[] = "xor.b32 %r16, %r0, %r0;\n  @%p2 st.shared.u32 [%r5], %r16;\n";
 
-// The tensor afterwards, or the fault. `bytes`: of global memory that the store writes, as
-// it is counted.
+// The tensor afterwards, or the fault. `bytes`: of global memory written by the store, as counted.
 std::string store(const Case& c, const std::string& fills, const std::string& again,
                   std::vector<uint32_t>* result, uint64_t* bytes = nullptr) {
   gg::emu::GlobalMemory memory;
@@ -170,8 +169,7 @@ TEST(TensorStore, ReadsAllThatIsInside) {
   }
 }
 
-// ptxas makes one instruction of a store by all lanes of a warp, and a loop over them
-// of a reduction.
+// ptxas makes one instruction of a store by all lanes of a warp, of a reduction a loop over them.
 TEST(TensorStore, ByAllLanesIsOneStore) {
   for (Case c : kCases) {
     const bool reduces = std::string(c.operation).find("reduce") != std::string::npos;

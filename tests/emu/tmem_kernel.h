@@ -95,8 +95,7 @@ inline std::string registers(int count, int first = 100) {
   return text + "}";
 }
 
-// The value of 32 bits that these tests put at a lane and column, or in any other place
-// of a number.
+// The value of 32 bits that these tests put at a lane and column, or elsewhere for a number.
 inline uint32_t value_at(uint32_t place) { return (place + 1) * 2654435761u; }
 // register = value_at(place), where `place` is a register's name.
 inline std::string value_ptx(const std::string& to, const std::string& place) {
@@ -123,8 +122,7 @@ inline std::string fill(int columns, bool values) {
   return text + kWaitStore;
 }
 
-// Every warp's quarter of columns [0, columns), of a block of 128 threads, goes to out:
-// lane by lane.
+// Every warp's quarter of columns [0, columns), in a block of 128 threads, goes to out by lanes.
 inline std::string dump(int columns, int out_word = 0) {
   std::string text = "mad.lo.u32 %r93, %r0, " + number(columns * 4) + ", " + number(out_word * 4) +
                      ";\ncvt.u64.u32 %rd9, %r93;\nadd.u64 %rd9, %rd9, %rd0;\n";

@@ -166,8 +166,7 @@ TEST_P(Moves, WhatIsStoredIsLoaded) {
 INSTANTIATE_TEST_SUITE_P(Every, Moves, testing::ValuesIn(variants()),
                          [](const auto& info) { return name_of_variant(info.param); });
 
-// The immediate of 16x32bx2 is added to the address as a whole: it may name other lanes,
-// or go back.
+// The immediate of 16x32bx2 is added to the whole address: it may name other lanes, or go back.
 TEST(Tmem, TheSecondHalfMayBeInOtherLanes) {
   const auto read = [](int first, int64_t offset) {
     return alloc(512) + fill(512, true) + kSync + "add.u32 %r80, %r6, " + number(first) +
@@ -279,8 +278,7 @@ TEST(Tmem, CopiesGoToTheLanesOfTheTable) {
   check_copy(kCopies[1], kPlain, false, 19);
 }
 
-// Copies and shifts of a thread are done in the order of their issue, whatever the order
-// draws for each.
+// Copies and shifts of a thread are done in the order of their issue, whatever is drawn for each.
 TEST(Tmem, OperationsOfAThreadAreDoneInOrder) {
   std::string body =
       alloc(32) + init(0, 1) + fill(16, false) + fill_shared(64) + kSync + "add.u32 %r80, %r6, 8;\n";

@@ -129,8 +129,7 @@ TEST(Undefined, IsAFaultWhereItMatters) {
   for (const std::string& body : uses) EXPECT_TRUE(says(report_of(body), "fault uninit-register")) << body;
 }
 
-// A shuffle that takes from a lane which takes no part in it. No register is unwritten on
-// any way here.
+// A shuffle that takes from a lane which takes no part. No register is unwritten on any way here.
 struct Absent {
   const char* name;
   std::string shuffle;  // into %r21

@@ -130,8 +130,7 @@ TEST_F(Unwritten, IsNotWhatTheHostReaches) {
   EXPECT_EQ(added(registered), 2 * kCount);
   ASSERT_EQ(cudaGetSymbolAddress(reinterpret_cast<void**>(&zeroed), zeros), cudaSuccess);
   EXPECT_EQ(added(zeroed), 0);
-  // Bytes that are copied there from memory without values have values, as nobody sees
-  // the host write.
+  // Bytes copied there from memory without values have values, as nobody sees the host write.
   ASSERT_EQ(cudaMemcpy(pinned, memory_, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
   added(pinned);
   cudaFreeHost(pinned);

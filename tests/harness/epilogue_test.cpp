@@ -45,8 +45,7 @@ float model_factor(int code, float norm) {
   return std::min(rounded(double(norm) / std::ldexp(1.0, code - 127)), kMost);
 }
 
-// The values of the codes of an FP8 format without their sign, counted up to the
-// largest finite one.
+// The values of the codes of an FP8 format without sign, counted up to the largest finite one.
 std::vector<double> magnitudes(Format format) {
   const bool e4m3 = format == Format::e4m3;
   const int mantissa = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;

@@ -88,8 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, LongGroups,
                          testing::Values(BlockFormat::none, BlockFormat::mxfp8, BlockFormat::mxfp4,
                                          BlockFormat::nvfp4));
 
-// Host memory whose own reference finds all right: what is found beside it, the second
-// witness has found.
+// Host memory whose own reference finds all right: any failure is the second witness's.
 class BlindMachine : public Machine {
  public:
   void* allocate(size_t bytes, const char* what) override { return host_->allocate(bytes, what); }

@@ -36,8 +36,7 @@ const Formats kBf16 = {Format::bf16, Format::bf16, Format::bf16};
 
 class FakePeer : public testing::Test {
  protected:
-  // Prepares, checks and once more launches the peer; what it was refused with, or nothing if
-  // D is right.
+  // Prepares, checks and launches the peer once more; its refusal, or nothing if D is right.
   std::string outcome(const std::string& fake, const Shape& shape = {{5, 17, 64}, {24}, {16}},
                       const Formats& formats = kBf16, BLayout b_layout = BLayout::nk,
                       bool wide_offsets = false, const Epilogue& epilogue = {}) {

@@ -32,8 +32,7 @@ gg::Launch offsets_kept() {
   };
 }
 
-// Each launch adds up in the order opposite to the one before, as blocks do that add to D
-// as they come.
+// Each launch adds up in the order opposite to the one before, as blocks may that add to D.
 gg::Launch sum_in_any_order() {
   return [backwards = false](const gg::Problem& p, cudaStream_t stream) mutable {
     backwards = !backwards;

@@ -37,8 +37,7 @@ void expect_named(const Setup& setup, const Launch& launch, const Shape& shape, 
   EXPECT_NE(result.failure->sentence.find(words), std::string::npos) << result.failure->sentence;
 }
 
-// K of 160 has five blocks of 32, in two atoms: later experts begin in the middle of
-// the ones before.
+// K of 160 has five blocks of 32, in two atoms: later experts begin in the middle of earlier ones.
 TEST(ScaleOffsets, OfLaterExpertsInBAreNamed) {
   Product product;
   product.sfb = [](const View& v, int group, int col, int64_t block) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The GPU machine against host memory: the same data bit for bit, the same verdicts on
-// the same matrices.
+// The GPU machine against host memory: the same data bit for bit, the same verdicts on them.
 
 #include <gtest/gtest.h>
 

@@ -170,8 +170,7 @@ void store_reference(const Buffers& buffers) {
   }
 }
 
-// The second witness takes strips of columns, of which these groups have three, the
-// last one narrow.
+// The second witness takes strips of columns; these groups have three, the last one narrow.
 TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
   const std::unique_ptr<Machine> host = host_machine();
   std::vector<gg::Setup> setups(2);

@@ -173,8 +173,7 @@ Interval operator*(const Interval& x, const Interval& y) {
 Interval operator*(const Interval& x, double y) { return hull({x.lo * y, x.hi * y}); }
 Interval operator+(const Interval& x, double y) { return {x.lo + y, x.hi + y}; }
 
-// A code is right where something in the interval rounds to it: the limit is half way
-// to its neighbour.
+// A code is right where something in the interval rounds to it: its limit is half way to the next.
 double share_of(Format format, const Interval& right, uint32_t code) {
   const double half = (right.hi - right.lo) / 2, middle = right.middle();
   const int64_t order = ordered(format, code);

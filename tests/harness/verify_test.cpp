@@ -390,8 +390,7 @@ TEST(CheckGiven, NanWhereANumberBelongsFails) {
       << result.failure->sentence;
 }
 
-// Each of the two neighbours of a sum is within the limit; one launch writes one, the
-// next the other.
+// Each neighbour of a sum is within the limit; one launch writes one of them, the next the other.
 TEST(CheckGiven, TwoLaunchesThatDifferFail) {
   int launches = 0;
   const Launch launch = [&](const Problem& p, cudaStream_t stream) {

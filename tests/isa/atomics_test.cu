@@ -59,8 +59,7 @@ constexpr int kThreads = 256, kHalves = 8;  // of 16 bytes, which are a thread's
   memory[i] = tile[threadIdx.x];                                              \
   words[i] = w;
 
-// X takes a name, where memory is, how 16 bytes are cut, atom or red, and the rest
-// of the instruction.
+// X takes a name, where memory is, how 16 bytes are cut, atom or red, the rest of the instruction.
 #define GG_FORMS_OF(X, T)                                           \
   X(T##_atom, GLOBAL, 8, ATOM, ".global.add.noftz." #T)             \
   X(T##_red, GLOBAL, 8, RED, ".global.add.noftz." #T)               \
@@ -149,8 +148,7 @@ struct Kind {
 };
 constexpr Kind kF16 = {"f16", 10, 5}, kBf16 = {"bf16", 7, 8}, kF32 = {"f32", 23, 8};
 
-// The code whose value is nearest, of two the even one: infinity from half a step behind
-// the largest on.
+// The code of the nearest value, of two the even one: infinity from half a step above the largest.
 uint32_t nearest(const Kind& kind, double x) {
   uint32_t low = 0, high = kind.infinity();  // the last code that is not above |x|
   while (low < high) {

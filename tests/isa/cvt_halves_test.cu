@@ -69,8 +69,7 @@ std::string hex(uint32_t code) {
   return text;
 }
 
-// Compares all results with the model, and says of the first wrong ones which rounding
-// would give them.
+// Compares all results with the model; says of the first wrong ones which rounding would give them.
 void compare(gg::Format to, gg::Format from, const std::vector<uint16_t>& codes, const uint16_t* got) {
   int wrong = 0, differs[kCount] = {};
   for (size_t i = 0; i < codes.size(); ++i) {

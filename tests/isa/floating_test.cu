@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Approximations of 2^x and 1 / x: their errors, and what is exact. Each thread has a number
-// of its own.
+// Approximations of 2^x and 1 / x: errors, and what is exact. Each thread has its own number.
 
 #include <algorithm>
 #include <cmath>

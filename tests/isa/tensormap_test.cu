@@ -63,8 +63,7 @@ __global__ void use(const CUtensorMap* maps, uint32_t* out) {
 class Tensormap : public HopperProbe {};
 
 TEST_F(Tensormap, EveryGroupHasItsOwn) {
-  // In one buffer, one behind the other; columns and rows end inside the box, behind it and
-  // at its edge.
+  // In one buffer, one behind the other; columns and rows end inside, behind and at the box's edge.
   const int columns[kGroups] = {40, 48, 17, 300, 20}, rows[kGroups] = {10, 5, 100, 12, 7};
   std::vector<uint32_t> numbers;
   std::vector<size_t> begins;

@@ -205,8 +205,7 @@ class Expansion {
     }
     frame.local_base = (*local_bytes_ + 15) / 16 * 16;
     int64_t end = frame.local_base + f.local_bytes;
-    // Names come again in other scopes, whose calls are over by then: the place is
-    // the largest one's.
+    // Names come again in other scopes, whose calls are over then: the place is the largest one's.
     std::map<std::string, int64_t> bytes;
     for (const Variable& v : f.locals) {
       if (v.space == Space::param) bytes[v.name] = std::max(bytes[v.name], v.bytes);

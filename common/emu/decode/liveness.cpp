@@ -132,8 +132,7 @@ bool some(const int32_t* list, const Set& set) {
   return false;
 }
 
-// The memories that an instruction may go to and that copies without a value can lie in,
-// one bit each.
+// The memories, one bit each, that an instruction may go to and copies without a value can lie in.
 uint8_t memories(const Instr& in) {
   return in.space == Space::shared ? 1 : in.space == Space::local || in.space == Space::param ? 2 : 3;
 }

@@ -15,8 +15,7 @@ namespace gg::emu {
 // Where a lane may be after an instruction.
 std::vector<int32_t> next_of(const Code& code, int32_t at);
 
-// For each register of the code a number; registers of one size with the same number may
-// share a place.
+// For each register of the code a number; registers of one size and number may share a place.
 std::vector<int> share_registers(const Code& code);
 
 // Finds the reads that must be looked at when they are executed, as the register is not written

@@ -141,8 +141,7 @@ Next bmsk(Warp& w, const Instr& in, Mask m) {
   return map2<uint32_t, uint32_t, uint32_t>(w, in, m,
                                             [=](uint32_t a, uint32_t b) { return bit_mask(a, b, wrap); });
 }
-// The low b bits of a, extended with zeros or their sign. .clamp: all of a from 32 on; .wrap:
-// b modulo 32.
+// The low b bits of a, extended by zeros or sign. .clamp: all of a from 32 on; .wrap: b modulo 32.
 template <class T>
 Next szext(Warp& w, const Instr& in, Mask m) {
   const bool wrap = in.variant;

@@ -122,8 +122,7 @@ void give_result(Warp& w, const Instr& in, int lane, T value) {
   std::memcpy(locate(w, in, lane, Space::local, at, sizeof value, 4).bytes, &value, sizeof value);
 }
 
-// Arguments lie behind each other, each aligned to its size: int 4 bytes, everything longer
-// and double 8.
+// Arguments lie behind each other, aligned to their sizes: int 4 bytes, all longer and double 8.
 std::string formatted(Warp& w, const Instr& in, int lane, const std::string& format, uint64_t args) {
   std::string out;
   uint64_t at = 0;

@@ -195,8 +195,7 @@ uint16_t extreme(uint16_t a, uint16_t b, uint8_t flags) {
   if (flags & kFtz) a = flush<F>(a), b = flush<F>(b);
   const uint16_t sign = (a ^ b) & 0x8000;
   if (flags & kXorSign) a &= 0x7FFF, b &= 0x7FFF;
-  // The order of the codes with the negative ones turned round is the order of the numbers,
-  // -0 before +0.
+  // The order of the codes, negative ones turned round, is that of the numbers, -0 before +0.
   const auto order = [](uint16_t code) { return int16_t(code & 0x8000 ? code ^ 0x7FFF : code); };
   const bool a_nan = is_nan<F>(a), b_nan = is_nan<F>(b);
   uint16_t r = (flags & kMax ? order(a) > order(b) : order(a) < order(b)) ? a : b;
@@ -241,8 +240,7 @@ Next compare(Warp& w, const Instr& in, Mask m) {
     yes[l] = compare_floats<kHow>(compared<F>(a[l], ftz), compared<F>(b[l], ftz));
   return store_outcomes(w, in, m, yes);
 }
-// Pairs: setp writes p from the low halves and q from the high ones; set writes a word,
-// half by half.
+// Pairs: setp writes p from the low halves, q from the high ones; set writes a word by halves.
 template <class F, int kHow>
 Next compare_pairs(Warp& w, const Instr& in, Mask m) {
   const uint16_t *a = w.at<uint16_t>(in.s[0]), *b = w.at<uint16_t>(in.s[1]);

@@ -14,8 +14,7 @@ namespace {
 
 constexpr auto kIntegerTypes = {"u16", "u32", "u64", "s16", "s32", "s64"};
 
-// At least 32 bits of the same signedness, for C++ would compute 16 bits in int; and
-// twice the bits.
+// At least 32 bits of the same signedness, for C++ would compute 16 bits in int; and twice these.
 template <class T>
 using Wrap = std::common_type_t<Unsigned<T>, uint32_t>;
 template <class T, class Signed, class Other>

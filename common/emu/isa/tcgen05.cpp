@@ -23,8 +23,7 @@ struct Commit {
   int cta_group = 1;
 };
 
-// The barriers that an arrival goes to: the one named, or those at its offset in the blocks
-// of the mask.
+// The barriers that an arrival goes to: the one named, or those at its offset in the mask's blocks.
 std::vector<BarrierAt> targets(Warp& w, const Instr& in, int lane, const Commit& f) {
   const BarrierAt at = use_mbarrier(w, in, lane, f.barrier);
   if (f.mask == 0) return {at};

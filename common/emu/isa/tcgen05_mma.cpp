@@ -172,8 +172,7 @@ void multiply(const TensorIssue& issue, const MmaOperation& o) {
 
 // ---- what it announces ----
 
-// The runs of bytes that an operand has in the shared memory of a block, the same in both
-// of a pair.
+// The runs of bytes that an operand has in a block's shared memory, the same in both of a pair.
 struct Footprint {
   std::string problem, outside;
   std::vector<ByteRun> runs;

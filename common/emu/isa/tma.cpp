@@ -318,8 +318,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// The reduction for the map's type of element; a type that has none is the
-// hardware's illegal instruction.
+// The reduction for the map's type of element; a type without one is an illegal instruction.
 Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map) {
   const ReduceOp op = tensor_form(in).op;
   const bool bitwise = op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;

@@ -27,8 +27,7 @@ constexpr uint32_t kGap = 32;  // so many other instructions inside a run of one
 enum class Kind : uint8_t { other, load, mma, wait, epilogue };
 constexpr const char* kKinds[] = {"other", "load", "mma", "wait", "epilogue"};
 
-// Copies name the destination first; one between blocks of a cluster has nothing to do
-// with global memory.
+// Copies name the destination first; between blocks of a cluster they touch no global memory.
 Kind kind_of_copy(const Statement& s) {
   if (!s.has("global")) return Kind::other;
   if (s.has("prefetch")) return Kind::load;
@@ -300,8 +299,7 @@ void Trace::State::add(const Event& e, size_t warp, std::map<const Instr*, std::
   add(kKinds[int(e.kind)], warp, e.begin, e.end, args);
 }
 
-// Every block is a process of the file, every warp a thread of it, and every mbarrier
-// whose phases ended.
+// Every block is a process of the file; every warp a thread, as every mbarrier with ended phases.
 void Trace::State::end(const Launch& launch) {
   std::lock_guard lock(mutex);
   const auto describe = [&](const char* what, size_t warp, const char* key, const std::string& text) {

@@ -237,8 +237,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 
-// The most dynamic shared memory with which so many blocks of so many threads fit
-// on a multiprocessor.
+// The most dynamic shared memory with which so many blocks of so many threads fit on an SM.
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
                                                       int threads) {
   return api_beside_launches([&](Runtime& rt) {

@@ -56,8 +56,7 @@ cudaError_t release(Runtime& rt, void* pointer, bool pinned) {
   return rt.release(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Memory of a graph: allocated when the allocation is captured, freed with the last graph
-// that knows it.
+// Memory of a graph: allocated with the allocation's capture, freed with the last graph of it.
 cudaError_t allocate_captured(Runtime& rt, void** pointer, size_t bytes, cudaStream_t stream) {
   const std::shared_ptr<void> owner = rt.allocate_for_graph(bytes);
   if (!owner) return cudaErrorMemoryAllocation;

@@ -20,11 +20,9 @@ struct CUctx_st {
 
 namespace gg::emu {
 
-// CUDA_SUCCESS once cuInit was called, or the runtime did what it
-// does; else CUDA_ERROR_NOT_INITIALIZED.
+// CUDA_SUCCESS after cuInit, or once the runtime did as much; else CUDA_ERROR_NOT_INITIALIZED.
 CUresult initialised();
-// CUDA_SUCCESS if the calling thread has a live current context; else the error that
-// the driver gives.
+// CUDA_SUCCESS if the calling thread has a live current context; else the driver's error.
 CUresult have_context();
 
 // Runs a function of the driver: alone, a fault reported and the program ended. Its error is not

@@ -243,8 +243,7 @@ CUresult gg_emu_proc_address(const char* name, void** function, int version, cuu
   return find_for_driver(name, function, version, nullptr);
 }
 
-// Tables of functions that are not documented: there are none. NVIDIA's libraries ask,
-// and do without.
+// Tables of undocumented functions: there are none. NVIDIA's libraries ask, and do without.
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
   if (!table) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contents of graphs' nodes, and graphs made ready to run. CUDA Programming
-// Guide, "CUDA Graphs".
+// The contents of graphs' nodes; graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
 
 #pragma once
 

@@ -11,8 +11,7 @@
 
 namespace gg::emu {
 
-// The options that a program gives with an image. Those about code make no difference
-// to an emulator.
+// The options that a program gives with an image. Those about code change nothing in an emulator.
 struct JitOptions {
   unsigned count = 0;
   CUjit_option* options = nullptr;

@@ -126,8 +126,7 @@ cudaError_t api(Body body) {
   return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
                     true);
 }
-// The same for a launch, and for what asks about devices and kernels and cannot see
-// what kernels do.
+// The same for a launch, and for queries of devices and kernels, which cannot see what kernels do.
 template <class Body>
 cudaError_t api_beside_launches(Body body) {
   initialise();

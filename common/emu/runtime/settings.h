@@ -38,8 +38,7 @@ struct Setting {
   const char* value;     // "S[:fair|skew]" in the help; empty: none
   const char* what;      // one line of the help, or several
   Takes takes;
-  // Throws std::invalid_argument with one sentence that begins with `name`, the option
-  // or the variable.
+  // Throws std::invalid_argument with one sentence that begins with `name`: the option or variable.
   void (*take)(Settings& settings, const std::string& name, const std::string& value);
 };
 std::span<const Setting> user_settings();

@@ -85,8 +85,7 @@ class Streams {
  public:
   Streams();
 
-  // The stream of a handle, null for one that is none. Null handles and cudaStreamLegacy
-  // are one stream.
+  // The stream of a handle, null if it is none. Null handles and cudaStreamLegacy are one stream.
   CUstream_st* stream(cudaStream_t handle);
   CUevent_st* event(cudaEvent_t handle) const { return events_.count(handle) ? handle : nullptr; }
   CUgraph_st* graph(cudaGraph_t handle) const { return graphs_.count(handle) ? handle : nullptr; }

@@ -20,8 +20,7 @@ struct RunOptions {
   // all the same.
   bool checks = true;
   uint32_t allowed = 0;
-  // Turns without a change, of 20,000 rounds each, before a cluster is looked
-  // at: see polls_in_vain().
+  // Turns without a change, 20,000 rounds each, before a cluster is looked at: see polls_in_vain().
   int patience = 1000;
 };
 

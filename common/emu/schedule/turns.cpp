@@ -56,8 +56,7 @@ uint64_t registers_of(Warp& w, const Code& code) {
 // (Cluster::changes) is watched for that from time to time, the longer the later.
 class Watch {
  public:
-  // To be asked after every round. `quiet`: rounds without a change. True if all warps go
-  // round or wait.
+  // Asked after every round. `quiet`: rounds without a change. True: all warps go round or wait.
   bool all_repeat(uint64_t quiet, const std::vector<Warp*>& warps, const Code& code) {
     if (quiet == 0) begin_ = kFirst, on_ = false;
     if (quiet < begin_) return false;

@@ -41,8 +41,7 @@ struct BulkGroups {
 
 // The groups of a warp, made when they are first asked for.
 BulkGroups& bulk_groups_of(Warp& warp);
-// Says why the source of a store, whose window this is, is not free yet: a sentence
-// of likely cause.
+// Says why the source of a store, whose window this is, is not free yet: the likely cause.
 std::string why_not_read(const Window& window);
 
 }  // namespace gg::emu

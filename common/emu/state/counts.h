@@ -28,8 +28,7 @@ struct InstrCounts {
 };
 using Counts = std::map<const Code*, std::vector<InstrCounts>>;
 
-// The counts that this thread's instructions go to, one for each instruction of the
-// code; null: none.
+// The counts for this thread's instructions, one for each instruction of the code; null: none.
 extern constinit thread_local InstrCounts* current_counts;
 // The counts of an instruction that this thread executes.
 inline InstrCounts& counts_of(const Instr& instr) { return current_counts[instr.index]; }

@@ -85,8 +85,7 @@ bool GlobalMemory::release(uint64_t address) {
   if (found == allocations_.end() || found->second.freed) return false;
   found->second.freed = true;
   used_ -= found->second.bytes;
-  // Give whole pages back; the addresses are never handed out again, so a late access
-  // is told apart.
+  // Give whole pages back; the addresses are never used again, so a late access is recognised.
   static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   const uint64_t first = (address + page - 1) / page * page,
                  last = (address + found->second.bytes) / page * page;

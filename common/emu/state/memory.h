@@ -65,8 +65,7 @@ struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
   bool heap = false;  // a kernel's malloc gave it
-  // Whether its bytes have no value before somebody writes them, and, if so, whether all
-  // of them were.
+  // Whether its bytes have no value before somebody writes them, and, if so, whether all were.
   bool tracked = false;
   bool all_written = true;
   std::shared_ptr<const Readable> readable = {};  // null: all of it

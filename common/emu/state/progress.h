@@ -48,8 +48,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Work shows when it takes longer than this; 5 unless it is set. With 0 each part shows
-  // as it begins.
+  // Work shows when it takes longer than this, 5 unless it is set; with 0 as soon as it begins.
   void set_patience(double seconds) { patience_ = seconds; }
 
   // `what` begins, as a part of what has begun before and not ended; end() ends what began last.

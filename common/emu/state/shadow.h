@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// An access of shared memory must find two things in its shadow: bytes written, and
-// nothing under way.
+// An access of shared memory must find two things in its shadow: written bytes, none under way.
 
 #pragma once
 

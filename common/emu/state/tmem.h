@@ -79,8 +79,7 @@ class Tmem {
   // The open uses by a warp of this kind are over: tcgen05.wait.
   void finish(const Warp& warp, TmemUse use);
 
-  // A pair's alloc, dealloc or relinquish: one warp of each of its blocks
-  // comes, see tcgen05_alloc.cpp.
+  // A pair's alloc, dealloc or relinquish: a warp of each block comes, see tcgen05_alloc.cpp.
   struct Meeting {
     const Warp* warp = nullptr;
     const Instr* instr = nullptr;
@@ -126,8 +125,7 @@ class Tmem {
 
 // The block's; it is made when first asked for.
 Tmem& tmem_of(Block& block);
-// A block has ended, with this instruction of this warp. Faults (tcgen05) if columns
-// are still allocated.
+// A block has ended, at this instruction of this warp. Faults (tcgen05) if it has columns left.
 void check_tmem_freed(const Warp& warp, const Instr& instr);
 
 // The tensor core works through the operations that a warp has issued, in order, while the warp

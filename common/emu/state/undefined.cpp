@@ -16,8 +16,7 @@ const std::string& name_of(const Warp& w, int32_t reg) {
   return w.block->grid->launch.code->registers[size_t(reg)].name;
 }
 
-// Where the value of a register that has none comes from: the copy that first handed it on,
-// or this one.
+// Where the value of a register without one comes from: the first copy that handed it on, or this.
 Origin origin_of(const Warp& w, const Instr& in, int32_t reg, Mask lanes) {
   const auto known = w.undefined.origins.find(reg);
   if (known != w.undefined.origins.end() && known->second.lanes & lanes) return known->second;

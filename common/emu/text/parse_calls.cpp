@@ -82,8 +82,7 @@ Variable Parser::room_for(const std::string& name, Variable like) {
   return like;
 }
 
-// The registers and numbers in a list of a call, each with room of its own, whose name
-// takes its place.
+// The registers and numbers in a list of a call, each with room of its own, that takes its place.
 std::vector<Parser::Passed> Parser::made_room(Operand& list, const std::vector<Variable>* theirs,
                                               const std::string& name) {
   std::vector<Passed> passed;

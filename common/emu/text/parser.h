@@ -140,8 +140,7 @@ class Parser {
   void location();
   int call_at(const Location& call);
 
-  // parse_calls.cpp. A parameter, or a place for one of a call, and what is moved there
-  // or from there.
+  // parse_calls.cpp. A parameter, or a place for one of a call, and what is moved there or back.
   struct Passed {
     Variable variable;
     Operand operand;

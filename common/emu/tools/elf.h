@@ -19,8 +19,7 @@ struct Elf {
   // A DT_RPATH that counts, where libraries are looked for before LD_LIBRARY_PATH.
   bool rpath = false;
 };
-// Nothing if the file cannot be read or is no 64-bit ELF file. What the file says wrongly
-// is left out.
+// Nothing if the file cannot be read or is no 64-bit ELF file. Wrong statements are left out.
 std::optional<Elf> read_elf(const std::string& path);
 
 }  // namespace gg::emu

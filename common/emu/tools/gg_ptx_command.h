@@ -20,8 +20,7 @@ struct Pointer {
   uint64_t add = 0;
 };
 
-// tmap:NAME[+BYTES],type=..,dims=..: what cuTensorMapEncodeTiled would be given. Numbers
-// as in cuda.h.
+// tmap:NAME[+BYTES],type=..,dims=..: arguments of cuTensorMapEncodeTiled. Numbers as in cuda.h.
 struct MapSpec {
   std::string text;
   Pointer base;

@@ -11,8 +11,7 @@
 
 namespace gg::emu {
 
-// Exactly `count` operands; d|p as the first only if `pair`, and ! only before
-// a predicate register.
+// Exactly `count` operands; d|p as the first only if `pair`, ! only before a predicate register.
 void want_operands(const Decoder& d, size_t count, bool pair = false);
 // The next type, which must be one of these.
 TypeInfo take_type_of(Decoder& d, std::initializer_list<const char*> names);
@@ -79,8 +78,7 @@ inline Next store_outcomes(Warp& w, const Instr& in, Mask m, Outcomes& yes) {
   return Next::go_on;
 }
 
-// The fourteen comparisons of floats: the first six false on a NaN, .ne included, the
-// next six true.
+// The fourteen comparisons of floats: six that are false on a NaN, .ne included, and six true.
 enum FloatComparison : uint8_t {
   f_eq,
   f_ne,

@@ -31,8 +31,7 @@ AddressOperand take_address_operand(Decoder& decoder, const Operand& operand, Sp
 // the lane's own.
 Place locate_operand(Warp& warp, const Instr& instr, int lane, const AddressOperand& operand, int bytes,
                      int alignment);
-// The same for the shared memory of the lane's own block, whatever block a generic
-// address could name.
+// The same for the lane's own block's shared memory, whatever block a generic address could name.
 Place own_block(Warp& warp, const Instr& instr, int lane, const Place& place);
 
 // The lane that asked for an asynchronous operation, and what its warp knew of then: the
@@ -43,8 +42,7 @@ struct Issuer {
   int lane = 0;
   Clock clock;
 };
-// To be called after the operation's reads and writes have been announced
-// (check_async_read and _write).
+// To be called after the operation's reads and writes were announced (check_async_read, _write).
 Issuer issue(Warp& warp, const Instr& instr, int lane);
 
 // Runs `complete` some rounds of the scheduler later. Fair order: an even seed makes it late, so

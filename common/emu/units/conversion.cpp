@@ -49,8 +49,7 @@ Real whole_of(const Kind& kind, uint64_t bits) {
   r.significand = bits;
   return r;
 }
-// significand * 2^exponent in units of 2^unit, rounded; the caller has seen to it that
-// the result fits.
+// significand * 2^exponent in units of 2^unit, rounded; the caller ensures that the result fits.
 uint64_t rounded(const Real& r, int unit, Rounding mode) {
   const int drop = unit - r.exponent;
   if (drop <= 0) return r.significand << -drop;
@@ -86,8 +85,7 @@ uint64_t nan_code(const Layout& f, const Real& r, bool keeps_payload) {
   return head | quiet | payload;
 }
 
-// The code of the number nearest in the given direction. `finite`: the largest number
-// instead of infinity.
+// The code of the number nearest in a direction. `finite`: the largest number, not infinity.
 uint64_t code_of(const Layout& f, const Real& r, Rounding mode, bool finite) {
   const uint64_t past =
       (mask_of(f.exponent_bits) << f.mantissa_bits) + (f.infinities ? 0 : mask_of(f.mantissa_bits));

@@ -44,8 +44,7 @@ uint64_t convert_one(const Conversion& conversion, uint64_t bits);
 // conversion_fast.cpp: vector code for a conversion, null if there is none. It says the same as
 // convert_one, and the tests compare them. `modes` is the rounding: "", "rn", "rzi".
 Handler fast_conversion(const std::string& modes, const TypeInfo& to, const TypeInfo& from);
-// The same for pairs of 8-bit floats, `type` being .e4m3x2 or .e5m2x2: to .f16x2, and from
-// two of .f32.
+// The same for pairs of 8-bit floats, `type` .e4m3x2 or .e5m2x2: to .f16x2, and from two of .f32.
 Handler widening_of_fp8(const TypeInfo& type);
 Handler narrowing_to_fp8(const TypeInfo& type, bool relu);
 Next round_away_to_tf32(Warp& warp, const Instr& instr, Mask mask);

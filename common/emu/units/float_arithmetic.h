@@ -179,8 +179,7 @@ Next nearest(Warp& w, const Instr& in, Mask m) {
   }
 }
 
-// Other roundings: the host's units set to them. `volatile` keeps each operation where the
-// mode is on.
+// Other roundings: the host's units set to them. `volatile` keeps operations where the mode is on.
 class HostRounding {
  public:
   explicit HostRounding(int mode) : before_(std::fegetround()) {

@@ -148,8 +148,7 @@ class Tile {
     }
   }
 
-  // The largest exponent among each sum's products, relative to that of its line
-  // and column together.
+  // The largest exponent of each sum's products, relative to that of its line and column together.
   template <int K>
   void largest_products() {
     const Factors::Slice *a = a_.slices(row_), *b = b_.slices(column_);

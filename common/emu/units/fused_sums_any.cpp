@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Fused sums for CPUs of any kind: vectors of 4 numbers, of which the compiler makes what
-// the CPU has.
+// Fused sums for CPUs of any kind: vectors of 4 numbers, made by the compiler into what they have.
 
 #include <bit>
 #include <cstdint>

@@ -49,8 +49,7 @@ std::string label_of(const BarrierAt& at) {
   return count == 1 ? name : name + "[" + std::to_string(index) + "]";
 }
 
-// "warp 3 at kernel.cuh:70, warp 8 at load.cuh:31": those of `some` whose warps are
-// not in `left_out`.
+// "warp 3 at kernel.cuh:70, warp 8 at load.cuh:31": warps of `some` that are not in `left_out`.
 std::string list_of(const Block& from, std::vector<Mbarrier::Arrival> some,
                     const std::vector<Mbarrier::Arrival>& left_out) {
   constexpr size_t kMost = 8;

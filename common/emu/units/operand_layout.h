@@ -23,8 +23,7 @@ struct OperandShape {
 
 class OperandLayout {
  public:
-  // The fields of a descriptor. `problem` says what is wrong with it for this
-  // operand; empty: nothing.
+  // The fields of a descriptor. `problem` says what is wrong for this operand; empty: nothing.
   OperandLayout(uint64_t descriptor, const OperandShape& shape);
   const std::string& problem() const { return problem_; }
 

@@ -240,8 +240,7 @@ std::string InstructionDescriptor::major_problem() const {
   return "";
 }
 
-// PTX ISA, "Block scaling": scale types of a kind, and which byte of a TMEM column may
-// be the first.
+// PTX ISA, "Block scaling": scale types of a kind, and which byte of a TMEM column may be first.
 std::string InstructionDescriptor::scales_problem() const {
   const int vector = modifiers_.scale_vector;
   const std::string form =

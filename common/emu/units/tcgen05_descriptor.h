@@ -16,8 +16,7 @@ namespace gg::emu {
 
 constexpr int kTcgen05UnitBytes = 16;  // shared memory is read in units that no swizzle splits
 
-// The elements that one descriptor addresses. Lines are rows of A, columns of B, or
-// rows of tcgen05.cp.
+// The elements that a descriptor addresses. Lines: rows of A, columns of B, rows of tcgen05.cp.
 struct Tcgen05Operand {
   int lines = 0, k = 0;  // k: elements of one line
   // Bits of one element in memory: 4, 8, 16 or 32; padded fp4 and fp6 count as 8.

@@ -51,8 +51,7 @@ constexpr int kMmaTmemColumns = 8;  // of A: one instruction takes 32 bytes of e
 // The operands in shared memory, as their descriptors see them.
 Tcgen05Operand shared_a(const MmaOperation& operation);
 Tcgen05Operand shared_b(const MmaOperation& operation);
-// Bytes of a 16-byte unit that hold elements: 8 and 12 for 4- and 6-bit elements that
-// are not packed.
+// Bytes of a 16-byte unit with elements: 8 and 12 for 4- and 6-bit elements that are not packed.
 int bytes_of_unit(const MmaOperation& operation, const char* type);
 
 // Lanes of tensor memory that D, and A if it is there, have in block number `block`: all lanes that

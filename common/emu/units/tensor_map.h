@@ -19,8 +19,7 @@ namespace gg::emu {
 TensorMap use_tensor_map(Warp& warp, const Instr& instr, int lane, uint64_t address, int rank);
 
 constexpr int kTensorMapAlignment = 64;  // of its address, in bytes
-// The 128 bytes at a global or generic address, which must be in global memory. Faults if
-// they are not.
+// The 128 bytes at a global or generic address in global memory. Faults if it is elsewhere.
 uint8_t* tensor_map_bytes(Warp& warp, const Instr& instr, int lane, uint64_t address);
 
 // While it lives, a copy with the map at an address is under way.

@@ -80,8 +80,7 @@ struct TensorMap {
   size_t swizzled(size_t offset) const;
 };
 
-// Any 128 bytes decode to something; encoding what was decoded gives the same
-// bytes unless `unknown`.
+// Any 128 bytes decode to something; encoding that gives the same bytes unless `unknown`.
 TensorMap decode_tensor_map(const uint8_t* bytes);
 void encode_tensor_map(const TensorMap& map, uint8_t* bytes);
 

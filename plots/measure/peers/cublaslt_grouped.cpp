@@ -27,8 +27,7 @@ constexpr int kAverageK = 13, kAverageRows = 14;
 constexpr int kAverageColumns = 15;  // .. _GROUPED_DESC_D_AVERAGE_ROWS and _COLS
 constexpr int kMostProposals = 32;
 constexpr size_t kWorkspaceBytes = size_t(64) << 20;
-// On Hopper, 13.4 to 13.6 may hang where two launches share a workspace, as all launches of
-// a way do.
+// On Hopper, 13.4 to 13.6 may hang where launches share a workspace, as all those of a way do.
 constexpr size_t kLeastVersion = 130700;
 
 struct Algorithm {  // cublasLtMatmulAlgo_t
