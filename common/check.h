@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Errors, and the macros that raise them. Every failure a program can end with is a gg::Error that carries
-// its exit code (1 check failed, 2 bad input, 3 device error, 4 cannot write, 5 no memory, 77 no
-// device); gg::run prints its sentence and returns its code. What it is made of is in common/base/error.h.
+// Errors, and the macros that raise them. Every failure a program can end with is a gg::Error
+// that carries its exit code (1 check failed, 2 bad input, 3 device error, 4 cannot write, 5 no
+// memory, 77 no device); gg::run prints its sentence and returns its code. What it is made of
+// is in common/base/error.h.
 
 #pragma once
 
@@ -29,8 +30,8 @@ enum class Exit : int {
 // Throws a gg::Error for this exit code, with a sentence as printf makes it.
 [[noreturn, gnu::format(printf, 2, 3)]] void fail(Exit code, const char* text, ...);
 
-// Throws a gg::Error that names the call, its place and the error, with one hint for errors that a learner
-// meets.
+// Throws a gg::Error that names the call, its place and the error, with one hint for errors that
+// a learner meets.
 [[noreturn]] void fail_cuda(cudaError_t error, const char* call, const char* file, int line);
 
 inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
@@ -41,7 +42,8 @@ inline void check_cuda(cudaError_t error, const char* call, const char* file, in
 
 #define GG_CHECK(call) ::gg::check_cuda((call), #call, __FILE__, __LINE__)
 
-// A limit of a chapter or of the harness: GG_REQUIRE(k % 8 == 0, "K=%d: ...", k) ends with exit code 2.
+// A limit of a chapter or of the harness: GG_REQUIRE(k % 8 == 0, "K=%d: ...", k) ends with
+// exit code 2.
 #define GG_REQUIRE(condition, ...)                                    \
   do {                                                                \
     if (!(condition)) ::gg::fail(::gg::Exit::bad_input, __VA_ARGS__); \

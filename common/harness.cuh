@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// All a chapter's main.cu needs: it says what it supports, hands over one lambda that launches, and gg::run
-// does the rest: options, memory, data, checks, timing, peers, tables and files. Contract: `--help` of any
-// chapter.
+// All a chapter's main.cu needs: it says what it supports, hands over one lambda that launches, and
+// gg::run does the rest: options, memory, data, checks, timing, peers, tables and files. Contract:
+// `--help` of any chapter.
 
 #pragma once
 
@@ -64,10 +64,10 @@ constexpr Formats formats_of(Operands<A, B, D>) {
   return {format_of<A>(), format_of<B>(), format_of<D>()};
 }
 
-// A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::scaled), D of `D`.
-// Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads offsets().ends().
-// Chapters with an epilogue may leave D out, also of Operands: its type is a value there,
-// Problem::formats().d.
+// A and B of `Element` with a `Scale` for each BLOCK of them along K (Problem::scaled), D of
+// `D`. Such a chapter takes B as [G,N,K] (b_layouts = {BLayout::nk}) and reads
+// offsets().ends(). Chapters with an epilogue may leave D out, also of Operands: its type is a
+// value there, Problem::formats().d.
 template <class Element, int BLOCK, class Scale, class D = void>
 struct BlockScaled {};
 
@@ -99,8 +99,9 @@ constexpr bool is_for(Operands<A, B, void> tag, const Formats& formats) {
 int run_chapter(int argc, char** argv, const Chapter& chapter, const List<Formats>& formats,
                 void (*launch)(const Problem& problem, cudaStream_t stream));
 
-// run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda, which captures nothing, is called with
-// the tag of the formats in use; the first tag is the default. Returns the exit code (check.h).
+// run<Same<bf16>, Same<f16>>(argc, argv, info, lambda): the lambda, which captures nothing,
+// is called with the tag of the formats in use; the first tag is the default. Returns the
+// exit code (check.h).
 template <class... Tags, class Lambda>
 int run(int argc, char** argv, Chapter chapter, Lambda) {
   static_assert(std::is_empty_v<Lambda>, "the launch captures nothing: it is called anew for each problem");

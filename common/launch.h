@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a kernel is launched that wants shared memory by the hundred kilobytes, clusters, or to begin under the
-// kernel in front of it. CUDA Runtime API, "Execution Control".
+// How a kernel is launched that wants shared memory by the hundred kilobytes, clusters, or to begin
+// under the kernel in front of it. CUDA Runtime API, "Execution Control".
 
 #pragma once
 
@@ -30,7 +30,8 @@ struct KernelLaunch {
   bool dependent = false;  // it may begin under the kernel before it in the stream: griddepcontrol
 };
 
-// Launches the kernel with these arguments, which are converted to its parameters' types. Throws gg::Error.
+// Launches the kernel with these arguments, which are converted to its parameters'
+// types. Throws gg::Error.
 template <class... Parameters, class... Arguments>
 void launch_kernel(const KernelLaunch& how, void (*kernel)(Parameters...), Arguments&&... arguments) {
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, how.shared_bytes));
@@ -45,7 +46,8 @@ void launch_kernel(const KernelLaunch& how, void (*kernel)(Parameters...), Argum
   config.dynamicSmemBytes = size_t(how.shared_bytes);
   config.stream = how.stream;
   config.attrs = attributes;
-  config.numAttrs = how.cluster > 1 ? 2 : 1;  // a kernel with __cluster_dims__ wants none of another size
+  // A kernel with __cluster_dims__ wants none of another size.
+  config.numAttrs = how.cluster > 1 ? 2 : 1;
   GG_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A few values that somebody lists in braces: {1, 2, 3}. It stands for std::vector in the headers that every
-// kernel is compiled with, for nvcc reads <vector> and <string> as long as a small kernel.
+// A few values that somebody lists in braces: {1, 2, 3}. It stands for std::vector in the
+// headers that every kernel is compiled with, for nvcc reads <vector> and <string> as long as
+// a small kernel.
 
 #pragma once
 

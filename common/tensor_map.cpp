@@ -71,7 +71,8 @@ CUtensorMap make_swizzled_map(const void* data, const PerDimension<int64_t>& dim
   swizzled.data = data;
   swizzled.dims = dims;
   for (int i = 0; i + 1 < dims.size(); ++i) {
-    const int64_t inner = i == 0 ? 2 : swizzled.stride_bytes[i - 1];  // bytes of an element, of a row, ..
+    // Bytes of an element, of a row, ..
+    const int64_t inner = i == 0 ? 2 : swizzled.stride_bytes[i - 1];
     swizzled.stride_bytes.push_back(dims[i] * inner);
   }
   swizzled.box = box;

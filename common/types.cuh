@@ -37,8 +37,9 @@ GG_HD inline f16 from_float<f16>(float x) {
   return __float2half_rn(x);
 }
 
-// Codes of block-scaled operands in memory, as common/base/formats.h lists them: one element to a byte, of
-// E2M1 two, the even one in the low half. Names for kernels and for gg::BlockScaled; arithmetic has none.
+// Codes of block-scaled operands in memory, as common/base/formats.h lists them: one element to a
+// byte, of E2M1 two, the even one in the low half. Names for kernels and for gg::BlockScaled;
+// arithmetic has none.
 struct e4m3 {
   uint8_t code;
 };
@@ -55,8 +56,8 @@ struct ue4m3 {
   uint8_t code;
 };
 
-// Offsets of G groups, [G+1], in a machine's memory: int32_t, or int64_t if wide. Found out when run, so that
-// a kernel is compiled once for both. An offset is at most 2^31 - 1.
+// Offsets of G groups, [G+1], in a machine's memory: int32_t, or int64_t if wide. Found out when
+// run, so that a kernel is compiled once for both. An offset is at most 2^31 - 1.
 struct Offsets {
   const void* data;
   bool wide;
@@ -77,12 +78,13 @@ struct Offsets {
       f(as<int32_t>());
     }
   }
-  // Where each group ends, as int32_t: [G]. Group g owns rows ends()[g-1] (0 for the first) up to ends()[g].
+  // Where each group ends, as int32_t: [G]. Group g owns rows ends()[g-1] (0 for the first)
+  // up to ends()[g].
   const int32_t* ends() const { return as<int32_t>() + 1; }
 };
 
-struct TileShape {  // rows and columns of D that one block computes at a time; {0, 0} is the chapter's
-                    // default
+// Rows and columns of D that one block computes at a time; {0, 0} is the chapter's default.
+struct TileShape {
   int m = 0, n = 0;
 };
 struct ClusterTileShape : TileShape {  // or that a cluster computes:

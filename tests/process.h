@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Helpers of several tests: running a program and keeping what it said, a folder that goes away, text in
-// files, and the gg::Error that a call ends with.
+// Helpers of several tests: running a program and keeping what it said, a folder that goes away,
+// text in files, and the gg::Error that a call ends with.
 
 #pragma once
 

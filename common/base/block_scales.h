@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Block scaling: neighbouring elements along K share one scale of 8 bits, and the value of an element is
-// element x scale. Here are the formats with such scales, where the scales of a matrix lie in memory, and how
-// f32 numbers are quantised. A scale is rounded up, so that no element of its block saturates; section 6.3 of
-// the MX specification rounds down. Sources: OCP Microscaling Formats (MX) Specification 1.0, sections 5
-// and 6.3; PTX ISA "Block Scaling for tcgen05.mma"; for the layout also cuBLAS, "1D Block Scaling Factors
-// Layout".
+// Block scaling: neighbouring elements along K share one scale of 8 bits, and the value of an
+// element is element x scale. Here are the formats with such scales, where the scales of a matrix
+// lie in memory, and how f32 numbers are quantised. A scale is rounded up, so that no element of
+// its block saturates; section 6.3 of the MX specification rounds down. Sources: OCP Microscaling
+// Formats (MX) Specification 1.0, sections 5 and 6.3; PTX ISA "Block Scaling for tcgen05.mma"; for
+// the layout also cuBLAS, "1D Block Scaling Factors Layout".
 
 #pragma once
 
@@ -19,8 +19,8 @@ namespace gg {
 
 enum class BlockFormat : uint8_t { none, mxfp8, mxfp8_e5m2, mxfp4, nvfp4, fp4_ue8m0_16 };
 
-// 1 / the magnitude that the largest element of a block is scaled to, at most. E5M2 stays below 128, far from
-// its largest value.
+// 1 / the magnitude that the largest element of a block is scaled to, at most. E5M2 stays below
+// 128, far from its largest value.
 constexpr float E4M3_RECIPROCAL = 1.0f / 448, E5M2_RECIPROCAL = 1.0f / 128, E2M1_RECIPROCAL = 1.0f / 6;
 
 struct BlockScaling {
@@ -60,10 +60,11 @@ constexpr BlockFormat block_format(Format element, int block, Format scale) {
   return BlockFormat::none;
 }
 
-// The scales of a matrix [rows, K] (A: rows of tokens, B: columns of D) with `blocks` = ceil(K / block)
-// scales to a row, one byte each, in atoms of 128 rows x 4 blocks = 512 bytes. Rows are padded to a multiple
-// of 128, blocks to a multiple of 4. Atoms that are neighbours along K are neighbours in memory. In an atom
-// the scales of a row fill an aligned word of 4 bytes, and rows 32 apart have neighbouring words:
+// The scales of a matrix [rows, K] (A: rows of tokens, B: columns of D) with
+// `blocks` = ceil(K / block) scales to a row, one byte each, in atoms of 128 rows x 4 blocks = 512
+// bytes. Rows are padded to a multiple of 128, blocks to a multiple of 4. Atoms that are neighbours
+// along K are neighbours in memory. In an atom the scales of a row fill an aligned word of 4 bytes,
+// and rows 32 apart have neighbouring words:
 //
 //              block 0 1 2 3 |  0  1  2  3 |  0  1  2  3 |  0  1  2  3
 //   bytes   0.. 15   row   0 |   row  32   |   row  64   |   row  96
@@ -71,8 +72,8 @@ constexpr BlockFormat block_format(Format element, int block, Format scale) {
 //      ...             ...
 //   bytes 496..511   row  31 |   row  63   |   row  95   |   row 127
 //
-// As an array in C order it is [row atoms, block atoms, 32, 4, 4]: the last three are row % 32, row / 32 % 4
-// and block % 4. Scales of several matrices follow each other without gaps.
+// As an array in C order it is [row atoms, block atoms, 32, 4, 4]: the last three are row % 32,
+// row / 32 % 4 and block % 4. Scales of several matrices follow each other without gaps.
 struct ScaleLayout {
   int64_t rows = 0;
   int64_t blocks = 0;
@@ -83,7 +84,8 @@ struct ScaleLayout {
   GG_HD constexpr int64_t block_atoms() const { return (blocks + kAtomBlocks - 1) / kAtomBlocks; }
   GG_HD constexpr int64_t bytes() const { return row_atoms() * block_atoms() * kAtomBytes; }
 
-  // The place of the scale of a row and a block, in bytes from the matrix's first. Padding has a place too.
+  // The place of the scale of a row and a block, in bytes from the matrix's first. Padding has
+  // a place too.
   GG_HD constexpr int64_t offset(int64_t row, int64_t block) const {
     const int64_t atom = row / kAtomRows * block_atoms() + block / kAtomBlocks;
     return atom * kAtomBytes + row % 32 * 16 + row / 32 % 4 * 4 + block % kAtomBlocks;
@@ -103,8 +105,8 @@ struct ScaleLayout {
 
 GG_HD constexpr int64_t scale_blocks(int64_t k, int block) { return (k + block - 1) / block; }
 
-// From scales in rows [rows, blocks] to the layout, with `padding` in every byte that belongs to no scale.
-// `to` has layout.bytes() bytes.
+// From scales in rows [rows, blocks] to the layout, with `padding` in every byte that belongs to no
+// scale. `to` has layout.bytes() bytes.
 GG_HD inline void pack_scales(const ScaleLayout& layout, const uint8_t* in_rows, uint8_t* to,
                               uint8_t padding = 0) {
   for (int64_t offset = 0; offset < layout.bytes(); ++offset) {
@@ -121,9 +123,9 @@ GG_HD inline void unpack_scales(const ScaleLayout& layout, const uint8_t* from, 
   }
 }
 
-// 1 / x as rcp.approx.ftz computes it for powers of two, which it maps exactly: subnormal operands and
-// results count as 0 (PTX ISA "rcp"). For other x the nearest f32, which that instruction may miss by one
-// ulp.
+// 1 / x as rcp.approx.ftz computes it for powers of two, which it maps exactly: subnormal operands
+// and results count as 0 (PTX ISA "rcp"). For other x the nearest f32, which that instruction may
+// miss by one ulp.
 GG_HD inline float reciprocal_ftz(float x) {
   constexpr float kLeastNormal = 1.17549435e-38f;
   const float operand = fabsf(x) < kLeastNormal ? copysignf(0.0f, x) : x;
@@ -131,15 +133,17 @@ GG_HD inline float reciprocal_ftz(float x) {
   return fabsf(result) < kLeastNormal ? copysignf(0.0f, x) : result;
 }
 
-// The scale of a block whose largest magnitude is `largest` (NaN if a value is NaN): the least UE8M0 that
-// brings largest * norm * reciprocal to 1 or below, or the nearest UE4M3. `norm` is a factor of the whole
-// tensor; value = element x scale / norm. Each product is rounded to f32, in this order.
+// The scale of a block whose largest magnitude is `largest` (NaN if a value is NaN): the least
+// UE8M0 that brings largest * norm * reciprocal to 1 or below, or the nearest UE4M3. `norm` is
+// a factor of the whole tensor; value = element x scale / norm. Each product is rounded to f32,
+// in this order.
 GG_HD inline uint32_t scale_of_block(const BlockScaling& scaling, float largest, float norm = 1.0f) {
   return encode(scaling.scale, double(largest * scaling.reciprocal * norm));
 }
 
-// The factor that the values of a block are multiplied with before they are rounded to the element format.
-// The largest float stands for infinity, so that zeros stay zeros. UE4M3 has a zero: its block becomes zeros.
+// The factor that the values of a block are multiplied with before they are rounded to the element
+// format. The largest float stands for infinity, so that zeros stay zeros. UE4M3 has a zero: its
+// block becomes zeros.
 GG_HD inline float factor_of_block(const BlockScaling& scaling, uint32_t scale, float norm = 1.0f) {
   constexpr float kLargest = 3.40282347e+38f;
   const float value = decode(scaling.scale, scale);
@@ -148,9 +152,10 @@ GG_HD inline float factor_of_block(const BlockScaling& scaling, uint32_t scale, 
   return factor > kLargest ? kLargest : factor;  // NaN stays
 }
 
-// Quantises `count` values, at most a block, to elements [first, first + count) of `elements`, and returns
-// the code of their scale. NaN in a block makes the scale and every element NaN (6 in E2M1). Infinity under
-// UE8M0 makes the finite elements 0 and itself NaN; under UE4M3 the scale is 448 and infinity becomes 6.
+// Quantises `count` values, at most a block, to elements [first, first + count) of `elements`, and
+// returns the code of their scale. NaN in a block makes the scale and every element NaN (6 in
+// E2M1). Infinity under UE8M0 makes the finite elements 0 and itself NaN; under UE4M3 the scale is
+// 448 and infinity becomes 6.
 GG_HD inline uint32_t quantise_block(const BlockScaling& scaling, const float* values, int count,
                                      void* elements, int64_t first, float norm = 1.0f) {
   float largest = 0;
@@ -168,8 +173,8 @@ GG_HD inline uint32_t quantise_block(const BlockScaling& scaling, const float* v
 }
 
 // Quantises a matrix [rows, K], K contiguous, block by block; the last block of a row may be short.
-// `elements` is [rows, K] (K even for 4-bit elements), `scales` has layout.bytes() bytes, and its padding
-// becomes 0.
+// `elements` is [rows, K] (K even for 4-bit elements), `scales` has layout.bytes() bytes, and its
+// padding becomes 0.
 inline void quantise_rows(const BlockScaling& scaling, const float* values, int64_t rows, int64_t k,
                           void* elements, uint8_t* scales, float norm = 1.0f) {
   const ScaleLayout layout{rows, scale_blocks(k, scaling.block)};

@@ -10,8 +10,8 @@
 
 namespace gg {
 
-// The error that cudaFuncSetAttribute gives where a block cannot have so much shared memory has no text of
-// its own for it.
+// The error that cudaFuncSetAttribute gives where a block cannot have so much shared memory has no
+// text of its own for it.
 static std::string shared_memory_hint() {
   int device = 0, most = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return "";

@@ -26,8 +26,8 @@ constexpr int kMostLinks = 40;  // as many as the system follows
 }
 constexpr char kUnchanged[] = "what was there before is unchanged";
 
-// Where a path leads, whether anything is there or not. Throws where that is something else than a plain
-// file.
+// Where a path leads, whether anything is there or not. Throws where that is something else than
+// a plain file.
 std::string target_of(const std::string& path) {
   std::filesystem::path target = path;
   std::error_code failed;
@@ -40,8 +40,8 @@ std::string target_of(const std::string& path) {
   return target;
 }
 
-// An open new file beside `target`, under a name that nobody has, with the permissions of the file it
-// replaces.
+// An open new file beside `target`, under a name that nobody has, with the permissions of the
+// file it replaces.
 int open_beside(const std::string& path, const std::string& target, std::string& beside) {
   int file = -1;
   for (int i = 0; file < 0; ++i) {
@@ -109,8 +109,8 @@ bool read_file(const std::string& path, std::string& content) {
   return !bytes.bad();  // set when reading from the file failed
 }
 
-// The lock lies on the file itself. Whoever waits for it may find that the file was replaced meanwhile, and
-// asks again.
+// The lock lies on the file itself. Whoever waits for it may find that the file was replaced
+// meanwhile, and asks again.
 FileLock::FileLock(const std::string& path) : target_(target_of(path)) {
   while (true) {
     file_ = open(target_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -11,9 +11,9 @@
 
 namespace gg {
 
-// Files that take their places together. Each is written beside the one that it replaces; what was not put
-// into place is removed at the end. A symbolic link stays and its target is replaced. Functions throw
-// gg::Error (cannot write) and say what has changed by then.
+// Files that take their places together. Each is written beside the one that it replaces; what was
+// not put into place is removed at the end. A symbolic link stays and its target is replaced.
+// Functions throw gg::Error (cannot write) and say what has changed by then.
 class NewFiles {
  public:
   NewFiles() = default;
@@ -38,13 +38,15 @@ class NewFiles {
 
 // Replaces one file.
 void write_file(const std::string& path, const std::string& content);
-// Throws what write_file would for a folder that is missing or may not be written, or for a path that is no
-// plain file, before any work is done.
+// Throws what write_file would for a folder that is missing or may not be written, or for a path
+// that is no plain file, before any work is done.
 void require_writable(const std::string& path);
-bool read_file(const std::string& path, std::string& content);  // false if there is none or it can't be read
+// False if there is none or it can't be read.
+bool read_file(const std::string& path, std::string& content);
 
-// Nobody else who asks for the lock of this file has it while this exists: for reading it, and replacing it.
-// Waits. Throws gg::Error (cannot write) for a path that is no plain file or may not be written.
+// Nobody else who asks for the lock of this file has it while this exists: for reading it, and
+// replacing it. Waits. Throws gg::Error (cannot write) for a path that is no plain file or may
+// not be written.
 class FileLock {
  public:
   explicit FileLock(const std::string& path);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Number formats as bit patterns: what a code means (decode), how a real number rounds to a code (encode),
-// and the distance between neighbours (ulp). Written from the fields of the format alone, so that the
-// reference shares no conversion with the kernels it judges. Sources: IEEE 754-2019 section 3.4 for f16 and
-// f32; bf16 is f32 cut to 16 bits; PTX ISA "Alternate Floating-Point Data Formats" and the OCP Microscaling
-// Formats (MX) Specification 1.0, section 5, for e4m3, e5m2, e2m1 and ue8m0; ue4m3 is e4m3 without a sign.
+// Number formats as bit patterns: what a code means (decode), how a real number rounds to a code
+// (encode), and the distance between neighbours (ulp). Written from the fields of the format alone,
+// so that the reference shares no conversion with the kernels it judges. Sources: IEEE 754-2019
+// section 3.4 for f16 and f32; bf16 is f32 cut to 16 bits; PTX ISA "Alternate Floating-Point Data
+// Formats" and the OCP Microscaling Formats (MX) Specification 1.0, section 5, for e4m3, e5m2, e2m1
+// and ue8m0; ue4m3 is e4m3 without a sign.
 
 #pragma once
 
@@ -32,7 +33,8 @@ struct FormatInfo {
   int bits;           // of one element in memory; two elements of 4 bits share a byte
   int exponent_bits;  // 0 for integers
   int mantissa_bits;
-  double sum_factor;  // of the sum of |a*b| that an fp32 accumulator may be off by, with this output
+  // The share of the sum of |a*b| that an fp32 accumulator may be off by, with this output.
+  double sum_factor;
   Top top = Top::ieee;
   bool saturates = false;  // a number too large becomes the largest finite one instead of infinity
   bool has_sign = true;
@@ -77,7 +79,8 @@ GG_HD inline double two_to_the(int exponent) {  // exact for -1022 .. 1023
   return value;
 }
 
-GG_HD inline int exponent_of(double x) {  // floor(log2|x|) of a normal double; -1023 for zero and subnormals
+// floor(log2|x|) of a normal double; -1023 for zero and subnormals.
+GG_HD inline int exponent_of(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return int(bits >> 52 & 0x7FF) - 1023;
@@ -94,7 +97,7 @@ GG_HD inline uint32_t magnitude_bits(const FormatInfo& f) { return sign_bit(f) -
 GG_HD inline uint32_t largest_code(const FormatInfo& f) {  // of a finite number
   return f.top == Top::ieee ? infinity_code(f) - 1 : magnitude_bits(f) - (f.top == Top::one_nan ? 1 : 0);
 }
-// The code that NaN becomes. E2M1 has no NaN: it becomes 6, as cvt.rn.satfinite does (PTX ISA "cvt").
+// The code that NaN becomes. E2M1 has no NaN: it is 6, as cvt.rn.satfinite has it (PTX ISA "cvt").
 GG_HD inline uint32_t nan_code(const FormatInfo& f) {
   return f.saturates ? magnitude_bits(f) : infinity_code(f) | 1u << (f.mantissa_bits - 1);
 }
@@ -138,11 +141,12 @@ GG_HD inline float decode(Format format, uint32_t code) {
   return value;
 }
 
-// ulp is the distance between neighbouring values of the format at |x|, a power of two; below the least
-// normal, the subnormal spacing.
+// ulp is the distance between neighbouring values of the format at |x|, a power of two; below the
+// least normal, the subnormal spacing.
 GG_HD inline int ulp_exponent(Format format, double x) {
   const FormatInfo f = format_info(format);
-  const int least = least_exponent(f) - (format == Format::ue8m0 ? 1 : 0);  // its least value is 2^-127
+  // The least value of UE8M0 is 2^-127.
+  const int least = least_exponent(f) - (format == Format::ue8m0 ? 1 : 0);
   const int exponent = exponent_of(x);
   return (exponent > least ? exponent : least) - f.mantissa_bits;
 }
@@ -150,7 +154,7 @@ GG_HD inline double ulp(Format format, double x) { return two_to_the(ulp_exponen
 
 enum class Rounding { nearest_even, toward_zero };
 
-// The power of two next above |x|, or below it with toward_zero; 0 and what lies below 2^-127 become code 0.
+// The power of two next above |x|, or below it with toward_zero; below 2^-127, and of 0, code 0.
 GG_HD inline uint32_t encode_ue8m0(double magnitude, Rounding rounding) {
   const int exponent = exponent_of(magnitude);
   if (exponent < -127) return 0;
@@ -159,9 +163,10 @@ GG_HD inline uint32_t encode_ue8m0(double magnitude, Rounding rounding) {
   return uint32_t(code < 254 ? code : 254);
 }
 
-// The code nearest to x (one rounding, from double). Beyond the largest finite value: infinity, or in formats
-// that saturate the largest finite value. NaN: nan_code. Formats without a sign encode |x|. UE8M0 never
-// rounds to nearest: the default rounds up, so that a block divided by its scale fits the element format.
+// The code nearest to x (one rounding, from double). Beyond the largest finite value: infinity, or
+// in formats that saturate the largest finite value. NaN: nan_code. Formats without a sign encode
+// |x|. UE8M0 never rounds to nearest: the default rounds up, so that a block divided by its scale
+// fits the element format.
 GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Rounding::nearest_even) {
   const FormatInfo f = format_info(format);
   if (x != x) return nan_code(f);
@@ -171,20 +176,20 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   const int exponent = exponent_of(magnitude);
   if (exponent > 1000) return sign | beyond;
   if (format == Format::ue8m0) return encode_ue8m0(magnitude, rounding);
-  const double steps =
-      magnitude * two_to_the(-ulp_exponent(format, magnitude));  // exact; below 2^(mantissa_bits + 1)
+  // Exact, and below 2^(mantissa_bits + 1).
+  const double steps = magnitude * two_to_the(-ulp_exponent(format, magnitude));
   uint32_t count = uint32_t(steps);
   const double rest = steps - count;
   if (rounding == Rounding::nearest_even && (rest > 0.5 || (rest == 0.5 && (count & 1)))) ++count;
   const uint32_t field = exponent >= least_exponent(f) ? uint32_t(exponent - least_exponent(f)) : 0;
-  // A normal number's count carries its implicit one, which is the + 1 that its exponent field lacks here.
+  // A normal number's count carries its implicit one: the + 1 that its exponent field lacks here.
   const uint64_t code = (uint64_t(field) << f.mantissa_bits) + count;
   return sign | (code > beyond ? beyond : uint32_t(code));
 }
 
 // Loads and stores of one element by index; the formats of a tensor are known only when run. In a
-// tensor of 4-bit elements, element 2j is the low half of byte j. A store of one writes its whole byte back,
-// so two threads must not store to the two halves of a byte.
+// tensor of 4-bit elements, element 2j is the low half of byte j. A store of one writes its whole
+// byte back, so two threads must not store to the two halves of a byte.
 GG_HD inline uint32_t load_code(const void* tensor, Format format, int64_t index) {
   switch (format_info(format).bits) {
     case 4:

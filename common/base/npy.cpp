@@ -39,7 +39,7 @@ size_t bytes_of_type(const std::string& type) {  // "<f4" -> 4; 0 for types no c
   return is_one_of("1248", type[2]) ? size_t(type[2] - '0') : 0;
 }
 
-// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0 for what has no size.
+// "<f4" -> 4, "|V2" -> 2, "<U3" -> 12 (characters of 4 bytes), "<M8[ns]" -> 8; 0: it has no size.
 size_t bytes_of_any_type(const std::string& type) {
   if (type.size() < 3 || !is_one_of("<|=", type[0]) || !is_one_of("biufcmMSUV", type[1])) return 0;
   char* rest = nullptr;
@@ -155,8 +155,8 @@ std::string npy_content(const std::string& type, const std::vector<int64_t>& sha
   for (int64_t extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
   if (shape.size() == 1) extents += ',';  // a tuple of one keeps its comma
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + extents + "), }";
-  header.resize((kPreamble + header.size() + 1 + 63) / 64 * 64 - kPreamble - 1,
-                ' ');  // data start at a multiple of 64
+  // The data start at a multiple of 64.
+  header.resize((kPreamble + header.size() + 1 + 63) / 64 * 64 - kPreamble - 1, ' ');
   header += '\n';
   std::string content(kMagic, 6);
   content += {'\x01', '\x00', char(header.size() & 0xFF), char(header.size() >> 8)};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensors in .npy files (format 1.0, C order):
-// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html Formats that NumPy lacks travel as
-// raw bits (bf16 as uint16).
+// Tensors in .npy files (format 1.0, C order). Formats that NumPy lacks travel as raw bits (bf16 as
+// uint16). The file format:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 #pragma once
 
@@ -29,8 +29,8 @@ NpyArray read_npy(const std::string& path);
 using TypeHint = std::function<std::string(const std::string& type)>;
 // The same, and the type must be that of `format` and the number of dimensions `rank`.
 NpyArray read_npy(const std::string& path, Format format, size_t rank, const TypeHint& or_else = {});
-// For who only moves bytes: elements of any type that has a size. Devices are little-endian, so the file is
-// too.
+// For who only moves bytes: elements of any type that has a size. Devices are little-endian, so the
+// file is too.
 NpyArray read_npy_of_any_type(const std::string& path);
 
 // The bytes of a file: its header, then `bytes` of data.

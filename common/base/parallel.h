@@ -12,7 +12,8 @@
 
 namespace gg {
 
-// Calls body(first, last) on pieces of [0, count) of about `grain` each, on all cores; body must not throw.
+// Calls body(first, last) on pieces of [0, count) of about `grain` each, on all cores; body
+// must not throw.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body body) {
   const int64_t pieces = (count + grain - 1) / grain;

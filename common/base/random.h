@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Test data as a function of (seed, tensor, index): the CPU and the GPU make the same bits without sending
-// any. The hash is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators, 2014). Normal numbers come from a table of quantiles interpolated in integers, so no machine's
-// libm or FMA shows.
+// Test data as a function of (seed, tensor, index): the CPU and the GPU make the same bits without
+// sending any. The hash is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable
+// Pseudorandom Number Generators, 2014). Normal numbers come from a table of quantiles interpolated
+// in integers, so no machine's libm or FMA shows.
 
 #pragma once
 
@@ -23,8 +23,8 @@ GG_HD inline uint64_t hash(uint64_t seed, uint64_t stream, uint64_t index) {
 
 constexpr int kQuantileBins = 1024;
 
-// Quantiles of |z| for standard normal z, in units of 2^-16: entry i is the quantile of i / 1024; 4.25 ends
-// the tail.
+// Quantiles of |z| for standard normal z, in units of 2^-16: entry i is the quantile of i / 1024;
+// 4.25 ends the tail.
 const int32_t* normal_quantiles();
 
 struct Fill {
@@ -35,7 +35,8 @@ struct Fill {
   uint64_t stream = 0;  // one per tensor
 };
 
-// The value of element `index`; `quantiles` is normal_quantiles() or a copy of it in the machine's memory.
+// The value of element `index`; `quantiles` is normal_quantiles() or a copy of it in
+// the machine's memory.
 GG_HD inline float random_value(const Fill& fill, uint64_t index, const int32_t* quantiles) {
   const uint64_t bits = hash(fill.seed, fill.stream, index);
   if (fill.kind == Fill::Kind::integers) {
@@ -52,8 +53,8 @@ GG_HD inline uint32_t random_code(const Fill& fill, Format format, uint64_t inde
   return encode(format, random_value(fill, index, quantiles));
 }
 
-// The code of scale `index`: for integers a power of two from 1 to 2^span, for normal data any significand
-// that the format has and exponents from -2 to 2.
+// The code of scale `index`: for integers a power of two from 1 to 2^span, for normal data any
+// significand that the format has and exponents from -2 to 2.
 GG_HD inline uint32_t random_scale(const Fill& fill, Format scale, int span, uint64_t index) {
   if (fill.kind == Fill::Kind::nan) return 0xFF;
   const uint64_t bits = hash(fill.seed, fill.stream, index);

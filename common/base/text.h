@@ -12,7 +12,7 @@
 
 namespace gg {
 
-// "a,b" -> {"a", "b"}; an empty text is one empty part, and so is what follows a separator at the end.
+// "a,b" -> {"a", "b"}; an empty text is one empty part, and so is the end after a separator.
 std::vector<std::string> split(const std::string& text, char separator);
 std::string join(const std::vector<std::string>& parts, const char* separator);
 bool has(const List<const char*>& names, const std::string& name);

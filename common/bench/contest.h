@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The fastest of several ways to run a problem: how cuBLAS's proposals are chosen from, and the ways of each
-// library in plots/measure/peers. All are chosen by the same rounds. GG_PEER_VERBOSE=1 in the environment
-// prints each way's microseconds and the choice on stderr.
+// The fastest of several ways to run a problem: how cuBLAS's proposals are chosen from, and the
+// ways of each library in plots/measure/peers. All are chosen by the same rounds. GG_PEER_VERBOSE=1
+// in the environment prints each way's microseconds and the choice on stderr.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -39,8 +39,8 @@ struct Offer {
   std::function<std::unique_ptr<Way>()> make;
 };
 
-// Launches of one way, recorded in a graph as the harness records them: what the host does between two
-// launches is not timed.
+// Launches of one way, recorded in a graph as the harness records them: what the host does between
+// two launches is not timed.
 class TimedWay {
  public:
   TimedWay(Way& way, cudaStream_t stream) : stream_(stream) {
@@ -99,10 +99,10 @@ class TimedWay {
   std::vector<float> rounds_us_;
 };
 
-// Finds the fastest of the ways offered. All go through one round, then those within three tenths of the best
-// through five, then up to twelve within a tenth through 45 more; or, where joules count, eight within a
-// seventh through five rounds at their own clocks. Each round has an order of its own: a way that always came
-// behind an idle one would find a cooler device.
+// Finds the fastest of the ways offered. All go through one round, then those within three tenths
+// of the best through five, then up to twelve within a tenth through 45 more; or, where joules
+// count, eight within a seventh through five rounds at their own clocks. Each round has an order of
+// its own: a way that always came behind an idle one would find a cooler device.
 class Contest {
  public:
   explicit Contest(const std::vector<Offer>& offers) {
@@ -129,8 +129,8 @@ class Contest {
     cudaStreamDestroy(stream_);
   }
 
-  // The name of the fastest. `sustained`: rounds are as --sustained has them (timer.h), for joules count
-  // then. Throws std::runtime_error where none of the ways runs.
+  // The name of the fastest. `sustained`: rounds are as --sustained has them (timer.h), for joules
+  // count then. Throws std::runtime_error where none of the ways runs.
   std::string winner(bool sustained) {
     if (left_.empty()) throw std::runtime_error("none of its ways runs here, the last: " + last_error_);
     run_rounds(1, 0, 0);
@@ -186,13 +186,14 @@ class Contest {
   std::string last_error_;
 };
 
-// A peer's choices. Each problem is timed once: its further sets of buffers, which the harness prepares for
-// cold launches, take the same way.
+// A peer's choices. Each problem is timed once: its further sets of buffers, which the harness
+// prepares for cold launches, take the same way.
 class Choices {
  public:
-  // The fastest of these ways, made. `problem`: the numbers that tell it from the peer's other problems.
-  // `sustained`: the choice is made as the choice will be timed. Throws std::runtime_error where there is no
-  // way, where none runs, and where the one chosen before is not offered any more.
+  // The fastest of these ways, made. `problem`: the numbers that tell it from the peer's other
+  // problems. `sustained`: the choice is made as the choice will be timed. Throws
+  // std::runtime_error where there is no way, where none runs, and where the one chosen before is
+  // not offered any more.
   std::unique_ptr<Way> choose(const std::vector<int64_t>& problem, const std::vector<Offer>& offers,
                               bool sustained) {
     if (offers.empty()) throw std::runtime_error("no way to run this problem");
@@ -208,7 +209,8 @@ class Choices {
   }
 
  private:
-  std::map<std::pair<std::vector<int64_t>, bool>, std::string> chosen_;  // the way's name; empty: none ran
+  // The way's name; empty if none ran.
+  std::map<std::pair<std::vector<int64_t>, bool>, std::string> chosen_;
 };
 
 }  // namespace peers

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// cuBLAS by its C interface, looked up with dlopen. cuBLAS is column-major, so D^T = B^T * A^T is asked of
-// it: B comes first, N is its m, and every leading dimension is the row pitch; a B [N,K] has to be
-// transposed. Names and constants: cuBLAS documentation, sections "cublasGemmEx",
+// cuBLAS by its C interface, looked up with dlopen. cuBLAS is column-major, so D^T = B^T * A^T is
+// asked of it: B comes first, N is its m, and every leading dimension is the row pitch; a B [N,K]
+// has to be transposed. Names and constants: cuBLAS documentation, sections "cublasGemmEx",
 // "cublasGemmStridedBatchedEx", "cublasGemmGroupedBatchedEx", and cublas_api.h.
 
 #include "common/bench/cublas.h"
@@ -132,8 +132,8 @@ Cublas::Cublas() : library_(std::make_unique<Library>()) {
   lib.find(lib.gemm_strided, "cublasGemmStridedBatchedEx");
   lib.find(lib.gemm_grouped, "cublasGemmGroupedBatchedEx");
   lib.check(lib.create(&lib.handle), "cublasCreate");
-  GG_CHECK(
-      cudaMalloc(&lib.workspace, kWorkspaceBytes));  // of our own, so that calls can be captured in a graph
+  // A workspace of our own, so that calls can be captured in a graph.
+  GG_CHECK(cudaMalloc(&lib.workspace, kWorkspaceBytes));
   try {
     lib.lt = std::make_unique<CublasLt>();
   } catch (const Error&) {  // then cublas_strided is cuBLAS's own call alone
@@ -177,8 +177,8 @@ struct CublasOperands {
   }
 };
 
-// The arguments that cublasGemmGroupedBatchedEx reads in each launch: host arrays of sizes, and pointers on
-// the device.
+// The arguments that cublasGemmGroupedBatchedEx reads in each launch: host arrays of sizes, and
+// pointers on the device.
 struct GroupedArrays {
   std::vector<int> op_b, op_a, m, n, k, lda, ldb, ldc, size;
   std::vector<float> alpha, beta;
@@ -225,8 +225,8 @@ struct Cublas::Calls {  // one function for each name; each binds the stream and
         "cublasGemmEx");
   }
 
-  // All groups, which are equal: the distance of the first two, the same one where there is one, is the
-  // stride.
+  // All groups, which are equal: the distance of the first two, the same one where there is one,
+  // is the stride.
   StridedBatch batch(const std::vector<Group>& groups) const {
     const Group &f = groups.front(), &next = groups[groups.size() > 1 ? 1 : 0];
     return {x.b(f),

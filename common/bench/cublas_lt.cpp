@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// cublasLt by its C interface, looked up with dlopen as cuBLAS is. Names, constants and the layout of a
-// result: cuBLAS documentation, sections "cublasLtMatmul", "cublasLtMatmulAlgoGetHeuristic", and cublasLt.h.
+// cublasLt by its C interface, looked up with dlopen as cuBLAS is. Names, constants and the
+// layout of a result: cuBLAS documentation, sections "cublasLtMatmul",
+// "cublasLtMatmulAlgoGetHeuristic", and cublasLt.h.
 
 #include "common/bench/cublas_lt.h"
 
@@ -34,7 +35,7 @@ struct Proposal {  // cublasLtMatmulHeuristicResult_t
   int reserved[4];
 };
 
-// The largest power of two, up to 256, that divides an address: proposals hold for pointers like these.
+// The largest power of two, up to 256, that divides an address: proposals hold for such pointers.
 uint32_t alignment(const void* pointer) {
   uint32_t bytes = 256;
   while (reinterpret_cast<uintptr_t>(pointer) % bytes) bytes /= 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Peers from shared libraries (peer_library.h). A library stays loaded until the program ends: what it
-// started, threads and caches, would not survive its code.
+// Peers from shared libraries (peer_library.h). A library stays loaded until the program ends: what
+// it started, threads and caches, would not survive its code.
 
 #include "common/bench/peer_library.h"
 

@@ -10,7 +10,8 @@
 
 namespace gg {
 
-// The names by which cuBLAS is asked for, and the NAME of a path that ends in libgg_peer_NAME.so, or nothing.
+// The names by which cuBLAS is asked for, and the NAME of a path that ends in
+// libgg_peer_NAME.so, or nothing.
 const List<const char*>& cublas_names();
 std::string library_peer_name(const std::string& path);
 

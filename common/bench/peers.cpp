@@ -29,7 +29,8 @@ PeerLaunches prepare_and_check(Peer& peer, const BufferSets& sets, Machine& mach
     step(works[set].stage);
   };
   const auto check = [&](size_t set, const std::function<void()>& launch, const char* otherwise) {
-    fill(set, 1000);  // not what preparation saw: what was computed there must not pass for a launch's work
+    // Not what preparation saw: what was computed there must not pass for a launch's work.
+    fill(set, 1000);
     const bool right = right_on_random_data(machine, *sets[set], seed, [&] {
       launch();
       step(works[set].finish);

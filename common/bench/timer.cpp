@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Events around launches or graph replays; median, 10th and 90th percentile over interleaved rounds.
+// Events around launches or graph replays; median, 10th and 90th percentile of interleaved rounds.
 
 #include "common/bench/timer.h"
 
@@ -23,16 +23,16 @@ constexpr double kBatchUs = 3000;      // what the launches of a graph should la
 constexpr int kMostLaunchesInGraph = 512;
 constexpr double kBudgetUs = 1500000;  // what all rounds of one contestant may last
 constexpr int kLeastRounds = 5;
-constexpr double kWarmUpUs =
-    300000;  // untimed rounds before, until clocks and power are those of sustained work
+// Untimed rounds before, until clocks and power are those of sustained work.
+constexpr double kWarmUpUs = 300000;
 
 struct RoundLengths {
   double settle_us, timed_us;  // what is run before, and what is timed
   int most;
 };
 RoundLengths lengths_of(Rounds rounds) {
-  // At the power limit rounds of 3 ms differ by 7 %, so medians of 41 by 0.7 %: too much between kernels as
-  // quick.
+  // At the power limit rounds of 3 ms differ by 7 %, so medians of 41 by 0.7 %: too much between
+  // kernels as quick.
   if (rounds == Rounds::brief) return {0, 3000, 121};
   // An H200's clock stands still for 20 ms after another kernel, and has settled after 60 to 100.
   return {100000, 30000, 11};
@@ -175,7 +175,7 @@ std::vector<Timing> time_contestants(const std::vector<Contestant>& contestants,
   }
   std::vector<Timing> timings(contestants.size());
   std::vector<std::vector<double>> samples(contestants.size());
-  // Each round has an order of its own: who always came behind an idle one would find a cooler device.
+  // Each round has an order of its own: who always followed an idle one would find a cooler device.
   std::vector<size_t> order(turns.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::mt19937 random(1);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Chooses nvcc before CUDA is enabled: the machine's, if it is 13.0 or later, else that of NVIDIA's wheels,
-# fetched into the build tree. With glibc 2.42 or later it is 13.2: both declare rsqrt, and only from then on alike.
+# Chooses nvcc before CUDA is enabled: the machine's, if it is 13.0 or later, else that of NVIDIA's
+# wheels, fetched into the build tree. With glibc 2.42 or later it is 13.2: both declare rsqrt, and
+# only from then on alike.
 
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -dM -E -x c++ -include features.h /dev/null OUTPUT_VARIABLE macros)
 if(macros MATCHES "define __GLIBC_MINOR__ ([0-9]+)" AND CMAKE_MATCH_1 GREATER_EQUAL 42)
@@ -52,5 +53,6 @@ endif()
 
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 set(CMAKE_CUDA_ARCHITECTURES OFF)  # every target names its own: gg_compile in flags.cmake
-# Programs link the runtime by its path, as CUDA::cudart: -lcudart is not found in a folder with a space in its name.
+# Programs link the runtime by its path, as CUDA::cudart: -lcudart is not found in a folder with a
+# space in its name.
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-# How our code is compiled and where its programs go: gg_compile(target arch), arch being 80, 90a or 100a.
-# gg_for_this_cpu(name) takes from the emulator's sources, a list called `name`, those for CPUs of another kind; gg_this_cpu is the
-# least CPU that the emulator runs on, as a flag. gg_precompile(target) reads standard headers once for all its C++ sources,
-# gg_unite(target groups) the headers of ours once for a group of them.
+# How our code is compiled and where its programs go: gg_compile(target arch), arch being 80, 90a or
+# 100a. gg_for_this_cpu(name) takes from the emulator's sources, a list called `name`, those for
+# CPUs of another kind; gg_this_cpu is the least CPU that the emulator runs on, as a flag.
+# gg_precompile(target) reads standard headers once for all its C++ sources, gg_unite(target groups)
+# the headers of ours once for a group of them.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-# Programs start with the toolkit's runtime, on a bare machine too; for the emulator they start themselves again with
-# LD_LIBRARY_PATH, which comes before a RUNPATH.
+# Programs start with the toolkit's runtime, on a bare machine too; for the emulator they start
+# themselves again with LD_LIBRARY_PATH, which comes before a RUNPATH.
 set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # so that compile_commands.json says it all
 list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/common/tools/nvcc-launcher)
@@ -15,8 +16,8 @@ set(gg_exact_sums)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   set(gg_this_cpu -march=x86-64-v3)
 else()
-  # A processor that multiplies and adds at once would round once where two roundings are written. The x86-64 that
-  # everything but the emulator is compiled for cannot.
+  # A processor that multiplies and adds at once would round once where two roundings are written.
+  # The x86-64 that everything but the emulator is compiled for cannot.
   set(gg_this_cpu)
   set(gg_exact_sums -ffp-contract=off)
 endif()
@@ -33,8 +34,9 @@ function(gg_for_this_cpu name)
   endif()
 endfunction()
 
-# Machine code is for a GPU that is here. Without it a program holds the same PTX, which the emulator runs, and which the driver
-# of a GPU compiles when a program first runs there; a third of what nvcc takes is saved. Then tests/build has ptxas look for spills.
+# Machine code is for a GPU that is here. Without it a program holds the same PTX, which the
+# emulator runs, and which the driver of a GPU compiles when a program first runs there; a third of
+# what nvcc takes is saved. Then tests/build has ptxas look for spills.
 set(gg_machine_code ${GG_MACHINE_CODE})
 if("${GG_MACHINE_CODE}" STREQUAL "")
   set(asks_driver "import ctypes; raise SystemExit(ctypes.CDLL('libcuda.so.1').cuInit(0))")
@@ -53,8 +55,9 @@ function(gg_compile target arch)
       string(APPEND code ",sm_90")
     endif()
   endif()
-  # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. -Wrestrict is off: GCC 12 sees it where
-  # strings are joined (its bug 105651). A register spill is an error everywhere: nvcc-launcher makes it one.
+  # C++20 as a plain flag: CMake 3.25.1 does not know that nvcc has it. -Wrestrict is off: GCC 12
+  # sees it where strings are joined (its bug 105651). A register spill is an error everywhere:
+  # nvcc-launcher makes it one.
   set(warnings -Wall -Wextra -Wno-restrict ${gg_exact_sums})
   set(cuda_warnings)
   if(GG_WERROR)
@@ -72,16 +75,18 @@ function(gg_compile target arch)
   if(GG_SANITIZE)  # host code; kernels are the emulator's to check
     set(sanitize -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
     list(JOIN sanitize "," for_nvcc)
-    list(APPEND sanitize -Wno-maybe-uninitialized)  # GCC 12 to 14 see it in <regex> under ASan (its bug 105616)
+    # GCC 12 to 14 see it in <regex> under ASan (its bug 105616).
+    list(APPEND sanitize -Wno-maybe-uninitialized)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${sanitize}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${for_nvcc}>)
     target_link_options(${target} PRIVATE ${sanitize})
   endif()
 endfunction()
 
-# A third of what a source of ours takes to compile is reading the standard library. Each source goes on to include what it
-# uses: docs.headers fails where it does not. (GCC 12 warns of what its own <string> does when that is precompiled, as if it were
-# a header of ours: the three warnings that it then has are off. The preset `sanitize` finds what they are for.)
+# A third of what a source of ours takes to compile is reading the standard library. Each source
+# goes on to include what it uses: docs.headers fails where it does not. (GCC 12 warns of what its
+# own <string> does when that is precompiled, as if it were a header of ours: the three warnings
+# that it then has are off. The preset `sanitize` finds what they are for.)
 function(gg_precompile target)
   set(headers algorithm cstring fstream functional map memory set string vector)
   list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
@@ -90,9 +95,10 @@ function(gg_precompile target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${of_string}>")
 endfunction()
 
-# Compiles a target's C++ sources in so many groups, each as one file, for most of a small source's time goes to headers. A source's
-# group follows from its name alone, so that another source moves none. Names of one group's sources must differ, also those in
-# namespaces without a name; those that match the regular expression `alone` stay by themselves. A build for debugging has no groups.
+# Compiles a target's C++ sources in so many groups, each as one file, for most of a small source's
+# time goes to headers. A source's group follows from its name alone, so that another source moves
+# none. Names of one group's sources must differ, also those in namespaces without a name; those
+# that match the regular expression `alone` stay by themselves. A build for debugging has no groups.
 function(gg_unite target groups alone)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     return()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# GoogleTest: the machine's library, if what this compiler makes can be linked with it (one that a newer GCC built wants
-# that GCC's runtime); else the sources that Debian's and Ubuntu's libgtest-dev bring, else those of its release 1.15.2,
-# built in the build tree.
+# GoogleTest: the machine's library, if what this compiler makes can be linked with it (one that a
+# newer GCC built wants that GCC's runtime); else the sources that Debian's and Ubuntu's
+# libgtest-dev bring, else those of its release 1.15.2, built in the build tree.
 
 set(trial ${CMAKE_BINARY_DIR}/gtest_links)
 file(WRITE ${trial}/CMakeLists.txt "cmake_minimum_required(VERSION 3.24)\nproject(gtest_links CXX)\n"

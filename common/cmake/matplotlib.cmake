@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Sets gg_plot_python to a Python with matplotlib: the machine's, if it has 3.8 or later, else one in the
-# build tree, into which GG_FIGURES has it fetched; empty if there is none.
+# Sets gg_plot_python to a Python with matplotlib: the machine's, if it has 3.8 or later, else one
+# in the build tree, into which GG_FIGURES has it fetched; empty if there is none.
 
 set(gg_plot_python ${Python3_EXECUTABLE})
 set(probe "from importlib.metadata import version; v = version('matplotlib').split('.')")

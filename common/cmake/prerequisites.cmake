@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Says in one sentence what the machine lacks, before CMake would say it at length; defines gg_pip_install().
+# Says in one sentence what the machine lacks, before CMake would say it at
+# length; defines gg_pip_install().
 
 if(CMAKE_GENERATOR STREQUAL "Unix Makefiles" AND NOT CMAKE_MAKE_PROGRAM)
   find_program(found_make NAMES gmake make NO_CACHE)
@@ -58,9 +59,9 @@ if(NOT GIT_EXECUTABLE)
   message(FATAL_ERROR "git is missing: install it (Debian, Ubuntu: apt install git).")
 endif()
 
-# gg_pip_install(what ARGS...) runs pip install ARGS... from a virtual environment in the build tree, made at
-# the first call. Of the user's settings of pip it keeps those that say where packages are and how to get there: what is
-# installed, and into which folder, is ours to say.
+# gg_pip_install(what ARGS...) runs pip install ARGS... from a virtual environment in the build
+# tree, made at the first call. Of the user's settings of pip it keeps those that say where packages
+# are and how to get there: what is installed, and into which folder, is ours to say.
 set(gg_venv_python ${CMAKE_BINARY_DIR}/python/bin/python)
 function(gg_pip_install what)
   set(plainly ${CMAKE_COMMAND} -E env --unset=PYTHONHOME --unset=PYTHONPATH)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# The target `tour`, which runs every chapter that was built and draws the figures, the target `grade`, which says which
-# Extend exercises of theirs the tree meets, and the targets of plots/.
+# The target `tour`, which runs every chapter that was built and draws the figures, the target
+# `grade`, which says which Extend exercises of theirs the tree meets, and the targets of plots/.
 
 include(matplotlib)
 get_property(built GLOBAL PROPERTY gg_chapters)
-# A chapter is checked and shown as soon as it is built, one after the other, while others compile. The target `tour` then keeps
-# those results.
+# A chapter is checked and shown as soon as it is built, one after the other, while others compile.
+# The target `tour` then keeps those results.
 set(after)
 foreach(id IN LISTS built)
   add_custom_target(tour_${id}

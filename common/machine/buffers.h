@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The buffers of one problem on one machine: operands surrounded by NaN, outputs surrounded by guards,
-// offsets or pointer arrays. Makes the gg::Problem that a launch sees.
+// The buffers of one problem on one machine: operands surrounded by NaN, outputs surrounded by
+// guards, offsets or pointer arrays. Makes the gg::Problem that a launch sees.
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace gg {
 
-struct SameBits {  // what a reader may choose without changing a bit of an output, as far as a chapter offers
-                   // it
+// These a reader may choose, as far as a chapter offers them, without changing a bit of an output.
+struct SameBits {
   bool weights = false, schedule = false;
   List<ClusterTileShape> tiles{};
   bool fewer_multiprocessors = true;
@@ -43,29 +43,30 @@ struct TensorMemory {  // one tensor of the shape that is installed
 
 class Buffers {
  public:
-  // Room for `shape` and, if given, for `other`, which set_shape may install later. Throws gg::Error (no
-  // memory, or bad input where 4-bit elements do not fill bytes).
+  // Room for `shape` and, if given, for `other`, which set_shape may install later. Throws
+  // gg::Error (no memory, or bad input where 4-bit elements do not fill bytes).
   Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other = nullptr);
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  // Writes sizes, offsets and pointers into the same device arrays, so that a recorded graph sees them.
+  // Writes sizes, offsets and pointers into the same device arrays, so a recorded graph sees them.
   void set_shape(const Shape& shape);
 
-  // Random operands in every group but those in `nan_groups` (one flag per group; empty: none), the byte
-  // `unowned` (0xFF is NaN in every float format but E2M1, whose scales are NaN instead) everywhere else. The
-  // padding of the scales of owned rows and columns is 0: the products that it scales are 0 too.
+  // Random operands in every group but those in `nan_groups` (one flag per group; empty: none), the
+  // byte `unowned` (0xFF is NaN in every float format but E2M1, whose scales are NaN instead)
+  // everywhere else. The padding of the scales of owned rows and columns is 0: the products that it
+  // scales are 0 too.
   void fill_operands(const Fill& fill, const std::vector<bool>& nan_groups = {}, int unowned = 0xFF);
   // The epilogue's operands alone, once B and its scales are there.
   void fill_epilogue(const EpilogueOperands& operands, int unowned = 0xFF);
-  // One operand: its owned elements one behind the other, as a file has them, `unowned` everywhere else.
+  // One operand: its owned elements one behind the other, as in a file, `unowned` everywhere else.
   void put(Tensor operand, const void* dense, int unowned);
   // Every output filled with a byte, but those that have a value to start from.
   void poison(int byte) const;
   void set_start_values() const;  // of the latter alone
 
   const Problem& problem() const { return problem_; }
-  // The same with the packed D of other buffers in place of A: of the same shape and type, and N = K.
+  // The same with the packed D of other buffers in place of A: same shape and type, and N = K.
   Problem reading(const Buffers& from) const;
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
@@ -73,11 +74,13 @@ class Buffers {
   Matrices matrices() const { return {a(), b(), d(), setup_.formats, sfa(), sfb()}; }
   const TensorMemory& of(Tensor tensor) const { return tensors_[size_t(tensor)]; }
   const std::vector<Tensor>& outputs() const { return outputs_; }  // those that the problem has
-  const EpilogueOperands& epilogue_operands() const { return epilogue_operands_; }  // those that are there
+  // Those that are there.
+  const EpilogueOperands& epilogue_operands() const { return epilogue_operands_; }
   void* a() const { return of(Tensor::a).memory.get(); }
   void* b() const { return of(Tensor::b).memory.get(); }
   void* d() const { return of(Tensor::d).memory.get(); }
-  uint8_t* sfa() const { return static_cast<uint8_t*>(of(Tensor::sfa).memory.get()); }  // null without scales
+  // Null without scales.
+  uint8_t* sfa() const { return static_cast<uint8_t*>(of(Tensor::sfa).memory.get()); }
   uint8_t* sfb() const { return static_cast<uint8_t*>(of(Tensor::sfb).memory.get()); }
   void* offsets() const { return offsets_.get(); }
   size_t a_bytes() const { return of(Tensor::a).bytes; }
@@ -110,7 +113,8 @@ class Buffers {
   Problem problem_;
 };
 
-using BufferSets = std::vector<std::unique_ptr<Buffers>>;  // of one problem, each with operands of its own
+// Sets for one problem, each with operands of its own.
+using BufferSets = std::vector<std::unique_ptr<Buffers>>;
 
 Layout layout_for(const Setup& setup, const Shape& shape);
 // The same without what lies between the groups' B, if anything does.

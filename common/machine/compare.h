@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// When an output element is right. Exact sums must give the rounded answer bit for bit; random data may be
-// off by one ulp of the output format plus a fraction of sum |a*b|, which is what an fp32 accumulator can
-// lose. Where a partial sum may leave the range of f32, its infinity is right too.
+// When an output element is right. Exact sums must give the rounded answer bit for bit; random data
+// may be off by one ulp of the output format plus a fraction of sum |a*b|, which is what an fp32
+// accumulator can lose. Where a partial sum may leave the range of f32, its infinity is right too.
 
 #pragma once
 
@@ -14,7 +14,8 @@ namespace gg {
 
 struct Limit {
   Format format = Format::bf16;
-  bool exact = true;         // every sum is a whole number that fp32 holds, whatever the order of adding
+  // Every sum is a whole number that fp32 holds, whatever the order of adding.
+  bool exact = true;
   double sum_factor = 0;     // of sum |a*b|; unused when exact
   bool nan_allowed = false;  // where a sum may be NaN (operands read from files)
 };
@@ -26,12 +27,13 @@ struct Overflow {
 
 struct Verdict {
   bool ok;
-  float ratio;   // error over limit; 0 when exact
-  float factor;  // what the error beyond half an ulp of rounding is of sum |a*b|: what sum_factor must cover
+  float ratio;  // error over limit; 0 when exact
+  // The error beyond half an ulp of rounding, over the sum of |a*b|: what sum_factor must cover.
+  float factor;
 };
 
-// An infinity that a partial sum has reached stays, unless it meets the other one; a whole sum that is itself
-// infinite has a term that is, and its partial sums do not end in the other infinity.
+// An infinity that a partial sum has reached stays, unless it meets the other one; a whole sum that
+// is itself infinite has a term that is, and its partial sums do not end in the other infinity.
 GG_HD inline bool is_overflow(uint32_t code, double reference, const Limit& limit, Overflow overflow) {
   if (overflow.up && overflow.down && is_nan(limit.format, code)) return limit.nan_allowed;
   const double infinity = two_to_the(1023) * 2;

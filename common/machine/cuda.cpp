@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory from cudaMalloc, one stream for everything, each call waited for unless the machine defers that.
+// Memory from cudaMalloc, one stream for everything, each call waited for unless the
+// machine defers that.
 
 #include "common/machine/cuda.h"
 

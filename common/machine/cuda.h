@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The common part of the machines behind a CUDA runtime, a GPU and the emulator: memory, copies, launches,
-// graphs.
+// The common part of the machines behind a CUDA runtime, a GPU and the emulator: memory,
+// copies, launches, graphs.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Weights wherever they are: copies of each group's B and of its scales at addresses of their own, surrounded
-// by NaN, and the arrays of these addresses that a launch reads.
+// Weights wherever they are: copies of each group's B and of its scales at addresses of their own,
+// surrounded by NaN, and the arrays of these addresses that a launch reads.
 
 #pragma once
 
@@ -17,8 +17,8 @@ class DiscreteWeights {
   // Room for the weights of all groups of a packed layout. Throws gg::Error (no memory).
   DiscreteWeights(Machine& machine, const Formats& formats, const Layout& layout);
 
-  // Gives every group's weights another place, in no order of the groups, and writes the addresses. They are
-  // multiples of 16 and of nothing more.
+  // Gives every group's weights another place, in no order of the groups, and writes the addresses.
+  // They are multiples of 16 and of nothing more.
   void move();
   // Copies the dense ones there, with `unowned` in every byte between them.
   void fill(const void* b, const uint8_t* sfb, int unowned) const;

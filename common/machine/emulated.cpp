@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The machine that is the emulator: memory and launches by its CUDA runtime, so that every address of a
-// kernel is checked; data made and compared by the host machine, in the memory behind the emulator's.
+// The machine that is the emulator: memory and launches by its CUDA runtime, so that every
+// address of a kernel is checked; data made and compared by the host machine, in the memory
+// behind the emulator's.
 
 #include <sys/resource.h>
 

@@ -45,8 +45,9 @@ Counters emulator_counters() {
   return counters;
 }
 
-// Measured on a core of an EPYC, comparison with the CPU included: 44 million a second in 01, 460 million in
-// 05b, 840 million in 07a. Empty rows of tiles and other programs take their share of that.
+// Measured on a core of an EPYC, comparison with the CPU included: 44 million a second in 01,
+// 460 million in 05b, 840 million in 07a. Empty rows of tiles and other programs take their
+// share of that.
 static constexpr double kLeastRate = 30e6, kMostRate = 800e6, kWorthALine = 60;
 
 bool may_take_long(double multiply_adds, int cores) {

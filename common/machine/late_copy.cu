@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A kernel that the one behind it need not wait for: it lets that one begin before it has done anything. For
-// sm_90 and later, where launches can depend on each other so.
+// A kernel that the one behind it need not wait for: it lets that one begin before it has done
+// anything. For sm_90 and later, where launches can depend on each other so.
 
 #include "common/check.h"
 #include "common/machine/late_copy.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums that leave the range of f32 on their way. All positive terms may come first, or all negative ones:
-// where the terms of one sign alone are too many, a kernel's sum may be infinite though the whole sum is a
-// number, and NaN where accumulators of both infinities meet. Which of them comes out is the kernel's order,
-// and no mistake.
+// Sums that leave the range of f32 on their way. All positive terms may come first, or all negative
+// ones: where the terms of one sign alone are too many, a kernel's sum may be infinite though the
+// whole sum is a number, and NaN where accumulators of both infinities meet. Which of them comes
+// out is the kernel's order, and no mistake.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace gg {
 
 // From here on a number rounds to infinity in f32.
 GG_HD inline double f32_overflow() { return two_to_the(128) - two_to_the(103); }
-// May a sum of terms of one sign round to infinity, an fp32 accumulator being off by as much as it may?
+// May a sum of terms of one sign round to infinity, an fp32 accumulator being off by its most?
 GG_HD inline bool may_overflow(double one_sign) {
   return !(one_sign * (1 + two_to_the(-19)) < f32_overflow());
 }

@@ -43,7 +43,8 @@ EpilogueOperands random_operands(const Formats& formats, const Epilogue& epilogu
   };
   // Neighbours differ, and of four groups only one has alpha 0.
   const uint64_t turn = hash(fill.seed, 5, 0);
-  // A bias weighs as much as the products; a gated epilogue has a few units, where activations bend.
+  // A bias weighs as much as the products; a gated epilogue has a few units,
+  // where activations bend.
   const float unit = unit_of_products(formats, shape, integers);
   const float of_alpha = e.is_gated() ? 2 / unit : 1, of_bias = e.is_gated() ? 1 : unit;
   for (size_t g = 0; has(Tensor::alpha) && g < size_t(shape.groups()); ++g) {
@@ -85,7 +86,8 @@ ScaleImages random_scales(const Formats& formats, const Layout& layout, const Fi
       }
     }
   };
-  const auto clear = [](std::vector<uint8_t>& image, const ScaleRegion& region) {  // padding of owned rows
+  // Clears the padding of owned rows.
+  const auto clear = [](std::vector<uint8_t>& image, const ScaleRegion& region) {
     std::fill_n(image.begin() + region.offset, region.layout.bytes(), uint8_t(0));
   };
   if (!groups.empty()) clear(images.a, groups[0].sfa);
@@ -111,7 +113,8 @@ int whole_numbers(Format format) {
 
 ScaleSpans scale_spans(int k, int range_a, int range_b) {
   constexpr int kMostBits = 4;  // more would leave the range of an f16 output
-  const int used = exponent_of(double(k) * range_a * range_b) + 1;  // the sum of magnitudes is below 2^used
+  // The sum of magnitudes is below 2^used.
+  const int used = exponent_of(double(k) * range_a * range_b) + 1;
   const int free = std::clamp(23 - used, 0, kMostBits);
   return {free / 2, free - free / 2};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The reference everything else is judged by: sums in double, a piece of a row of D at a time, on all cores.
+// The reference everything else is judged by: sums in double, a piece of a row of D at a time,
+// on all cores.
 
 #include <algorithm>
 #include <cmath>
@@ -20,12 +21,14 @@ double value_of(const void* tensor, Format format, int64_t element, const uint8_
   return scales ? value * double(decode(scale, scales[scale_at])) : value;
 }
 
-// Value is a type that holds every element of B with its scale: float where there are none, half the memory.
+// Value is a type that holds every element of B with its scale: float where there are none,
+// half the memory.
 template <class Value>
 void sums(const Matrices& matrices, const Group& group, int first, int last, double* reference,
           double* magnitude) {
   constexpr int kPiece = 1 << 16;  // multiply-adds that are worth a thread
-  constexpr int kColumns = 512;    // of D that a thread has at a time: a single row is work for several
+  // Columns of D that a thread has at a time: a single row is work for several.
+  constexpr int kColumns = 512;
   const int n = group.n, k = group.k, block = std::max(1, group.scale_block);
   const Formats& formats = matrices.formats;
   const Format scale = formats.scaling().scale;

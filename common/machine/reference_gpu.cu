@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A plain kernel: shared-memory tiles, no tricks, the same `judge` as the CPU. Its sums are in double
-// precision, or in single where the limit says that they are exact, which is quicker. Elements are floats, or
-// doubles where they have block scales, with which they may leave the range of a float. It is itself checked
-// against the CPU reference by tests/harness/reference_gpu_test.cu.
+// A plain kernel: shared-memory tiles, no tricks, the same `judge` as the CPU. Its
+// sums are in double precision, or in single where the limit says that they are exact,
+// which is quicker. Elements are floats, or doubles where they have block scales, with
+// which they may leave the range of a float. It is itself checked against the CPU
+// reference by tests/harness/reference_gpu_test.cu.
 
 #include <algorithm>
 #include <type_traits>
@@ -17,8 +18,8 @@ namespace {
 constexpr int kSlice = 16;  // of K
 constexpr int kThreads = 256;
 
-// A thread's outputs: kSide rows and as many columns, 16 apart. More of them mean fewer elements to fetch for
-// each product. Single precision leaves registers for more.
+// A thread's outputs: kSide rows and as many columns, 16 apart. More of them mean fewer elements to
+// fetch for each product. Single precision leaves registers for more.
 template <class Sum, class Value>
 constexpr int kSide = std::is_same_v<Sum, float>&& std::is_same_v<Value, float> ? 8 : 4;
 template <class Sum, class Value>
@@ -28,7 +29,8 @@ constexpr int kInfiniteRatio = 0x7F800000;
 
 struct DeviceComparison {  // Comparison, as atomics can update it
   unsigned long long failures, first, beyond_exact, beyond_2048;
-  int worst_ratio_bits, worst_factor_bits;  // of non-negative floats, whose order is that of their bits
+  // Bits of non-negative floats, whose order is that of their bits.
+  int worst_ratio_bits, worst_factor_bits;
 };
 
 // An element of A (row `outer`) or B (column `outer`), with its scale if Value is double.
@@ -43,13 +45,13 @@ __device__ Value value_of(const void* tensor, Format format, int64_t element, co
   }
 }
 
-// Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is float where
-// the limit is exact. BF16: A and B are, as in all large sets.
+// Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is
+// float where the limit is exact. BF16: A and B are, as in all large sets.
 template <class Sum, class Value, bool BF16 = false>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
   constexpr int SIDE = kSide<Sum, Value>, TILE = kTile<Sum, Value>;
-  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;  // loads under way: so many as there are registers
+  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;  // loads under way, as registers allow
   __shared__ Value a_tile[kSlice][TILE + 1];
   __shared__ Value b_tile[kSlice][TILE];
   constexpr bool kExact = std::is_same_v<Sum, float>;
@@ -67,7 +69,8 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
   for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
     const int row0 = tile / tiles_n * TILE, col0 = tile % tiles_n * TILE;
     Sum sum[SIDE][SIDE] = {};
-    Value size[SIDE][SIDE] = {};  // of |a*b|, for a limit that is not exact: without scales float is enough
+    // Sums of |a*b|, for a limit that is not exact: without scales float is enough.
+    Value size[SIDE][SIDE] = {};
     for (int k0 = 0; k0 < group.k; k0 += kSlice) {
 #pragma unroll AT_ONCE
       for (int each = 0; each < kSlice * TILE / kThreads; ++each) {
@@ -78,7 +81,8 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
             a_in ? value_of<Value>(matrices.a, formats.a, group.a.offset + (row0 + r) * group.a.ld + k0 + ka,
                                    matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
                  : Value(0);
-        const bool nk = group.b_layout == BLayout::nk;  // neighbouring threads read neighbours of either
+        // Neighbouring threads read neighbours of either.
+        const bool nk = group.b_layout == BLayout::nk;
         const int c = nk ? i / kSlice : i % TILE, kb = nk ? i % kSlice : i / TILE;
         const bool b_in = col0 + c < group.n && k0 + kb < group.k;
         b_tile[kb][c] =
@@ -106,8 +110,8 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
       }
       __syncthreads();
     }
-    // One copy of `judge`, which sees the sums pass by: an index known only when run would put them into
-    // local memory.
+    // One copy of `judge`, which sees the sums pass by: an index known only when run would put them
+    // into local memory.
 #pragma unroll 1
     for (int i = 0; i < SIDE * SIDE; ++i) {
       const int row = row0 + ty + i / SIDE * 16, col = col0 + tx + i % SIDE * 16;
@@ -121,7 +125,8 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
           first = min(first, static_cast<unsigned long long>(element));
         }
         const bool overflows = !kExact && may_overflow(size[0][0]);
-        worst_ratio = fmaxf(worst_ratio, overflows ? INFINITY : verdict.ratio);  // judged anew below
+        // One that may overflow is judged anew below.
+        worst_ratio = fmaxf(worst_ratio, overflows ? INFINITY : verdict.ratio);
         worst_factor = fmaxf(worst_factor, verdict.factor);
         beyond_exact += fabs(reference) > two_to_the(format_info(limit.format).mantissa_bits + 1);
         beyond_2048 += fabs(reference) > 2048;
@@ -143,9 +148,9 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
   atomicMax(&result->worst_factor_bits, __float_as_int(worst_factor));
 }
 
-// Adds what that kernel found of failures up anew, where sums overflow: a thread has an element, and the sum
-// of its terms of each sign. There are too few registers for it above, and nobody has such operands but in
-// files.
+// Adds what that kernel found of failures up anew, where sums overflow: a thread has an element,
+// and the sum of its terms of each sign. There are too few registers for it above, and nobody has
+// such operands but in files.
 __global__ void overflow_kernel(Matrices matrices, const Group* groups, Limit limit,
                                 DeviceComparison* result) {
   const Group group = groups[blockIdx.y];

@@ -31,7 +31,7 @@ struct Chapter {
   int k_multiple = 1;       // what K and N must be multiples of,
   int n_multiple = 1;
   int m_multiple = 1;                // and the rows of each group,
-  bool pads_groups = false;          // the sets' groups are rounded up to that; a reader's are refused
+  bool pads_groups = false;          // groups of a set are rounded up to it; a reader's are refused
   const char* multiple_reason = "";  // and why: ends the sentence that refuses the rest
   int most_n = INT32_MAX;            // columns of D that its grid covers
   int most_m = INT32_MAX;            // rows of a group that its grid covers
@@ -39,18 +39,23 @@ struct Chapter {
   bool equal_groups = false;         // every group has the same number of rows
   List<const char*> sets{};          // common/problem/shapes.h; no sizes here
   List<const char*> options{};       // of its own, by name, as --help lists them
-  List<ClusterTileShape> tiles{};    // legal values of --tile, and --cluster; the first is the default
-  bool one_tile_for_others =
-      false;  // other types, offsets and layouts of B than the first have the first tile alone
-  bool chooses_tile = false;             // without --tile the chapter chooses, and Problem::tile() is 0x0
-  List<int> tile_ks{};                   // legal values of --tile-k
-  List<Idea> ideas{};                    // what --off takes
-  List<BLayout> b_layouts{};             // legal values of --b-layout; the first is the default, none: kn
-  EpilogueChoices epilogue{};            // what it computes behind the product
-  bool discrete_weights = false;         // --weights discrete
-  bool dynamic_schedule = false;         // --schedule dynamic
-  OwnSizes own_sizes = OwnSizes::never;  // pointer and size arrays: groups have their own M, N and K
-  bool reads_offsets_on_host = false;  // from 05a on no chapter does, and launches are replayed from a graph
+  // Legal values of --tile, and --cluster; the first is the default.
+  List<ClusterTileShape> tiles{};
+  // Other types, offsets and layouts of B than the first have the first tile alone.
+  bool one_tile_for_others = false;
+  // Without --tile the chapter chooses, and Problem::tile() is 0x0.
+  bool chooses_tile = false;
+  List<int> tile_ks{};  // legal values of --tile-k
+  List<Idea> ideas{};   // what --off takes
+  // Legal values of --b-layout; the first is the default, none: kn.
+  List<BLayout> b_layouts{};
+  EpilogueChoices epilogue{};     // what it computes behind the product
+  bool discrete_weights = false;  // --weights discrete
+  bool dynamic_schedule = false;  // --schedule dynamic
+  // Pointer and size arrays: groups have their own M, N and K.
+  OwnSizes own_sizes = OwnSizes::never;
+  // From 05a on no chapter does, and launches are replayed from a graph.
+  bool reads_offsets_on_host = false;
   // sizes: [G,3], each group's M, N and K.
   void (*print_schedule)(const int* sizes, int groups, TileShape tile, int blocks) = nullptr;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The names of an epilogue's activations; outputs in blocks, and the check that norm_const is finite and
-// above 0.
+// The names of an epilogue's activations; outputs in blocks, and the check that norm_const is
+// finite and above 0.
 
 #include "common/problem/epilogue.h"
 

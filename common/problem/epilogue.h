@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The operators that a chapter computes behind the product, beyond rounding it to D: they quantise D or pass
-// it through a gated activation, as a chapter offers them and as a reader chose. Formulas and layouts:
-// common/verify/epilogue_reference.h.
+// The operators that a chapter computes behind the product, beyond rounding it to D: they quantise
+// D or pass it through a gated activation, as a chapter offers them and as a reader chose. Formulas
+// and layouts: common/verify/epilogue_reference.h.
 
 #pragma once
 
@@ -22,10 +22,11 @@ enum class Operator : uint8_t {
 enum class Activation : uint8_t { swiglu, geglu };
 const char* activation_name(Activation activation);
 
-// The epilogue that a chapter offers; the harness allocates, fills, checks and describes exactly that.
+// The epilogue that a chapter offers; the harness allocates, fills, checks and describes just that.
 struct EpilogueChoices {
   Operator op = Operator::gemm;
-  List<Format> d_types{};          // of --d-dtype; the first that the input format allows is the default
+  // Values of --d-dtype; the first that the input format allows is the default.
+  List<Format> d_types{};
   List<Format> c_types{};          // of --c-dtype; the first is the default. None: C is not stored
   List<Format> bias_types{};       // of --bias-dtype; none: no --bias
   bool amax = true;                // the largest |v| of each group is computed
@@ -55,7 +56,8 @@ struct Epilogue {
 // D in blocks, as far as the chapter has them, with this factor.
 void scale_outputs(const EpilogueChoices& choices, float norm_const, Epilogue& epilogue);
 
-// Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const", or a file.
+// Throws gg::Error (bad input) where the factor is no positive number; `source`: "--norm-const",
+// or a file.
 void require_norm_const(const char* source, float value);
 
 }  // namespace gg

@@ -101,7 +101,8 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, i
                              {first_row * d_n, m, d_n, d_n},
                              b_layout});
   }
-  // Where nothing is said of the rows in memory, a launch may count the guard rows behind the last group.
+  // Where nothing is said of the rows in memory, a launch may count the guard rows behind
+  // the last group.
   layout.rows = shape.rows < 0 ? shape.m_total() + kGuardRows : shape.rows;
   const int64_t in_memory = std::max(shape.m_total(), shape.rows) + 2 * kGuardRows;
   layout.a_elems = in_memory * k;
@@ -113,8 +114,8 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, i
 }
 
 Layout scattered_layout(const Shape& shape, BLayout b_layout) {
-  constexpr int kPad =
-      8;  // 16 bytes: rows stay aligned, and a kernel that takes N for the leading dimension fails
+  // 16 bytes: rows stay aligned, and a kernel that takes N for the leading dimension fails.
+  constexpr int kPad = 8;
   Layout layout = offsets_only(shape);
   int64_t a = 0, b = 0, d = 0;
   for (int g = 0; g < shape.groups(); ++g) {
@@ -123,7 +124,7 @@ Layout scattered_layout(const Shape& shape, BLayout b_layout) {
     const Region b_region = region_of_b(b, n, k, b_layout, 2 * kPad);
     d += kGuardRows * ldd;
     layout.groups.push_back({m, n, k, {a, m, k, lda}, b_region, {d, m, n, ldd}, b_layout});
-    // Each matrix starts at a multiple of 128 elements, so at the alignment a cudaMalloc would give it.
+    // Each matrix starts at a multiple of 128 elements, so at the alignment that cudaMalloc gives.
     const auto round_up = [](int64_t elems) { return (elems + 127) / 128 * 128; };
     a = round_up(a + (m + 1) * lda);
     b = round_up(b + (b_region.rows + 1) * b_region.ld);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The sizes of a problem and where its matrices lie: `Shape` is what a reader types, `Layout` says where each
-// group's matrices lie in the buffers.
+// The sizes of a problem and where its matrices lie: `Shape` is what a reader types, `Layout` says
+// where each group's matrices lie in the buffers.
 
 #pragma once
 
@@ -17,15 +17,16 @@
 namespace gg {
 
 struct Shape {
-  std::vector<int> m;           // rows of each group
-  std::vector<int> n;           // one for all groups, or one per group
-  std::vector<int> k;           // likewise
-  std::string set{};            // the shape set it comes from, for tables and CSV
-  bool shared_b = false;        // one B for all groups
-  bool own_sizes = false;       // matrices of each group's own, by pointer and size arrays
-  std::vector<int> unpadded{};  // where a set's groups were padded: the rows of each group before that
-  int64_t rows = -1;            // rows of A and D in memory; -1: no more than the groups have
-  int64_t b_stride = 0;         // elements from one group's B to the next; 0: one lies behind the other
+  std::vector<int> m;      // rows of each group
+  std::vector<int> n;      // one for all groups, or one per group
+  std::vector<int> k;      // likewise
+  std::string set{};       // the shape set it comes from, for tables and CSV
+  bool shared_b = false;   // one B for all groups
+  bool own_sizes = false;  // matrices of each group's own, by pointer and size arrays
+  // Where a set's groups were padded: the rows of each group before that.
+  std::vector<int> unpadded{};
+  int64_t rows = -1;     // rows of A and D in memory; -1: no more than the groups have
+  int64_t b_stride = 0;  // elements from one group's B to the next; 0: one lies behind the other
 
   int groups() const { return int(m.size()); }
   int n_of(int group) const { return n[n.size() == 1 ? 0 : size_t(group)]; }
@@ -42,7 +43,7 @@ struct Region {  // a matrix inside a buffer, in elements
   int64_t ld = 0;
 };
 
-// The scales of one group's rows of A or columns of B, inside the scales of a matrix, inside a buffer.
+// The scales of one group's rows of A or columns of B, inside a matrix's scales, inside a buffer.
 struct ScaleRegion {
   int64_t offset = 0;  // bytes from the buffer's start to the matrix's scales
   ScaleLayout layout;  // of the whole matrix: A of all groups, B of one
@@ -65,7 +66,8 @@ struct Group {
   GG_HD int64_t b_n_step() const { return b_layout == BLayout::kn ? 1 : b.ld; }
 };
 
-// Guard rows before and after every output, and rows of A that no group owns: what is there must not matter.
+// Guard rows before and after every output, and rows of A that no group owns: what is there
+// must not matter.
 constexpr int kGuardRows = 128;
 
 struct Layout {
@@ -83,13 +85,14 @@ struct Layout {
   std::vector<Region> d_regions() const;
 };
 
-// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without G if
-// shared. With block scales: SFA holds the scales of A's rows, SFB those of each group's N columns, group
-// after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and follow SFB. So many
-// neighbouring columns of B make one of D.
+// Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without
+// G if shared. With block scales: SFA holds the scales of A's rows, SFB those of each group's N
+// columns, group after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and
+// follow SFB. So many neighbouring columns of B make one of D.
 Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
                      BlockFormat scaled = BlockFormat::none, int columns_of_b_per_d = 1);
-// Every group has matrices of its own with leading dimensions larger than its columns (chapters 04 and 07b).
+// Every group has matrices of its own with leading dimensions larger than its columns (chapters
+// 04 and 07b).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);
 
 }  // namespace gg

@@ -20,7 +20,8 @@ int most_groups(const Chapter& chapter) {
 
 Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout) {
   Steps steps;
-  const auto row = [](Format type) { return 128 / format_info(type).bits; };  // elements of 16 bytes
+  // Elements of 16 bytes.
+  const auto row = [](Format type) { return 128 / format_info(type).bits; };
   const auto add = [](int& step, std::string& why, int multiple, const std::string& reason) {
     const int both = std::lcm(step, multiple);
     if (both > step) why = reason;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The set `moe`: rows as a router deals them out to experts, with N and K of models. Drawn once and kept, so
-// that nobody's library changes them. How, in Python 3.11 with rng = random.Random(2026), problem after
-// problem: weights exp(rng.gauss(0, 0.6)) of each expert, which is a softmax over normal logits; where the
-// groups are 32 local experts of 256, the first 32 weights; then rng.choices(range(groups), weights, k=rows),
-// counted.
+// The set `moe`: rows as a router deals them out to experts, with N and K of models. Drawn once and
+// kept, so that nobody's library changes them. How, in Python 3.11 with rng = random.Random(2026),
+// problem after problem: weights exp(rng.gauss(0, 0.6)) of each expert, which is a softmax over
+// normal logits; where the groups are 32 local experts of 256, the first 32 weights; then
+// rng.choices(range(groups), weights, k=rows), counted.
 
 #include "common/problem/moe.h"
 

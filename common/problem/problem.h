@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One grouped GEMM problem as a launch sees it: D_g[M_g,N_g] = A_g[M_g,K_g] * B_g[K_g,N_g] for every group g.
-// Every kernel is compiled with this header, so it reads no more of the standard library than it must.
+// One grouped GEMM problem as a launch sees it: D_g[M_g,N_g] = A_g[M_g,K_g] * B_g[K_g,N_g] for
+// every group g. Every kernel is compiled with this header, so it reads no more of the standard
+// library than it must.
 
 #pragma once
 
@@ -20,12 +21,12 @@ struct Layout;    // layout.h
 struct Request;   // request.h
 struct IdeasOff;  // request.h
 
-// Does a chapter take groups of their own M, N and K, in matrices of their own: in every problem, or where
-// --n or --k lists one number per group or --in holds a_00000.npy, and else packed rows?
+// Does a chapter take groups of their own M, N and K, in matrices of their own: in every problem,
+// or where --n or --k lists one number per group or --in holds a_00000.npy, and else packed rows?
 enum class OwnSizes { never, always, when_listed };
 
-// Views of a problem: what only some chapters read. All pointers are in the memory of the machine that runs
-// the launch, and null where the problem has no such tensor.
+// Views of a problem: what only some chapters read. All pointers are in the memory of the machine
+// that runs the launch, and null where the problem has no such tensor.
 struct OwnGroups {  // groups of their own M, N and K, in matrices of their own: an entry per group
   const void *a = nullptr, *b = nullptr, *d = nullptr;  // arrays of addresses
   const int* sizes = nullptr;                           // [G,3]: M, N, K; null: rows are packed
@@ -44,11 +45,12 @@ struct OwnGroups {  // groups of their own M, N and K, in matrices of their own:
     return static_cast<T* const*>(d);
   }
 };
-struct Scales {  // bytes, as ScaleLayout says: of A's rows() rows, and of the N columns of each group
+// Bytes, as ScaleLayout says: of A's rows() rows, and of the N columns of each group.
+struct Scales {
   const uint8_t *sfa = nullptr, *sfb = nullptr;
 };
-// Discrete weights: b() and scaled().sfb are null, and here are arrays of G addresses, each a multiple of 16.
-// Another launch may find other addresses there.
+// Discrete weights: b() and scaled().sfb are null, and here are arrays of G addresses, each a
+// multiple of 16. Another launch may find other addresses there.
 struct DiscreteB {
   const void* b = nullptr;
   const uint8_t* const* sfb_ptrs = nullptr;
@@ -67,7 +69,7 @@ struct EpilogueTensors {
   float* amax = nullptr;                          // [G], starts as -inf
   void* d_col = nullptr;                          // [rows(),N], of D's type
   uint8_t* sfd_row = nullptr;                     // ScaleLayout{rows(), ceil(N/32)}
-  uint8_t* sfd_col = nullptr;                     // ScaleLayout{N, ceil(rows()/32)}, or expert by expert
+  uint8_t* sfd_col = nullptr;                     // ScaleLayout{N, ceil(rows()/32)}, or by expert
   void* c = nullptr;                              // [rows(),N] of formats().c
   Format bias_format = Format::bf16;
   bool discrete_col_sfd = false;
@@ -100,8 +102,8 @@ class Problem {
   int64_t rows() const { return rows_; }
   // Rows of all groups: the last offset.
   int64_t m_total() const { return m_total_; }
-  // Known to a caller beforehand: the rows of every group where all have as many, else 0. A recorded
-  // launch may be replayed with other offsets, so a kernel looks for itself.
+  // Known to a caller beforehand: the rows of every group where all have as many, else 0. A
+  // recorded launch may be replayed with other offsets, so a kernel looks for itself.
   int rows_each() const { return rows_each_; }
 
   const Layout& layout() const { return *layout_; }

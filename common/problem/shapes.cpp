@@ -71,8 +71,8 @@ static std::vector<Shape> edges(const ShapeLimits& limits) {
   return shapes;
 }
 
-// For chapters whose groups are equal, in steps of 64 rows: columns that take the tiles of 64, 32, 16 and 8,
-// and K below, at and above a slice of 64.
+// For chapters whose groups are equal, in steps of 64 rows: columns that take the tiles of 64, 32,
+// 16 and 8, and K below, at and above a slice of 64.
 static std::vector<Shape> edges_uniform(const ShapeLimits& limits) {
   const int dk = limits.k_multiple, less = dk < 64 ? 64 - dk : dk, more = 64 + dk;
   const auto equal = [](int groups, int m, int n, int k) {
@@ -117,8 +117,8 @@ static std::vector<Shape> step() {
   return shapes;
 }
 
-// 16384 rows over 8 groups; the largest holds 1, 1.5, 2 .. 8 times the mean and the others share the rest
-// equally.
+// 16384 rows over 8 groups; the largest holds 1, 1.5, 2 .. 8 times the mean and the others share
+// the rest equally.
 static std::vector<Shape> skew() {
   std::vector<Shape> shapes;
   for (double ratio : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0}) {
@@ -135,7 +135,7 @@ static std::vector<Shape> many() {
   return {{m, {256}, {128}}};
 }
 
-// 80 problems of 1 to 40 groups, a third of them empty; one in ten has a group that owns nearly all.
+// 80 problems of 1 to 40 groups, a third of them empty; in one of ten a group owns nearly all.
 static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   std::vector<Shape> shapes;
   for (uint64_t i = 0; i < 80; ++i) {
@@ -152,8 +152,9 @@ static std::vector<Shape> random_problems(const ShapeLimits& limits) {
   return shapes;
 }
 
-// Twelve problems of which each takes microseconds: their weights are 32 MB at most, which the L2 keeps. Rows
-// lie between a quarter and seven quarters of a mean; in every fourth problem all groups are equal.
+// Twelve problems of which each takes microseconds: their weights are 32 MB at most, which the L2
+// keeps. Rows lie between a quarter and seven quarters of a mean; in every fourth problem all
+// groups are equal.
 static std::vector<Shape> ragged() {
   constexpr size_t kProblems = 12, kMostWeights = size_t(1) << 24;  // two bytes each
   std::vector<Shape> shapes;
@@ -169,7 +170,7 @@ static std::vector<Shape> ragged() {
   return shapes;
 }
 
-// Rounds the rows of each group up. `once`: leaves out what that makes the same as an earlier problem.
+// Rounds the rows of each group up. `once`: leaves out what that makes equal to an earlier problem.
 static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   std::vector<Shape> kept;
   for (Shape& shape : shapes) {
@@ -186,8 +187,9 @@ static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
 
 static int rounded_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// For launches in each form of a chapter: a ragged problem with some slices of K and some columns more than a
-// tile, and equal groups, whose first tiles may be guessed, of more rows than half a tile.
+// For launches in each form of a chapter: a ragged problem with some slices of K and some
+// columns more than a tile, and equal groups, whose first tiles may be guessed, of more rows
+// than half a tile.
 static std::vector<Shape> forms(const ShapeLimits& limits) {
   const int n = rounded_up(136, limits.n_multiple), k = rounded_up(328, limits.k_multiple);
   const std::vector<int> ragged =
@@ -195,7 +197,8 @@ static std::vector<Shape> forms(const ShapeLimits& limits) {
   return {{ragged, {n}, {k}}, {{200, 200}, {n}, {k}}};
 }
 
-// Few rows and a sum of 33 slices of 64: with so many, tiles are claimed, and every block has several tiles.
+// Few rows and a sum of 33 slices of 64: with so many, tiles are claimed, and every block
+// has several tiles.
 static std::vector<Shape> long_sums(const ShapeLimits& limits) {
   return {{{5, 0, 70, 33}, {rounded_up(136, limits.n_multiple)}, {rounded_up(2056, limits.k_multiple)}}};
 }
@@ -214,7 +217,8 @@ static std::vector<Shape> helion() {
 
 static std::vector<Shape> far() {
   std::vector<Shape> shapes = {{{5, 17, 40}, {72}, {40}}};
-  shapes[0].b_stride = (int64_t(1) << 31) + 64;  // an offset of 32 bits is negative, or ends in another B
+  // An offset of 32 bits is negative, or ends in another B.
+  shapes[0].b_stride = (int64_t(1) << 31) + 64;
   return shapes;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The shape sets: every size that any chapter is checked or timed with. No chapter has sizes of its own, and
-// no set is square only, for squares hide transposed operands.
+// The shape sets: every size that any chapter is checked or timed with. No chapter has sizes of its
+// own, and no set is square only, for squares hide transposed operands.
 
 #pragma once
 
@@ -25,10 +25,10 @@ struct ShapeSet {
   const char* name;
   const char* what;
   bool small = false;  // quick enough on the emulator for checks that repeat launches
-  bool edges =
-      false;  // probes the chapter's limits: no problem twice, and NaN in the neighbouring groups' operands
-  bool mixed =
-      false;  // problems of several kinds: a chapter gets those it supports, and a line for each other
+  // Probes the chapter's limits: no problem twice, and NaN in the neighbouring groups' operands.
+  bool edges = false;
+  // Problems of several kinds: a chapter gets those it supports, and a line for each other.
+  bool mixed = false;
   std::vector<Shape> (*make)(const ShapeLimits&);
 };
 const std::vector<ShapeSet>& shape_sets();
@@ -37,13 +37,14 @@ const std::vector<ShapeSet>& shape_sets();
 const ShapeSet* find_shape_set(const std::string& name);
 bool is_edges(const std::string& set);
 bool is_mixed(const std::string& set);
-bool is_small(const std::string& set);  // "own" too: a reader's problem is as small as the reader wants
+// "own" too: a reader's problem is as small as the reader wants.
+bool is_small(const std::string& set);
 
-// The problems of a set. Throws gg::Error (bad input) that lists the known names for an unknown one.
+// The problems of a set. Throws gg::Error (bad input), with the known names, for an unknown one.
 std::vector<Shape> shape_set(const std::string& name, const ShapeLimits& limits);
 
-// `rows` split by shares, each rounded down and the remainder dealt out from the front; the sum is exactly
-// `rows`.
+// `rows` split by shares, each rounded down and the remainder dealt out from the front; the sum
+// is exactly `rows`.
 std::vector<int> split_rows(int rows, const std::vector<double>& shares);
 
 }  // namespace gg

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of tensors: which operator has which, their places in buffers, and what of them belongs to groups.
+// The list of tensors: which operator has which, their places in buffers, and what of them
+// belongs to groups.
 
 #include "common/problem/tensors.h"
 
@@ -112,7 +113,8 @@ class Specs {
     return spec;
   }
 
-  // One region of `rows` by `cols` elements at the tensor's start; guards of so many bytes around whole 256.
+  // One region of `rows` by `cols` elements at the tensor's start; guards of so many bytes
+  // around whole 256.
   TensorSpec guarded(Tensor name, std::vector<int64_t> extents, int rows, int cols,
                      int64_t guard_bytes) const {
     TensorSpec spec{name, format_of_tensor(name, formats_, epilogue_), 0, 0, std::move(extents), {}};
@@ -123,7 +125,8 @@ class Specs {
     return spec;
   }
 
-  // SFD_col expert by expert is dense; over all rows, each 128 columns have atoms of spare rows at their end.
+  // SFD_col expert by expert is dense; over all rows, each 128 columns have atoms of spare rows
+  // at their end.
   std::vector<Region> owned_column_scales(int64_t start, const ScaleLayout& all) const {
     const ScaleLayout owned{n_, scale_blocks(owned_rows_, kBlock)};
     if (epilogue_.discrete_col_sfd) return {all_scales(start, owned)};
@@ -223,7 +226,8 @@ std::vector<ByteRange> TensorSpec::readable() const {
 
 std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilogue, const Layout& layout) {
   const Layout& l = layout;
-  const bool packed = l.a_start > 0;  // behind guard rows; matrices of each group's own have no such start
+  // Behind guard rows; matrices of each group's own have no such start.
+  const bool packed = l.a_start > 0;
   if (!packed) {
     return {{Tensor::a, formats.a, l.a_elems, 0, {}, l.a_regions()},
             {Tensor::b, formats.b, l.b_elems, 0, {}, l.b_regions()},

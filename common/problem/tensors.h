@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The tensors of a problem as one list, whatever its operator: a plain product has A and B and one output D,
-// an epilogue adds operands and outputs. Memory, files, trials and comparisons go through this list, so a new
-// operator is a new row in `has_tensor` and `tensors_of`, its reference and its hypotheses.
+// The tensors of a problem as one list, whatever its operator: a plain product has A and B and one
+// output D, an epilogue adds operands and outputs. Memory, files, trials and comparisons go
+// through this list, so a new operator is a new row in `has_tensor` and `tensors_of`, its
+// reference and its hypotheses.
 
 #pragma once
 
@@ -51,11 +52,12 @@ struct ByteRange {  // of a buffer
 struct TensorSpec {
   Tensor name = Tensor::d;
   Format format = Format::bf16;
-  int64_t elems = 0;               // of the whole buffer
-  int64_t start = 0;               // the tensor's first
-  std::vector<int64_t> extents{};  // of the tensor, as its file has them: rows that no group owns are there
-  // Regions of the buffer that belong to groups: operands have numbers there, and a launch writes these
-  // regions of an output and nothing else.
+  int64_t elems = 0;  // of the whole buffer
+  int64_t start = 0;  // the tensor's first
+  // The extents in the tensor's file: rows that no group owns are there.
+  std::vector<int64_t> extents{};
+  // Regions of the buffer that belong to groups: operands have numbers there, and a launch writes
+  // these regions of an output and nothing else.
   std::vector<Region> owned{};
   // The value of every element before a launch, where it is no fill byte.
   std::optional<float> start_value{};
@@ -63,12 +65,13 @@ struct TensorSpec {
   int64_t size() const;  // of the tensor: the product of its extents
   size_t bytes() const { return bytes_of(format, elems); }
   size_t start_byte() const { return bytes_of(format, start); }
-  // Where a launch may read: the tensor, or the matrices of groups that have their own. What lies beside are
-  // guards.
+  // Where a launch may read: the tensor, or the matrices of groups that have their own. What lies
+  // beside are guards.
   std::vector<ByteRange> readable() const;
 };
 
-// All tensors of a problem, operands before outputs. `layout` is that of the shape, of at least one group.
+// All tensors of a problem, operands before outputs. `layout` is that of the shape, of at
+// least one group.
 std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilogue, const Layout& layout);
 
 // Operands of an epilogue on the host, with what no group owns left out.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Named barriers: some warps of a block meet without the others. PTX ISA, "Parallel synchronization and
-// communication instructions: bar, barrier".
+// Named barriers: some warps of a block meet without the others. PTX ISA, "Parallel synchronization
+// and communication instructions: bar, barrier".
 
 #pragma once
 
 namespace gg::ptx {
 
-// Who: whole warps, `threads` of them in all, a multiple of 32; each names the same barrier, 1 to 15 (0 is
-//   __syncthreads).
+// Who: whole warps, `threads` of them in all, a multiple of 32; each names the same barrier, 1 to
+//   15 (0 is __syncthreads).
 // Does: waits until that many threads have come to barrier `id`.
 // After: what they wrote to shared and global memory before it is visible to all of them.
 __device__ inline void bar_sync(int id, int threads) {

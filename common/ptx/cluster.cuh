@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Clusters: blocks that run at the same time and reach each other's shared memory. PTX ISA, "Parallel
-// synchronization and communication instructions: barrier.cluster", "Data movement and conversion
-// instructions: mapa". Needs sm_90.
+// Clusters: blocks that run at the same time and reach each other's shared memory. PTX ISA,
+// "Parallel synchronization and communication instructions: barrier.cluster", "Data movement and
+// conversion instructions: mapa". Needs sm_90.
 
 #pragma once
 
@@ -49,10 +49,12 @@ __device__ inline void st_shared_cluster(ClusterAddr addr, uint32_t value) {
 }
 
 // Who: any thread, with what an ordinary load gave it: whole words, none of them INT_MIN.
-// Does: true. The compiler does not know that, so what is done only if it is true waits for the load.
-// Why: "read" said to another block overtakes the load, as an H200 did: the load, it seems, waits behind
-//   stores, the arrival does not, and what comes back writes over what is still to be read. Only a fence of
-//   the cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a register changes no more.
+// Does: true. The compiler does not know that, so what is done only if it is true waits
+//   for the load.
+// Why: "read" said to another block overtakes the load, as an H200 did: the load, it seems, waits
+//   behind stores, the arrival does not, and what comes back writes over what is still to be read.
+//   Only a fence of the cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a
+//   register changes no more.
 template <class Value>
 __device__ inline bool has_come(const Value& value) {
   static_assert(sizeof(Value) % 4 == 0);

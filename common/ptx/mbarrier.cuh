@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// mbarrier: a barrier in shared memory that counts arrivals of threads and bytes of asynchronous copies, one
-// phase after the other. PTX ISA, "Parallel synchronization and communication instructions: mbarrier". A
-// phase ends when no arrival is missing and as many bytes have come as were expected; the next one begins at
-// once. A wait names a phase by its parity, 0 for the first. Needs sm_90.
+// mbarrier: a barrier in shared memory that counts arrivals of threads and bytes of asynchronous
+// copies, one phase after the other. PTX ISA, "Parallel synchronization and communication
+// instructions: mbarrier". A phase ends when no arrival is missing and as many bytes have come as
+// were expected; the next one begins at once. A wait names a phase by its parity, 0 for the
+// first. Needs sm_90.
 
 #pragma once
 
@@ -39,14 +40,15 @@ __device__ inline void mbarrier_arrive(uint32_t bar_addr) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar_addr) : "memory");
 }
 
-// The same at the barrier of any block of the cluster, given by mapa; writes to memory become visible to this
-// block only. Enough to say that a stage was read: waiting for the loads or the wgmma that read it has done
-// the rest. Enough too behind fences of another kind, such as tcgen05's for tensor memory.
+// The same at the barrier of any block of the cluster, given by mapa; writes to memory become
+// visible to this block only. Enough to say that a stage was read: waiting for the loads or the
+// wgmma that read it has done the rest. Enough too behind fences of another kind, such as tcgen05's
+// for tensor memory.
 __device__ inline void mbarrier_arrive(ClusterAddr bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar.value) : "memory");
 }
-// The same, and what this thread wrote before is visible to the whole cluster: a fence that goes as far as
-// the L2 (sm_90 machine code: MEMBAR.ALL.GPU) and costs as much.
+// The same, and what this thread wrote before is visible to the whole cluster: a fence that goes as
+// far as the L2 (sm_90 machine code: MEMBAR.ALL.GPU) and costs as much.
 __device__ inline void mbarrier_arrive_cluster(ClusterAddr bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar.value) : "memory");
 }
@@ -72,10 +74,11 @@ __device__ inline void mbarrier_expect_tx(uint32_t bar_addr, int bytes) {
 }
 
 // Who: any thread of the block.
-// Does: true if the phase of this parity has ended, that is, if the current phase has the other one. A fresh
-//   barrier: false for 0, true for 1. May sleep until the phase ends, but not for ever: false means ask
-//   again.
-// After: if true, what was written before the phase's arrivals, and the bytes it waited for, are visible.
+// Does: true if the phase of this parity has ended, that is, if the current phase has the other
+//   one. A fresh barrier: false for 0, true for 1. May sleep until the phase ends, but not for
+//   ever: false means ask again.
+// After: if true, what was written before the phase's arrivals, and the bytes it waited
+//   for, are visible.
 __device__ inline bool mbarrier_try_wait_parity(uint32_t bar_addr, int parity) {
   uint32_t done;
   asm volatile(

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps changed by kernels: PTX ISA, "Data movement and conversion instructions: tensormap.replace",
-// "tensormap.cp_fenceproxy", "Memory consistency model: fence.proxy.tensormap". In order: a copy of a whole
-// map in shared memory, the fields that differ, tensormap_cp_fenceproxy to where it is used; there
-// fence_tensormap_acquire, then copies. Needs sm_90a.
+// Tensor maps changed by kernels: PTX ISA, "Data movement and conversion instructions:
+// tensormap.replace", "tensormap.cp_fenceproxy", "Memory consistency model: fence.proxy.tensormap".
+// In order: a copy of a whole map in shared memory, the fields that differ, tensormap_cp_fenceproxy
+// to where it is used; there fence_tensormap_acquire, then copies. Needs sm_90a.
 //
-// All fields. Who: one thread; map_addr: 128 bytes of shared memory at a multiple of 128, where a map is.
-// Does: puts a value into the field; the others stay. Dimension 0, whose elements are neighbours, comes
-// first. Before: ordinary writes of those bytes by other lanes want __syncwarp.
+// All fields. Who: one thread; map_addr: 128 bytes of shared memory at a multiple of 128, where
+// a map is.
+// Does: puts a value into the field; the others stay. Dimension 0, whose elements are neighbours,
+// comes first. Before: ordinary writes of those bytes by other lanes want __syncwarp.
 
 #pragma once
 
@@ -41,7 +42,8 @@ __device__ inline void tensormap_replace_global_stride(uint32_t map_addr, int64_
 }
 
 // Who: all lanes of a warp, with the same operands, behind the lane's changes and a __syncwarp.
-// Does: copies a map from shared memory to global memory, at a multiple of 128, and hands it to TMA there.
+// Does: copies a map from shared memory to global memory, at a multiple of 128, and hands it
+// to TMA there.
 // After: fence_tensormap_acquire by every block that uses it.
 __device__ inline void tensormap_cp_fenceproxy(CUtensorMap* map, uint32_t map_addr) {
   asm volatile(
@@ -51,9 +53,10 @@ __device__ inline void tensormap_cp_fenceproxy(CUtensorMap* map, uint32_t map_ad
       : "memory");
 }
 
-// Who: the thread that starts copies with a map that lies in global memory, before the first of them; its
-//   block needs it once for each change, also where an earlier kernel made the change.
-// Does: TMA of this block sees the map as it was handed over, and not what it may have kept of its memory.
+// Who: the thread that starts copies with a map that lies in global memory, before the first of
+//   them; its block needs it once for each change, also where an earlier kernel made the change.
+// Does: TMA of this block sees the map as it was handed over, and not what it may have kept
+//   of its memory.
 __device__ inline void fence_tensormap_acquire(const CUtensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }

@@ -12,8 +12,9 @@ namespace gg::ptx {
 
 // Who: a whole warp.
 // Does: true in one lane, always the same one. All lanes meet here.
-//   The compiler knows that no other lane goes on: TMA takes its operands from registers that a warp has
-//   once, and behind `lane == 0` each such instruction becomes a loop over the lanes that might differ.
+//   The compiler knows that no other lane goes on: TMA takes its operands from registers that a
+//   warp has once, and behind `lane == 0` each such instruction becomes a loop over the lanes
+//   that might differ.
 __device__ inline bool elect() {
   uint32_t elected;
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
@@ -22,9 +23,10 @@ __device__ inline bool elect() {
 
 // Who: a whole warp, every lane with the same value, of whole words.
 // Does: returns lane 0's value, by shuffles. All lanes meet here.
-//   The compiler then knows that all lanes have the same, and keeps what is made of it in uniform registers,
-//   where wgmma and TMA take their operands from. From other registers each operand has to be brought there,
-//   and a loop that depends on one is no longer the warp's but each lane's own.
+//   The compiler then knows that all lanes have the same, and keeps what is made of it in
+//   uniform registers, where wgmma and TMA take their operands from. From other registers each
+//   operand has to be brought there, and a loop that depends on one is no longer the warp's but
+//   each lane's own.
 template <class Value>
 __device__ inline Value uniform(Value value) {
   constexpr int WORDS = sizeof(Value) / 4;
@@ -37,9 +39,9 @@ __device__ inline Value uniform(Value value) {
   return value;
 }
 
-// Nothing for the machine: the value as one that the compiler can't trace, so it keeps it in a register.
-// Worth it for what it would make again at each use from special registers, shared addresses and block
-// indices.
+// Nothing for the machine: the value as one that the compiler can't trace, so it keeps it in a
+// register. Worth it for what it would make again at each use from special registers, shared
+// addresses and block indices.
 template <class Integer>
 __device__ inline Integer keep(Integer value) {
   static_assert(sizeof(Integer) == 4);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// wgmma: a warpgroup, four warps of which the first is a multiple of four, multiplies matrices in shared
-// memory on the tensor cores while it goes on. PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
-// A tile's place and layout stand in a descriptor; D has 64 rows, and N columns are 2 * the length of `d`.
-// In order: wgmma_fence, some wgmma, wgmma_commit_group, wgmma_wait_group. Needs sm_90a.
+// wgmma: a warpgroup, four warps of which the first is a multiple of four, multiplies matrices in
+// shared memory on the tensor cores while it goes on. PTX ISA, "Asynchronous Warpgroup Level
+// Matrix Instructions". A tile's place and layout stand in a descriptor; D has 64 rows, and N
+// columns are 2 * the length of `d`. In order: wgmma_fence, some wgmma, wgmma_commit_group,
+// wgmma_wait_group. Needs sm_90a.
 
 #pragma once
 
@@ -19,16 +20,18 @@ namespace gg::ptx {
 // The dimension along which neighbours in memory lie: k, or M of A and N of B.
 enum class Major { k, mn };
 
-// How 16-byte units are mixed within spans of so many bytes: the same names and patterns as of tensor maps.
+// How 16-byte units are mixed within spans of so many bytes: the same names and patterns as
+// of tensor maps.
 enum class Swizzle : uint64_t { none = 0, b128 = 1, b64 = 2, b32 = 3 };
 
-// How a tile lies in shared memory. A swizzled tile is made of rows as long as the span, eight of them to a
-// pattern, which starts at a multiple of eight spans; without swizzling, eight rows of 16 bytes are together.
+// How a tile lies in shared memory. A swizzled tile is made of rows as long as the span, eight of
+// them to a pattern, which starts at a multiple of eight spans; without swizzling, eight rows of 16
+// bytes are together.
 //   Major::k, swizzled: stride_bytes from eight rows to the next; leading_bytes does not count.
 //   Major::k, none: stride_bytes likewise; leading_bytes from 16 bytes of k to the next.
-//   Major::mn, swizzled: a row is a k; stride_bytes from eight k to the next, leading_bytes from one span of
-//   M or N to the next.
-//   Major::mn, none: stride_bytes from eight of M or N to the next; leading_bytes from eight k to the next.
+//   Major::mn, swizzled: a row is a k; stride_bytes from eight k to the next, leading_bytes from
+//     one span of M or N to the next.
+//   Major::mn, none: stride_bytes from eight of M or N to the next, leading_bytes from eight k.
 struct TileLayout {
   Swizzle swizzle = Swizzle::none;
   int leading_bytes = 0, stride_bytes = 0;
@@ -42,14 +45,14 @@ struct WgmmaDesc {
 // Who: any thread. The descriptor of the tile at this shared address, a multiple of 16.
 __device__ inline WgmmaDesc wgmma_desc(uint32_t tile_addr, const TileLayout& layout) {
   return {uint64_t(tile_addr & 0x3FFFF) >> 4 |           // bits 0-13: start address
-          uint64_t(layout.leading_bytes) >> 4 << 16 |    // bits 16-29: leading dimension byte offset
+          uint64_t(layout.leading_bytes) >> 4 << 16 |    // bits 16-29: leading dimension offset
           uint64_t(layout.stride_bytes) >> 4 << 32 |     // bits 32-45: stride dimension byte offset
           uint64_t(layout.base_offset) << 49 |           // bits 49-51
           static_cast<uint64_t>(layout.swizzle) << 62};  // bits 62-63
 }
 
-// The same tile, `bytes` further on, a multiple of 16: within a swizzled row of Major::k add the bytes of k
-// and nothing else. In 32 bits, for the address has no carry into the other fields.
+// The same tile, `bytes` further on, a multiple of 16: within a swizzled row of Major::k add the
+// bytes of k and nothing else. In 32 bits, for the address has no carry into the other fields.
 __device__ inline WgmmaDesc wgmma_advance(WgmmaDesc desc, int bytes) {
   const uint32_t address = uint32_t(desc.bits) + uint32_t(bytes >> 4);
   return {desc.bits >> 32 << 32 | address};
@@ -59,9 +62,9 @@ struct tf32 {};  // a float whose lower 13 bits don't count
 using e4m3 = __nv_fp8_e4m3;
 using e5m2 = __nv_fp8_e5m2;
 
-// Lane l's share of 16 rows of A, 32 bytes of k, for its warp of the four. With g = l / 4 and t = l % 4:
-// reg[0] is row g, bytes 4t to 4t+3; reg[1] the same of row g+8; reg[2] and reg[3] the same rows, 16 bytes
-// further on.
+// Lane l's share of 16 rows of A, 32 bytes of k, for its warp of the four. With g = l / 4 and
+// t = l % 4: reg[0] is row g, bytes 4t to 4t+3; reg[1] the same of row g+8; reg[2] and reg[3] the
+// same rows, 16 bytes further on.
 template <class T>
 struct WgmmaFragmentA {
   uint32_t reg[4];
@@ -115,9 +118,9 @@ __device__ inline void wgmma_hold(WgmmaFragmentA<T>& a) {
 }
 
 // Who: the whole warpgroup.
-// Does: hands registers over to wgmma that ordinary instructions have touched, accumulators and fragments of
-//   A: before the first wgmma, and before every one whose registers were touched since. Name them, and the
-//   compiler won't move what sets them behind the fence.
+// Does: hands registers over to wgmma that ordinary instructions have touched, accumulators and
+//   fragments of A: before the first wgmma, and before every one whose registers were touched
+//   since. Name them, and the compiler won't move what sets them behind the fence.
 // Before: ordinary writes of shared memory want fence_proxy_async (tma.cuh) and a barrier.
 template <class... Registers>
 __device__ inline void wgmma_fence(Registers&... registers) {
@@ -131,8 +134,9 @@ __device__ inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.s
 
 // Who: the whole warpgroup.
 // Does: waits until at most N of the groups it committed last are unfinished.
-// After: of the older groups, `d` may be read, and what they read, registers and shared memory, may be
-//   overwritten. Name the registers, and the compiler won't move what reads them before the wait.
+// After: of the older groups, `d` may be read, and what they read, registers and shared
+//   memory, may be overwritten. Name the registers, and the compiler won't move what reads
+//   them before the wait.
 template <int N, class... Registers>
 __device__ inline void wgmma_wait_group(Registers&... registers) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
@@ -140,10 +144,10 @@ __device__ inline void wgmma_wait_group(Registers&... registers) {
 }
 
 // All below. Who: the whole warpgroup, with the same operands.
-// Does: starts D = A * B, added to D if `accumulate`, for 64 rows, N columns and 32 bytes of k: 16 of bf16
-// and
-//   f16, 8 of tf32, 32 of e4m3 and e5m2. Thread t's share of D, with w = t / 32 % 4, g = t % 32 / 4 and
-//   q = t % 4: d[i] is row 16w + g + 8 * (i / 2 % 2), column 8 * (i / 4) + 2q + i % 2.
+// Does: starts D = A * B, added to D if `accumulate`, for 64 rows, N columns and 32 bytes of k: 16
+// of bf16 and
+//   f16, 8 of tf32, 32 of e4m3 and e5m2. Thread t's share of D, with w = t / 32 % 4, g = t % 32 / 4
+//   and q = t % 4: d[i] is row 16w + g + 8 * (i / 2 % 2), column 8 * (i / 4) + 2q + i % 2.
 // Before: wgmma_fence, but not between wgmma on the same D.
 // After: d, the fragment and both tiles belong to it until wgmma_wait_group covers its group.
 

@@ -83,7 +83,8 @@ std::vector<std::string> type_names(const List<Format>& types) {
   return names;
 }
 
-// Spec of the operators: f32 only behind FP4 in blocks of 32, FP8 only behind FP8, and neither behind a GLU.
+// Spec of the operators: f32 only behind FP4 in blocks of 32, FP8 only behind FP8, and neither
+// behind a GLU.
 static bool gives(const EpilogueChoices& epilogue, const Formats& in, Format d) {
   if (d == Format::f16 || d == Format::bf16) return true;
   if (epilogue.op != Operator::quant || !in.has_scales()) return epilogue.op == Operator::quant;

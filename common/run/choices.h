@@ -27,8 +27,8 @@ std::vector<std::string> idea_names(const Chapter& chapter);
 std::vector<std::string> b_layout_names(const Chapter& chapter);
 std::vector<std::string> activation_names(const Chapter& chapter);  // "swiglu"
 std::vector<std::string> type_names(const List<Format>& types);     // "bf16"
-// Returns the formats the chapter takes, with each D that its operator gives: as listed where it is a plain
-// product.
+// Returns the formats the chapter takes, with each D that its operator gives: as listed where it is
+// a plain product.
 std::vector<Formats> with_outputs(const Chapter& chapter, const std::vector<Formats>& formats);
 std::vector<std::string> format_names(const std::vector<Formats>& formats);  // "bf16 -> f32"
 

@@ -16,7 +16,7 @@ static bool right_when_counted(Session& session, Buffers& buffers) {
   return correct(session, buffers, [&](cudaStream_t stream) { session.launch(buffers.problem(), stream); });
 }
 
-// Adds the emulator's counts of one launch on random data to `total`; returns false if the output is wrong.
+// Adds the emulator's counts of a launch on random data to `total`; false if the output is wrong.
 static bool count(Session& session, const Shape& shape, Counters& total) {
   Buffers buffers(*session.machine, session.setup, shape);
   ++session.tally.checked;

@@ -15,8 +15,8 @@ static std::string version_text(int version) { return format("%d.%d", version / 
 
 std::string version_mismatch(int driver, int runtime) {
   if (driver == 0) return "no NVIDIA driver is installed";
-  // Minor versions of one major version are compatible both ways (CUDA Compatibility, "Minor Version
-  // Compatibility").
+  // Minor versions of one major version are compatible both ways (CUDA Compatibility,
+  // "Minor Version Compatibility").
   if (driver / 1000 < runtime / 1000) {
     return format("the driver supports CUDA %s, this program's runtime is CUDA %s: install a newer driver",
                   version_text(driver).c_str(), version_text(runtime).c_str());

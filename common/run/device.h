@@ -20,16 +20,16 @@ struct Device {
   bool emulated = false;
 };
 
-// The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is to run it
-// but another CUDA runtime is loaded, the program starts itself again with `arguments` (argv). Throws
-// gg::Error (no device) with one sentence that says what is missing.
+// The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is
+// to run it but another CUDA runtime is loaded, the program starts itself again with `arguments`
+// (argv). Throws gg::Error (no device) with one sentence that says what is missing.
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
-// Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on the device:
-// programs that start at the same time wait for each other's.
+// Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on
+// the device: programs that start at the same time wait for each other's.
 std::string why_not_on_gpu(const Chapter& chapter);
 
-// The verdict on driver and runtime versions as the CUDA runtime numbers them (13000 for 13.0); empty if they
-// fit.
+// The verdict on driver and runtime versions as the CUDA runtime numbers them (13000 for 13.0);
+// empty if they fit.
 std::string version_mismatch(int driver, int runtime);
 // Why a GPU of this capability cannot run a chapter of this architecture; empty if it can.
 std::string arch_mismatch(const std::string& name, int capability, Arch arch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of forms. Some options mean something only together with others: those words go with them.
+// The list of forms. Some options mean something only with others: those words go with them.
 
 #include "common/run/forms.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Parsing: each option with its help and with what it does to the options, then what they must not be
-// together.
+// Parsing: each option with its help and with what it does to the options, then what they must
+// not be together.
 
 #include "common/run/options.h"
 

@@ -31,8 +31,8 @@ struct Options : ProblemOptions {
   std::string order() const;  // "0:fair"
 };
 
-// Throws gg::Error (bad input): an unknown option, a value that is no value, a combination that means
-// nothing.
+// Throws gg::Error (bad input): an unknown option, a value that is no value, a combination
+// that means nothing.
 Options parse_options(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats);
 
 struct Option {  // as --help prints it

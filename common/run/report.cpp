@@ -44,7 +44,8 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
                         const std::string& peer) {
   std::string name = peer.empty() ? "grouped_gemm" : peer;
   bool other_d = options.other_d;
-  if (peer.empty() || peer == kAllIdeas) {  // how the chapter solves the problem: a library does not know
+  // How the chapter solves the problem: a library does not know.
+  if (peer.empty() || peer == kAllIdeas) {
     if (tile.m) name += " " + tile_name(tile);
     if (tile.m && !cluster_names(chapter).empty()) name += " " + cluster_name(tile);
     if (options.tile_k) name += format(" tile-k=%d", options.tile_k);
@@ -78,7 +79,8 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
     const double d_n = n / epilogue.columns_of_b_per_d();
-    const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;  // bits of a row's
+    // Bits of a row's scales.
+    const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;
     if (m > 0)
       bytes += m * (k * format_info(formats.a).bits + scales + d_n * format_info(formats.d).bits) / 8;
     if (m > 0 && (!shape.shared_b || g == 0)) bytes += n * (k * format_info(formats.b).bits + scales) / 8;

@@ -19,12 +19,13 @@ namespace gg {
 extern const std::vector<std::string> kResultColumns;
 extern const std::vector<std::string> kCountColumns;
 
-// The name in place of a peer's where --off has the chapter with all ideas timed beside the one without some.
+// The name in place of a peer's where --off has the chapter with all ideas timed beside the
+// one without some.
 constexpr const char* kAllIdeas = "all_ideas";
 
-// The kernel column of results: a chapter's grouped_gemm with its tile, and its cluster where there is a
-// choice, or a library's call, and what the reader asked for beyond the defaults, by which figures and tables
-// tell rows apart.
+// The kernel column of results: a chapter's grouped_gemm with its tile, and its cluster where there
+// is a choice, or a library's call, and what the reader asked for beyond the defaults, by which
+// figures and tables tell rows apart.
 std::string kernel_name(const Chapter& chapter, const Options& options, ClusterTileShape tile,
                         const std::string& peer);
 
@@ -44,8 +45,8 @@ std::vector<Row> count_rows(const Session& session, const std::string& set, cons
 void print_start(const Session& session);
 void print_check(const Shape& shape, const CheckResult& result);
 void print_form(const std::string& words, const CheckResult& result);
-// Says that outputs which `correct` refused are neither timed nor counted, and why, where its outputs are
-// still there.
+// Says that outputs which `correct` refused are neither timed nor counted, and why, where its
+// outputs are still there.
 void print_failed(const char* half, const Shape& shape, const char* left_out, const Failure& why);
 void print_wrong_replay(const Row& row, const Shape& shape);
 void print_counts(const Counters& counters, const Shape& shape);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The emulator is another libcudart.so.13: which one a program gets is decided by the loader when it starts,
-// so a program that wants the emulator has to start again.
+// The emulator is another libcudart.so.13: which one a program gets is decided by the loader when
+// it starts, so a program that wants the emulator has to start again.
 
 #include "common/run/restart.h"
 

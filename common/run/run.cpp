@@ -101,8 +101,8 @@ Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<F
   return plan;
 }
 
-// A line on stderr for each problem of a set that is left out, and each option that means nothing on this
-// machine.
+// A line on stderr for each problem of a set that is left out, and each option that means nothing
+// on this machine.
 void say_left_out(const Session& session, const std::vector<std::string>& left_out) {
   const Options& options = session.options;
   const char* id = session.chapter.id;
@@ -118,8 +118,8 @@ void say_left_out(const Session& session, const std::vector<std::string>& left_o
   say("--counts-csv", !emulated && !options.counts_csv.empty(), "counters come from the emulator");
 }
 
-// A corner of the largest group of a problem, as a problem of its own: `size` times 256 rows, 256 columns and
-// a depth of 512 at most.
+// A corner of the largest group of a problem, as a problem of its own: `size` times 256 rows, 256
+// columns and a depth of 512 at most.
 Shape corner_of(const Shape& shape, const Multiples& multiples, int size) {
   const auto products = [&](int g) { return double(shape.m[size_t(g)]) * shape.n_of(g) * shape.k_of(g); };
   const auto cut = [](int extent, int most, int step) {
@@ -136,8 +136,8 @@ Shape corner_of(const Shape& shape, const Multiples& multiples, int size) {
   return corner;
 }
 
-// Seconds of all cores together for one launch on random data, with the data and the comparison. Nothing of
-// the launch is left in the counts.
+// Seconds of all cores together for one launch on random data, with the data and the comparison.
+// Nothing of the launch is left in the counts.
 double emulated_seconds(Session& session, const Shape& shape) {
   const std::clock_t start = std::clock();  // of all threads
   Buffers buffers(*session.machine, session.setup, shape);
@@ -148,9 +148,9 @@ double emulated_seconds(Session& session, const Shape& shape) {
   return seconds;
 }
 
-// Useful multiply-adds of this chapter in a second of one core; 0 where it takes no corner of the largest
-// problem. Corners get larger until one takes long enough that what a launch costs by itself no longer
-// counts: this takes some seconds at most.
+// Useful multiply-adds of this chapter in a second of one core; 0 where it takes no corner of the
+// largest problem. Corners get larger until one takes long enough that what a launch costs by
+// itself no longer counts: this takes some seconds at most.
 double measured_rate(Session& session, const Plan& plan) {
   constexpr int kLargest = 8;
   constexpr double kEnough = 0.5;  // seconds; a corner of twice the size takes eight times as long
@@ -174,7 +174,8 @@ double measured_rate(Session& session, const Plan& plan) {
   return rate;
 }
 
-// Before the emulator begins. Problems that do not fit into memory are refused later and not counted here.
+// Before the emulator begins. Problems that do not fit into memory are refused later and
+// not counted here.
 void say_if_long(Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
@@ -195,8 +196,8 @@ void say_if_long(Session& session, const Plan& plan) {
   if (!sentence.empty()) std::fprintf(stderr, "%s: %s\n", session.chapter.id, sentence.c_str());
 }
 
-// The problem that launches behind each other make. Where their outputs can be the next one's A it has as
-// many rows in each group, and a K that N may have.
+// The problem that launches behind each other make. Where their outputs can be the next one's A it
+// has as many rows in each group, and a K that N may have.
 std::optional<Shape> chained(const Session& session, const Shape& shape) {
   constexpr int kMostK = 256;
   const Chapter& chapter = session.chapter;
@@ -237,8 +238,8 @@ void add(const CheckResult& result, Tally& tally) {
   tally.worst_factor = std::max(tally.worst_factor, result.worst_factor);
 }
 
-// The emulator plays all of its device's multiprocessors for the small sets alone: a block without a tile
-// takes time too.
+// The emulator plays all of its device's multiprocessors for the small sets alone: a block without
+// a tile takes time too.
 void check(Session& session, const std::vector<Shape>& shapes, size_t i, const GivenOperands* given) {
   CheckResult result;
   {
@@ -271,7 +272,7 @@ void check_form(Session& session, const Form& form) {
   print_form(form.words, all);
 }
 
-// On the emulator a check tries B of far experts too, whose memory is there only where it is touched.
+// On the emulator a check tries B of far experts too, with memory only where it is touched.
 void add_far_b(const Session& session, Plan& plan) {
   const Options& options = session.options;
   const bool defaults = options.sets.empty() && !options.one_problem() && !plan.given && !options.shared_b;
@@ -291,7 +292,8 @@ Exit run_problems(const Options& options, const Chapter& chapter, const std::vec
   Plan plan = plan_of(options, chapter, types);
   Session session{chapter, options, launch, plan.setup};
   session.device = choose_device(options.device, chapter, options.arguments);
-  // A run that only checks leaves its core to others while it waits; one that times should not wake up late.
+  // A run that only checks leaves its core to others while it waits; one that times should not
+  // wake up late.
   if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   print_start(session);
   const bool emulated = session.device.emulated;

@@ -14,8 +14,8 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
   setup.m_multiple = chapter.m_multiple;
   setup.equal_groups = chapter.equal_groups;
   setup.same_bits = {chapter.discrete_weights, chapter.dynamic_schedule, chapter.tiles};
-  if (chapter
-          .chooses_tile) {  // it may split K with some tiles or on some devices: split sums round otherwise
+  // It may split K with some tiles or on some devices: split sums round otherwise.
+  if (chapter.chooses_tile) {
     setup.same_bits.tiles.clear();
     setup.same_bits.fewer_multiprocessors = false;
   }

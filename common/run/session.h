@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The state that checking, counting and timing share: the chapter, what was asked of it, the machine, and the
-// outcome.
+// The state that checking, counting and timing share: the chapter, what was asked of it, the
+// machine, and the outcome.
 
 #pragma once
 
@@ -18,7 +18,8 @@ namespace gg {
 
 struct Tally {  // of the problems so far
   int checked = 0, failed = 0;
-  int forms = 0, failed_forms = 0;  // of those: problems in other forms than the one that was asked for
+  // Among those: problems in other forms than the one that was asked for.
+  int forms = 0, failed_forms = 0;
   float worst_ratio = 0, worst_factor = 0;  // of random data: verify/trials.h
 };
 

@@ -16,8 +16,8 @@
 namespace gg {
 namespace {
 
-// Enough copies of the problem that none is found in the L2, as far as memory goes; one where that takes too
-// many.
+// Enough copies of the problem that none is found in the L2, as far as memory goes; one where that
+// takes too many.
 BufferSets make_sets(Session& session, const Shape& shape) {
   const size_t l2_bytes = session.device.l2_bytes;
   BufferSets sets;
@@ -35,7 +35,7 @@ BufferSets make_sets(Session& session, const Shape& shape) {
   return sets;
 }
 
-// Microseconds the host takes to write the pointer and size arrays that a launch needs, and to send them.
+// Microseconds that the host takes to write a launch's pointer and size arrays, and to send them.
 double preparation_us(Buffers& buffers, const Shape& shape) {
   constexpr int kRounds = 9;
   if (!shape.own_sizes) return 0;

@@ -20,11 +20,12 @@ class Times {
   // Loads the peers; a sentence on stderr for each that cannot be.
   Times(Session& session, std::unique_ptr<Stopwatch> stopwatch, const Roof& roof);
 
-  // Times the chapter and its peers on one problem, prints and writes the rows. With --off the chapter with
-  // all ideas is a contestant too: cards and days differ by more than an idea is worth.
+  // Times the chapter and its peers on one problem, prints and writes the rows. With --off
+  // the chapter with all ideas is a contestant too: cards and days differ by more than an
+  // idea is worth.
   void time(const Shape& shape);
-  // The chapter with each of its tiles, and as it chooses itself, in the same rounds, warm; prints the best
-  // first.
+  // The chapter with each of its tiles, and as it chooses itself, in the same rounds, warm; prints
+  // the best first.
   void tune(const Shape& shape);
 
  private:

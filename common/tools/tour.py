@@ -27,7 +27,8 @@ from page import write as page
 
 REPO = Path(__file__).resolve().parents[2]
 NO_DEVICE = 77  # a chapter's exit code where the device asked for is not there
-PEERS = {"prefill": "cublas_strided", "decode": "cublas_grouped"}  # the library call that fits the set
+# The library call that fits the set.
+PEERS = {"prefill": "cublas_strided", "decode": "cublas_grouped"}
 LIMIT_S = 600  # for one command, so that a kernel that hangs does not hang the tour
 TIMES = ["prefill TFLOP/s", "% of roof", "decode us"]
 COUNTS = {"instructions": ["instructions"],  # of warps
@@ -138,7 +139,8 @@ class State:
 
     def put(self, name, key, result, ahead=False):
         entry = {"key": key, "result": result, "when": time.strftime("%Y-%m-%d %H:%M"), "ahead": ahead}
-        with open(self.path.with_suffix(".lock"), "w") as lock:  # other tours of this build tree write there too
+        # Other tours of this build tree write there too.
+        with open(self.path.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.entries = self.read(self.path) | {name: entry}
             beside = self.path.with_suffix(".new")

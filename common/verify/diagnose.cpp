@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Diagnosis of wrong numbers. A hypothesis says what a known mistake would have put at an element of D;
-// the first one that predicts nearly all of the failing elements names the failure. Some mistakes have a
-// number that is found first: whose weights, or how many products are missing.
+// Diagnosis of wrong numbers. A hypothesis says what a known mistake would have put at an element
+// of D; the first one that predicts nearly all of the failing elements names the failure. Some
+// mistakes have a number that is found first: whose weights, or how many products are missing.
 
 #include "common/verify/diagnose.h"
 
@@ -43,7 +43,7 @@ std::vector<Hypothesis> offsets_by_one(const Evidence& e) {
          [&e, shift](const Sample& s) {
            return e.product(e.group(s), s.place.row + shift, e.group(s), s.place.col);
          }});
-    // A row on the wrong side of a boundary meets the weights of the neighbouring expert that has rows.
+    // A row on the wrong side of a boundary meets the weights of the next expert that has rows.
     all.push_back({Symptom::offset_by_one,
                    format("only the %s row of a group is wrong and has the neighbour's weights: the end of a "
                           "group is off by one",

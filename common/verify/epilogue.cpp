@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The trials of a launch with an epilogue: beside those of a product, whole sums with any alpha, prob and
-// bias, where every rounding of the epilogue shows, and what may change no bit.
+// The trials of a launch with an epilogue: beside those of a product, whole sums with any alpha,
+// prob and bias, where every rounding of the epilogue shows, and what may change no bit.
 
 #include "common/verify/epilogue.h"
 

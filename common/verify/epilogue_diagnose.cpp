@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Each mistake is made on purpose: in the arithmetic of the reference, or in the operands of its product.
+// Each mistake is made on purpose: in the arithmetic of the reference, or in the operands
+// of its product.
 
 #include "common/verify/epilogue_diagnose.h"
 
@@ -100,8 +101,8 @@ struct WrongProduct {
   std::function<void(Group& group, int index)> make;
 };
 
-// Scales of later experts at a wrong distance from those of the first: a factor of it left out or not rounded
-// up.
+// Scales of later experts at a wrong distance from those of the first: a factor of it left out or
+// not rounded up.
 void add_wrong_strides(const Layout& layout, std::vector<WrongProduct>& all) {
   const Group& first = layout.groups[0];
   const ScaleLayout of_b = first.sfb.layout;

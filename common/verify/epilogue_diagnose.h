@@ -8,8 +8,8 @@
 
 namespace gg {
 
-// The first known mistake, in the product or behind it, with which the reference gives nearly all the outputs
-// that were found.
+// The first known mistake, in the product or behind it, with which the reference gives nearly all
+// the outputs that were found.
 Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std::vector<bool>& skipped,
                          const Findings& found, uint64_t seed);
 

@@ -37,7 +37,8 @@ float reciprocal_of_power(float x) {
 
 constexpr int kSide = 16;  // of the matrix of the transform
 
-// A sum of 16 products as a tensor core makes it: all at once, cut 25 bits below the largest, and to f32.
+// A sum of 16 products as a tensor core makes it: all at once, cut 25 bits below the largest,
+// and to f32.
 class SumAtOnce {
  public:
   void add(const Range& x, float w) {

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
-// The outputs that an epilogue must give, written from its formulas and sharing nothing with the kernels: a
-// product in double, each f32 rounding spelled out, codes by common/base/formats.h. Where an fp32 accumulator
-// may lose something, or overflow in some orders, a value is a range, which every later step maps.
+// The outputs that an epilogue must give, written from its formulas and sharing nothing with the
+// kernels: a product in double, each f32 rounding spelled out, codes by common/base/formats.h.
+// Where an fp32 accumulator may lose something, or overflow in some orders, a value is a range,
+// which every later step maps.
 //
 // Quantising (Operator::quant), fl() being one rounding to f32:
-//   v = fl(fl(alpha * acc) * prob), or with a bias fma(alpha, acc, fl(prob * bias)); any contraction passes
-//   blocks of 32 along a row (D, SFD_row) or along a column (D_col, SFD_col), where norm_const is given:
+//   v = fl(fl(alpha * acc) * prob), or with a bias fma(alpha, acc, fl(prob * bias));
+//     any contraction passes
+//   blocks of 32 along a row (D, SFD_row) or along a column (D_col, SFD_col), if norm_const is set:
 //   raw = fl(fl(max|v| * RCP) * norm), code = raw rounded up to UE8M0, S = the code's value,
-//   q = min(fl(norm * rcp(S)), FLT_MAX), D = fl(v * q) rounded and saturated; RCP 1/448 (E4M3), 1/128 (E5M2)
-// Gated (Operator::glu and glu_hadamard), gate in column 64b + i and up in column 64b + 32 + i, 0 <= i < 32:
+//   q = min(fl(norm * rcp(S)), FLT_MAX), D = fl(v * q) rounded and saturated;
+//   RCP 1/448 (E4M3), 1/128 (E5M2)
+// Gated (Operator::glu, glu_hadamard), for 0 <= i < 32: gate in column 64b + i, up in 64b + 32 + i:
 //   c = fl(alpha * acc) or fma(alpha, acc, bias); C = c rounded, what follows uses c
 //   swiglu: x = fl(fl(fl(gate * sigma(gate)) * up) * prob)
-//   geglu: gate' = min(gate, 7), up' = max(min(up, 7), -7), x likewise of gate' * sigma(fl(1.702 * gate'))
-//   and fl(up' + 1) glu: D = x rounded. glu_hadamard: X = x rounded to bf16, in each 16 columns Y_j = sum
-//   over i of X_i W_ji in f32, D = Y rounded
+//   geglu: gate' = min(gate, 7), up' = max(min(up, 7), -7),
+//     x likewise of gate' * sigma(fl(1.702 * gate')) and fl(up' + 1)
+//   glu: D = x rounded
+//   glu_hadamard: X = x rounded to bf16, in each 16 columns Y_j = sum over i of X_i W_ji in f32,
+//     D = Y rounded
 
 #pragma once
 
@@ -28,7 +33,7 @@
 
 namespace gg {
 
-// One mistake that the reference can make on purpose: where the outputs are then as found, it is named.
+// One mistake that the reference can make on purpose: it is named where the outputs agree then.
 enum class Mistake {
   none,
   // alpha, prob and bias
@@ -90,9 +95,10 @@ struct MistakeInfo {
 // Those that could have been made in this epilogue, in the order in which they are tried.
 std::vector<MistakeInfo> mistakes_of(const Epilogue& epilogue, const Formats& formats);
 
-// The sum of products of one element of D: exact where every product is a multiple of 2^least_bit and they
-// are few enough, else within 2^-19 of the sum of magnitudes, as compare.h's limit for random data. And the
-// infinities that its partial sums may reach, or NaN where they may reach both.
+// The sum of products of one element of D: exact where every product is a multiple of
+// 2^least_bit and they are few enough, else within 2^-19 of the sum of magnitudes, as
+// compare.h's limit for random data. And the infinities that its partial sums may reach, or NaN
+// where they may reach both.
 Range product_range(double sum, double magnitude, int least_bit, Overflow overflow = {});
 
 // The codes of a scale that are right.
@@ -116,13 +122,14 @@ class EpilogueReference {
 
   // v of quant, c of the others, from the product at a row and column of B.
   Range value(const Range& product, int group, int64_t row, int col) const;
-  Range stored_c(const Range& c, bool is_gate, int group, int64_t row) const;  // before it is rounded
+  // Before C is rounded.
+  Range stored_c(const Range& c, bool is_gate, int group, int64_t row) const;
   // Columns of B whose products make column `col` of D.
   int gate_column(int col, int n) const;
   int up_column(int col, int n) const;
   Range activated(const Range& gate, const Range& up, int group, int64_t row) const;
-  // 16 neighbours. A tensor core adds 16 products at once. The butterfly adds two X, then two such sums, and
-  // so on: where one of these leaves the range of f32, Y may also be what becomes of it.
+  // 16 neighbours. A tensor core adds 16 products at once. The butterfly adds two X, then two such
+  // sums, and so on: where one of these leaves the range of f32, Y may also be what becomes of it.
   void transformed(const Range* x, Range* y) const;
 
   // For block-scaled outputs, `largest` is the range of max|v|.

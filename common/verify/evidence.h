@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Evidence on which hypotheses are tried: failing elements of D, and all that they were made of, in host
-// memory.
+// Evidence on which hypotheses are tried: failing elements of D, and all that they were made of,
+// in host memory.
 
 #pragma once
 
@@ -67,7 +67,8 @@ class Evidence {
   std::vector<Sample> samples_;
 };
 
-// A known mistake: the sum that it would have put at an element. NaN: it would have left the element right.
+// A known mistake: the sum that it would have put at an element. NaN: it would have left
+// the element right.
 struct Hypothesis {
   Symptom symptom;
   std::string what;
@@ -76,13 +77,14 @@ struct Hypothesis {
 // The first that gives what is there in nine of ten samples; symptom unknown if none does.
 Failure first_that_explains(const Evidence& evidence, const std::vector<Hypothesis>& hypotheses);
 
-// scale_mistakes.cpp: scales taken from the wrong place, elements of a byte exchanged; symptom unknown if no
-// such mistake explains the samples. `last`: what looks like a missing slice of K too, where there are few
-// columns, is tried as well.
+// scale_mistakes.cpp: scales taken from the wrong place, elements of a byte exchanged; symptom
+// unknown if no such mistake explains the samples. `last`: what looks like a missing slice of K
+// too, where there are few columns, is tried as well.
 Failure explain_scales(const Evidence& evidence, bool last);
 
-// tile_mistakes.cpp: rows of a group under those of one before it; chunks without their swizzle; a slice of K
-// from another stage, or other columns or rows. Symptom unknown if no such mistake explains the samples.
+// tile_mistakes.cpp: rows of a group under those of one before it; chunks without their swizzle; a
+// slice of K from another stage, or other columns or rows. Symptom unknown if no such mistake
+// explains the samples.
 Failure explain_overrun(const Evidence& evidence);
 Failure explain_swizzle(const Evidence& evidence);
 Failure explain_tiles(const Evidence& evidence);

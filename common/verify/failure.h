@@ -15,7 +15,7 @@ enum class Symptom {
   unknown,
   nan,               // NaN where a number belongs
   unwritten,         // the element still holds what was there before the launch
-  stale,             // likewise, but only when what was there is a number: the previous output stays
+  stale,             // likewise where that is a number: the previous output stays
   out_of_bounds,     // an element that no group owns was written
   padding_read,      // right only while elements that no group owns are not NaN
   neighbour_read,    // right only while the other groups' operands are not NaN
@@ -44,8 +44,8 @@ struct Failure {
   std::string sentence;  // where, expected, got, and what it looks like
 };
 
-// The index of sample `i` among so many elements where every `stride`-th is taken: the first one, and then
-// one anywhere in each stride, for a fixed step may meet the same column in every row.
+// The index of sample `i` among so many elements where every `stride`-th is taken: the first one,
+// and then one anywhere in each stride, for a fixed step may meet the same column in every row.
 size_t sample_at(size_t i, size_t stride, size_t count);
 
 struct Place {  // an element of D as a reader would name it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A judge knows an operator: the trials in which a mistake shows, the values that are right, and what a
-// failure looks like. Each operator has a judge; the trials (trials.h) are the same for all.
+// A judge knows an operator: the trials in which a mistake shows, the values that are right, and
+// what a failure looks like. Each operator has a judge; the trials (trials.h) are the same for all.
 
 #pragma once
 
@@ -32,8 +32,8 @@ struct Findings {  // of all outputs
   int64_t beyond_exact = 0, beyond_2048 = 0;  // sums as large: machine/compare.h
 
   int64_t checked() const, failures() const, loose() const;
-  // The tally of the first output that has failures, in the order in which a kernel makes them; null: none
-  // has.
+  // The tally of the first output that has failures, in the order in which a kernel makes them;
+  // null: none has.
   const OutputTally* first_failure(Tensor& output) const;
   void merge(const Findings& part);
 };
@@ -53,18 +53,20 @@ struct Trial {
   const char* name;  // as a failure names it
   Data data = Data::as_before;
   Played on = Played::whole;
-  std::optional<int> over =
-      0xFF;                    // outputs are filled with this byte before; none: they hold the last output
-  bool exact = false;          // every sum is exact, and so is what is right
-  bool telling = false;        // the data must be such that wrong roundings show
-  bool reported = false;       // errors are told to the reader
-  bool kept = false;           // other trials must give the same bits
-  bool same_bits = false;      // as the trial that was kept
-  bool variants = false;       // and so must launches with what a reader may choose without changing a bit
+  // Outputs are filled with this byte before; none: they hold the last output.
+  std::optional<int> over = 0xFF;
+  bool exact = false;      // every sum is exact, and so is what is right
+  bool telling = false;    // the data must be such that wrong roundings show
+  bool reported = false;   // errors are told to the reader
+  bool kept = false;       // other trials must give the same bits
+  bool same_bits = false;  // as the trial that was kept
+  // Launches with what a reader may choose without changing a bit must give these bits too.
+  bool variants = false;
   bool other_offsets = false;  // groups have other rows, where the chapter takes any
-  int nan_groups = -1;         // groups of even (0) or odd (1) index hold NaN, and are not judged; -1: none
-  bool brief = false;          // also of a check that must be quick
-  bool if_small = false;       // left out where the machine plays no small device
+  // Groups of even (0) or odd (1) index hold NaN, and are not judged; -1: none.
+  int nan_groups = -1;
+  bool brief = false;     // also of a check that must be quick
+  bool if_small = false;  // left out where the machine plays no small device
 };
 
 constexpr int kUnlikeNan = 0x5A;  // a fill that is an ordinary number in every float format
@@ -105,7 +107,7 @@ class Judge {
   virtual Failure outside(Tensor output, int64_t byte, const Question& question) const = 0;
   // Launches that must give the same bits differ in this byte; `what` names the launches.
   virtual std::string differing(Tensor output, int64_t byte, const char* what) const = 0;
-  // Names the mistake that wrong values look like. `copy` was made before anything was launched again.
+  // Names the mistake that wrong values look like. `copy` was made before any other launch.
   virtual Failure explain(const HostCopy& copy, const Findings& findings, const Question& question) const = 0;
   // The same after one launch over 0xFF bytes on random data.
   virtual Failure why_wrong() const = 0;

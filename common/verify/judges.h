@@ -11,7 +11,8 @@
 
 namespace gg {
 
-// The judge of the operator of these buffers, which must outlive it. `seed` draws samples of large problems.
+// The judge of the operator of these buffers, which must outlive it. `seed` draws samples
+// of large problems.
 std::unique_ptr<Judge> judge_of(Machine& machine, const Buffers& buffers, uint64_t seed);
 
 // How many launches a check makes at least, which says how long it takes.
@@ -25,7 +26,8 @@ bool right_on_random_data(Machine& machine, const Buffers& buffers, uint64_t see
 // The same in each of the first `count` sets, by the machine's own reference.
 bool right_in_sets(Machine& machine, const BufferSets& sets, int count, const std::function<void()>& run);
 
-// After a launch over outputs of 0xFF bytes that right_on_random_data refused: its outputs are still there.
+// After a launch over outputs of 0xFF bytes that right_on_random_data refused: its outputs
+// are still there.
 Failure why_wrong_on_random_data(Machine& machine, const Buffers& buffers, uint64_t seed);
 
 }  // namespace gg

@@ -15,7 +15,8 @@ namespace {
 
 // Problems up to this many are judged on the CPU alone, those of `smoke` and `edges` among them.
 constexpr int64_t kCpuProducts = int64_t(1) << 23;
-constexpr int64_t kExplainedProducts = int64_t(1) << 28;  // of a larger group a failure's rows alone
+// From a larger group only a failure's rows are explained.
+constexpr int64_t kExplainedProducts = int64_t(1) << 28;
 
 int64_t products(const std::vector<Group>& groups) {
   int64_t sum = 0;
@@ -27,8 +28,8 @@ const uint8_t* as_codes(const std::vector<char>& bytes) {
   return reinterpret_cast<const uint8_t*>(bytes.data());
 }
 
-// Two rows of a strip of columns of each of three groups of a large problem on the CPU, so that the GPU
-// reference is never the only witness.
+// Two rows of a strip of columns of each of three groups of a large problem on the CPU, so that the
+// GPU reference is never the only witness.
 Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
                          const Limit& limit, uint64_t seed) {
   constexpr int kSampledGroups = 3, kRowsEach = 2, kColumns = 512;
@@ -100,8 +101,8 @@ std::vector<Group> near_groups(std::vector<Group> groups, const Layout& layout) 
   return groups;
 }
 
-// Elements of D that the CPU's reference rejects: up to 64 per group, spread over its rows. Large groups show
-// a few rows, from that of element `first` on.
+// Elements of D that the CPU's reference rejects: up to 64 per group, spread over its rows. Large
+// groups show a few rows, from that of element `first` on.
 std::vector<int64_t> failing_elements(const Matrices& matrices, const std::vector<Group>& groups,
                                       const Limit& limit, int64_t first) {
   constexpr int kMost = 64;
@@ -140,19 +141,20 @@ Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::v
   }
   Comparison all = machine.compare(buffers.matrices(), groups, limit);
   const Comparison sampled = sample_on_cpu(machine, buffers, groups, limit, seed);
-  all.failures = std::max(all.failures, sampled.failures);  // the sample is part of what the other judged
+  // The sample is part of what the other judged.
+  all.failures = std::max(all.failures, sampled.failures);
   if (sampled.first >= 0 && (all.first < 0 || sampled.first < all.first)) all.first = sampled.first;
   return all;
 }
 
-// The error that sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21) as
-// worst_factor over all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and 02, f32,
-// `skewed`), mma.sync in steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed` and `huge`; a
-// 16-bit output shows only what turns its rounding), tf32 in steps of 8 2^-19.1 (05b, bf16 with f16, f32
-// output, `prefill`). Each step of a tensor core cuts the running sum toward zero, so the error is a drift:
-// half an ulp of the sum times K / step. With sums up to 5.5 sqrt(K) and sum |a*b| = 0.64 K that is 0.18
-// sqrt(K) 2^-23 for steps of 16, which is 2^-19.1 at K=7168, and twice that for steps of 8: operands of two
-// types, which go through tf32.
+// The error that sum_factor has to cover, measured on an H200 (driver 580, CUDA 13.0, 2026-11-21)
+// as worst_factor over all 67 M outputs of a set with K=7168: chains of fp32 FMA 2^-21.0 (01 and
+// 02, f32, `skewed`), mma.sync in steps of 16 2^-20.2 (05b, bf16, the worst of `prefill`, `skewed`
+// and `huge`; a 16-bit output shows only what turns its rounding), tf32 in steps of 8 2^-19.1 (05b,
+// bf16 with f16, f32 output, `prefill`). Each step of a tensor core cuts the running sum toward
+// zero, so the error is a drift: half an ulp of the sum times K / step. With sums up to 5.5 sqrt(K)
+// and sum |a*b| = 0.64 K that is 0.18 sqrt(K) 2^-23 for steps of 16, which is 2^-19.1 at K=7168,
+// and twice that for steps of 8: operands of two types, which go through tf32.
 Limit random_limit(const Setup& setup) {
   const double steps_of_8 = setup.formats.a == setup.formats.b ? 1 : 2;
   return {setup.formats.d, false, steps_of_8 * format_info(setup.formats.d).sum_factor, false};

@@ -11,8 +11,9 @@
 
 namespace gg {
 
-// Every element of D of these groups. Up to 2^23 products are judged by the CPU; of more, the machine's own
-// reference judges all and the CPU some rows, drawn by `seed`. `buffers` hold operands and output.
+// Every element of D of these groups. Up to 2^23 products are judged by the CPU; of more, the
+// machine's own reference judges all and the CPU some rows, drawn by `seed`. `buffers` hold
+// operands and output.
 Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
                           const Limit& limit, uint64_t seed);
 

@@ -10,8 +10,8 @@
 
 namespace gg {
 
-// The double holds a product of two floats exactly, and a sum of two closely enough that rounding it again
-// gives what one rounding would (53 >= 2 * 24 + 2 bits).
+// The double holds a product of two floats exactly, and a sum of two closely enough that rounding
+// it again gives what one rounding would (53 >= 2 * 24 + 2 bits).
 float product_of(float a, float b) { return float(double(a) * double(b)); }
 float sum_of(float a, float b) { return float(double(a) + double(b)); }
 

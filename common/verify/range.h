@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The values of an f32 that the reference does not know exactly: a set of values, and arithmetic that maps
-// each of them. Infinities and NaN are members of their own, for 0 times infinity is NaN though its
-// neighbours are infinite, and a sum may leave the range of f32 in some orders only.
+// The values of an f32 that the reference does not know exactly: a set of values, and arithmetic
+// that maps each of them. Infinities and NaN are members of their own, for 0 times infinity is NaN
+// though its neighbours are infinite, and a sum may leave the range of f32 in some orders only.
 
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace gg {
 
-// Every finite f32 from lo to hi, none where lo > hi; and infinity, -infinity and NaN where the flags say so.
+// Every finite f32 from lo to hi, none where lo > hi; and infinity, -infinity and NaN where the
+// flags say so.
 struct Range {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float lo = kInfinity, hi = -kInfinity;
@@ -18,10 +19,11 @@ struct Range {
 
   Range() = default;
   explicit Range(float value) { add(value); }
-  Range(float least, float most) { add_between(least, most); }  // not NaN, but either may be infinite
+  // Neither is NaN, but either may be infinite.
+  Range(float least, float most) { add_between(least, most); }
 
   void add(float value);
-  // All from one to the other, in either order; finite ones lie between two different infinities too.
+  // All from one to the other, in any order; finite ones lie between two different infinities too.
   void add_between(float one, float other);
   void add(const Range& other);
 

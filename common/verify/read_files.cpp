@@ -13,8 +13,9 @@
 namespace gg {
 namespace {
 
-// Row offsets as a file gives them: [G+1], from 0, never decreasing, within int32 and within A's rows.
-// `not_in_file` of them were put before what the file holds, and are not counted where one is named.
+// Row offsets as a file gives them: [G+1], from 0, never decreasing, within int32 and within
+// A's rows. `not_in_file` of them were put before what the file holds, and are not counted
+// where one is named.
 std::vector<int> rows_from_offsets(const std::string& path, const NpyArray& array, int64_t rows_of_a,
                                    int most, int not_in_file = 0) {
   GG_REQUIRE(array.type == "<i4" || array.type == "<i8",
@@ -68,7 +69,8 @@ int extent(const std::string& path, const NpyArray& array, size_t dimension) {
   return int(value);
 }
 
-// Row offsets of block-scaled problems: [G] int32, where each group ends. As above with a 0 before them.
+// Row offsets of block-scaled problems: [G] int32, where each group ends. As above with a
+// 0 before them.
 std::vector<int> rows_from_ends(const std::string& path, NpyArray ends, int64_t rows_of_a, int most) {
   GG_REQUIRE(ends.type == "<i4" && ends.shape.size() == 1 && ends.shape[0] >= 1,
              "%s: has type '%s' and shape %s, '<i4' [G] is wanted: give the end of each group", path.c_str(),
@@ -126,8 +128,8 @@ TypeHint hint_of(const std::vector<Formats>& types, Format Formats::*operand) {
   };
 }
 
-// [G+1] offsets where the ends of G groups are wanted look like ends behind an empty group: B tells them
-// apart.
+// [G+1] offsets where the ends of G groups are wanted look like ends behind an empty group: B
+// tells them apart.
 void refuse_starts(const std::string& offsets, const std::string& dense_b, const std::string& dir, int groups,
                    Format type, const Chapter& chapter) {
   const int of_b = dense_b.empty() ? int(exists(dir + "/" + numbered_file("b", groups - 2)) &&
@@ -197,8 +199,8 @@ void read_bias(const std::string& path, const Chapter& chapter, const Shape& sha
   operands.bias = read_shaped(path, *found, {shape.groups(), shape.n_of(0)}, "one per group and column").data;
 }
 
-// Refuses B or its scales in the files of the other choice: dense ones with --weights discrete, numbered ones
-// without.
+// Refuses B or its scales in the files of the other choice: dense ones with --weights discrete,
+// numbered ones without.
 void require_one_kind_of_weights(const std::string& dir, bool discrete) {
   for (const char* name : {"b", "sfb"}) {
     const std::string dense = dir + "/" + name + ".npy", first = dir + "/" + numbered_file(name, 0);
@@ -211,8 +213,8 @@ void require_one_kind_of_weights(const std::string& dir, bool discrete) {
   }
 }
 
-// The weights of all groups as one tensor [G,..], from b.npy or, where they are discrete, b_00000.npy and so
-// on. `type` gives the type, `rank` the dimensions of one group's.
+// The weights of all groups as one tensor [G,..], from b.npy or, where they are discrete,
+// b_00000.npy and so on. `type` gives the type, `rank` the dimensions of one group's.
 NpyArray read_weights(const std::string& dir, const char* name, Format type, size_t rank, bool discrete,
                       bool shared, int groups, const TypeHint& or_else = {}) {
   if (!discrete) return read_npy(dir + "/" + name + ".npy", type, shared ? rank : rank + 1, or_else);
@@ -236,8 +238,8 @@ NpyArray read_weights(const std::string& dir, const char* name, Format type, siz
   return all;
 }
 
-// alpha, prob, bias, norm_const, hadamard. What the folder says of the bias and of block-scaled outputs goes
-// to `epilogue`; with what the options say it must agree.
+// alpha, prob, bias, norm_const, hadamard. What the folder says of the bias and of block-scaled
+// outputs goes to `epilogue`; with what the options say it must agree.
 EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, const Shape& shape,
                                Request& request) {
   const Formats& formats = request.formats;
@@ -296,7 +298,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   const int most = most_groups(chapter);
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
                                         : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
-  // Either type is read; a launch that knows only int32 gets int32, which holds every accepted offset.
+  // Either type is read; a launch that knows only int32 gets int32, which holds every accepted one.
   given->request = setup;
   given->request.wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Diagnosis of wrong numbers of a block-scaled product: which scale from a wrong place, or which exchange
-// inside a byte, predicts nearly all of the failing elements.
+// Diagnosis of wrong numbers of a block-scaled product: which scale from a wrong place, or which
+// exchange inside a byte, predicts nearly all of the failing elements.
 
 #include <algorithm>
 #include <functional>
@@ -39,10 +39,11 @@ class ScaleMistakes {
 
  private:
   static constexpr int64_t kNone = -1, kOne = -2;  // no such byte; no scale at all
-  static constexpr int64_t kZero = -3;             // what a load beyond the scales brings: a byte of 0
+  static constexpr int64_t kZero = -3;             // what a load beyond them brings: a byte of 0
 
-  // The places of the scales of row `place.row` and column `place.col` for a block, in their buffers, and the
-  // elements of a pair of factors: as they should be unless the mistake says otherwise.
+  // The places of the scales of row `place.row` and column `place.col` for a block, in
+  // their buffers, and the elements of a pair of factors: as they should be unless the
+  // mistake says otherwise.
   using ScaleAt = std::function<int64_t(const Group&, const Place&, int64_t block)>;
   struct Mistake {
     Symptom symptom;
@@ -142,8 +143,9 @@ class ScaleMistakes {
     return all;
   }
 
-  // tcgen05.mma takes the scales of one step from one byte of a column or from two, which the scale id names;
-  // stuck at 0 it names the first of the column's four blocks, or the first two. Four bytes leave no choice.
+  // tcgen05.mma takes the scales of one step from one byte of a column or from two, which the scale
+  // id names; stuck at 0 it names the first of the column's four blocks, or the first two. Four
+  // bytes leave no choice.
   void add_stuck_ids(std::vector<Mistake>& all) const {
     const bool fp4 = scaling_.element == Format::e2m1;
     if (fp4 && scaling_.block != 32) return;
@@ -181,9 +183,9 @@ class ScaleMistakes {
     }
   }
 
-  // A tile of 256 columns holds two atoms of rows one behind the other, each with its atoms along K. Taken in
-  // the other order, the atoms along K of both take turns. `depth` of them make a slice; which is the wrong
-  // order decides whether a place is taken for another, or holds another.
+  // A tile of 256 columns holds two atoms of rows one behind the other, each with its atoms along
+  // K. Taken in the other order, the atoms along K of both take turns. `depth` of them make a
+  // slice; which is the wrong order decides whether a place is taken for another, or holds another.
   static int64_t other_order(const ScaleRegion& of, int64_t col, int64_t b, int64_t depth, bool taken,
                              int64_t end) {
     constexpr int64_t kTurns = 2, kRows = ScaleLayout::kAtomRows, kBlocks = ScaleLayout::kAtomBlocks;
@@ -192,7 +194,7 @@ class ScaleMistakes {
     const int64_t place = taken ? atom * kTurns + i : i * depth + atom;
     const int64_t row = tile + (taken ? place / depth : place % kTurns) * kRows + col % kRows;
     const int64_t block = (slice + (taken ? place % depth : place / kTurns)) * kBlocks + b % kBlocks;
-    // Behind an expert's scales lie those of the next one, behind the last one's a load brings zeros.
+    // Behind an expert's scales lie the next one's, behind the last one's a load brings zeros.
     const bool is_there = block < of.layout.block_atoms() * kBlocks && of.at(row, block) < end;
     return is_there ? of.at(row, block) : kZero;
   }
@@ -217,7 +219,7 @@ class ScaleMistakes {
     }
   }
 
-  // Each failing group has the scales of A or of B that lie some whole atoms before or behind its own.
+  // Each failing group has scales of A or of B that lie some whole atoms before or behind its own.
   Failure shifted_groups(bool of_a) const {
     constexpr int64_t kMostAtoms = 4096;  // that are tried for a group
     constexpr size_t kTelling = 3;        // elements; fewer fit by chance
@@ -264,7 +266,7 @@ class ScaleMistakes {
                   side.c_str(), atoms.size() > 1 ? ", and other groups are off too" : "");
   }
 
-  // SFA and SFB exchanged: the place is the right one, counted from the start of the other's scales.
+  // SFA and SFB exchanged: the place is right, counted from the start of the other's scales.
   static Mistake exchanged() {
     Mistake mistake{Symptom::wrong_scale, "the scales of A and B exchanged",
                     [](const Group& g, const Place& p, int64_t b) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Diagnosis of wrong numbers that come from how a tile travels: a slice of K from another stage, columns or
-// rows of another place, chunks of 16 bytes without their swizzle, a store of more rows than a group has.
+// Diagnosis of wrong numbers that come from how a tile travels: a slice of K from another stage,
+// columns or rows of another place, chunks of 16 bytes without their swizzle, a store of more rows
+// than a group has.
 
 #include <algorithm>
 #include <tuple>
@@ -16,8 +17,8 @@ using Sum = Evidence::Sum;
 
 Sum nothing() { return {NAN, 0}; }
 
-// The last slice of K multiplied from the stage of a slice some slices before: A, B or both. A slice before
-// has all its columns, also where the last one has fewer.
+// The last slice of K multiplied from the stage of a slice some slices before: A, B or both. A
+// slice before has all its columns, also where the last one has fewer.
 std::vector<Hypothesis> other_stages(const Evidence& e) {
   constexpr int kMostStages = 8;
   std::vector<Hypothesis> all;
@@ -50,8 +51,8 @@ std::vector<Hypothesis> other_stages(const Evidence& e) {
   return all;
 }
 
-// Another column or row of the same group: always so many further on, as in a tile next to it, or each with
-// its neighbour, so many at a time.
+// Another column or row of the same group: always so many further on, as in a tile next to it, or
+// each with its neighbour, so many at a time.
 std::vector<Hypothesis> other_places(const Evidence& e) {
   std::vector<Hypothesis> all;
   const auto add = [&](const std::string& what, auto place_of) {
@@ -79,8 +80,8 @@ std::vector<Hypothesis> other_places(const Evidence& e) {
   return all;
 }
 
-// Chunks of 16 bytes where a swizzle has put them, or would have: chunk c of row r lies at c xor the row's
-// lowest bits. What lies beyond the matrix is zero.
+// Chunks of 16 bytes where a swizzle has put them, or would have: chunk c of row r lies at c xor
+// the row's lowest bits. What lies beyond the matrix is zero.
 class Swizzle {
  public:
   Swizzle(const Evidence& e, int bytes, bool of_a, bool of_b)
@@ -152,8 +153,8 @@ bool reaches(const Layout& layout, int from, int group, int row, int box) {
 
 }  // namespace
 
-// Rows at the start of groups have the weights of one before it, up to where its last box ends. Where whole
-// groups have, and all that follow, it is another mistake.
+// Rows at the start of groups have the weights of one before it, up to where its last box ends.
+// Where whole groups have, and all that follow, it is another mistake.
 Failure explain_overrun(const Evidence& e) {
   const Layout& layout = e.layout();
   if (layout.offsets.size() != layout.groups.size() + 1) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The trials that an operator's judge lists, one after the other. On the emulator some of them run on a small
-// device, whose blocks have several tiles.
+// The trials that an operator's judge lists, one after the other. On the emulator some of them run
+// on a small device, whose blocks have several tiles.
 
 #include "common/verify/trials.h"
 
@@ -60,7 +60,7 @@ class Copies {
   std::array<std::shared_ptr<void>, kTensors> memory_;
 };
 
-// Choices of a reader that must not change a bit: weights by pointers, tiles by a counter, another tile.
+// Choices that must not change a bit: weights by pointers, tiles by a counter, another tile.
 std::vector<std::pair<std::string, Setup>> same_bits_with(const Setup& ours) {
   std::vector<std::pair<std::string, Setup>> others;
   const auto add = [&](const std::string& name) -> Setup& { return others.emplace_back(name, ours).second; };
@@ -226,7 +226,8 @@ class Trials {
     return true;
   }
 
-  // A launch over outputs filled with a byte, or over what they hold; true if it wrote what no group owns.
+  // A launch over outputs filled with a byte, or over what they hold; true if it wrote what
+  // no group owns.
   bool launch_over(std::optional<int> byte) {
     if (byte) {
       buffers_.poison(*byte);
@@ -243,8 +244,8 @@ class Trials {
     }
     return false;
   }
-  // Puts the owned elements of `from` into the scratch copy; the first byte in which that differs from these
-  // buffers, -1 if none does.
+  // Puts the owned elements of `from` into the scratch copy; the first byte in which that differs
+  // from these buffers, -1 if none does.
   int64_t difference(Tensor output, const void* from, const Buffers& buffers) const {
     const TensorMemory& tensor = buffers.of(output);
     machine_.copy_regions(scratch_.of(output), from, tensor.spec.format, tensor.spec.owned);
@@ -259,8 +260,8 @@ class Trials {
     return tally && explain(output, *tally);
   }
 
-  // True, with the failure, where owned elements of these buffers differ from those of the trial that was
-  // kept.
+  // True, with the failure, where owned elements of these buffers differ from those of the trial
+  // that was kept.
   bool other_bits(const Buffers& buffers, const char* what) {
     for (const Tensor output : buffers.outputs()) {
       scratch_.take(output, buffers.of(output).memory.get());
@@ -330,9 +331,11 @@ class Trials {
   const CheckOptions options_;
   Shape replay_;
   Buffers buffers_;
-  Copies before_, kept_, scratch_;  // outputs before the launch, of another launch, and working space
+  // Outputs before the launch, of another launch, and working space.
+  Copies before_, kept_, scratch_;
   std::unique_ptr<Judge> judge_;
-  std::function<void()> on_whole_, on_small_;  // recorded launches; none: launched once more each time
+  // Recorded launches; none: launched once more each time.
+  std::function<void()> on_whole_, on_small_;
   const Trial* trial_ = nullptr;
   Data data_ = Data::as_before;  // what is in the operands
   Question question_;
@@ -381,7 +384,8 @@ bool Trials::keeps_what_was_there(Tensor output, const OutputTally& tally, const
   return tally.got != ones && fail({Symptom::stale, where + judge_->words().still_holds});
 }
 
-// A NaN is gone where there are numbers in the neighbouring groups, or zeros where no group owns anything.
+// A NaN is gone where there are numbers in the neighbouring groups, or zeros where no
+// group owns anything.
 bool Trials::reads_what_it_must_not(const std::string& where) {
   const std::vector<bool> nan_groups = question_.skipped;
   if (!nan_groups.empty()) {

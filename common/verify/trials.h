@@ -14,8 +14,8 @@ namespace gg {
 
 struct CheckOptions {
   uint64_t seed = 0;
-  bool graph_replay =
-      false;                // record the launch once and replay it with other offsets (chapters from 05a on)
+  // Record the launch once and replay it with other offsets (chapters from 05a on).
+  bool graph_replay = false;
   bool neighbours = false;  // also with NaN in the neighbouring groups' operands (set `edges`)
   bool brief = false;       // only the trials that say so
 };
@@ -31,17 +31,17 @@ struct CheckResult {
 CheckResult check_problem(Machine& machine, const Setup& setup, const Launch& launch, const Shape& shape,
                           const CheckOptions& options);
 
-// The same launch twice, over two fills, on operands read from files: NaN passes where the reference is NaN,
-// or a sum may overflow both ways.
+// The same launch twice, over two fills, on operands read from files: NaN passes where the
+// reference is NaN, or a sum may overflow both ways.
 struct GivenOperands;
 CheckResult check_given(Machine& machine, const Setup& setup, const Launch& launch,
                         const GivenOperands& given);
 
-// Uniform in +-16 up to K = 8192, halved for each fourfold K, so that every partial sum is exact in fp32.
+// Uniform in +-16 up to K = 8192, halved for each fourfold K: partial sums are exact in fp32.
 int integer_range(int k);
 
-// Other row counts for the same buffers: rotated by one group, or `step` rows moved where that changes
-// nothing.
+// Other row counts for the same buffers: rotated by one group, or `step` rows moved where
+// that changes nothing.
 Shape other_offsets(const Shape& shape, int step = 1);
 
 }  // namespace gg

@@ -34,7 +34,7 @@ class Folder {
 
   void commit() { files_.commit(); }
 
-  // A tensor of this list, at its start in its buffer; bytes that the buffer does not have are 0xFF.
+  // A tensor of this list, at its start in its buffer; bytes that are not there are 0xFF.
   void add(const TensorSpec& spec) {
     std::vector<char> content = image(spec);
     const bool of_weights = spec.name == Tensor::b || spec.name == Tensor::sfb;

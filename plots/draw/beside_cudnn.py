@@ -6,8 +6,9 @@ from measure.costs import MULTIPLY_ADDS
 
 TILES = 8  # of 256x256 in the problem that was counted
 KS = 2048, 7168
-FIRST = {"ours": 0, "theirs": 1 / 8}  # of an epilogue, until the next tile's products may begin: ours let go as soon as 64
-# columns of 256 are in registers, theirs behind the first 32
+# The part of an epilogue until the next tile's products may begin: ours let go as soon as 64
+# columns of 256 are in registers, theirs behind the first 32.
+FIRST = {"ours": 0, "theirs": 1 / 8}
 
 
 def tile_cycles(side, operands, epilogue, k):

@@ -123,7 +123,9 @@ class History:
         done = subprocess.run(["git", "-C", self.repo, "cat-file", "--batch"], capture_output=True,
                               input="".join(f"{blob}\n" for blob in blobs.values()).encode())
         said, at, texts = done.stdout, 0, {}
-        for path in blobs:  # for each a line with name, kind and size, its bytes and a line's end; or name and "missing"
+        # For each a line with name, kind and size, its bytes and a line's end; or
+        # name and "missing".
+        for path in blobs:
             end = said.index(b"\n", at)
             words, at = said[at:end].split(), end + 1
             if len(words) == 3:

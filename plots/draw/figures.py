@@ -18,7 +18,8 @@ DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
 DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
              "NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA B200": (2250, 8.0)}
-# How much faster the tensor cores of a B200 are than with bf16 (plots/measure/costs.py has the source).
+# How much faster the tensor cores of a B200 are than with bf16 (plots/measure/costs.py
+# has the source).
 TIMES_BF16 = {"bf16": 1, "mxfp8": 2, "mxfp8_e5m2": 2, "mxfp4": 4, "nvfp4": 4, "fp4_ue8m0_16": 4}
 
 
@@ -61,7 +62,8 @@ def ladder(plt, data):
 
     cells = [cells_of(chapter, own, guests, names) for chapter in data.chapters if chapter.id in known]
     value, gain, about = (5.6 * max(map(len, texts)) for texts in zip(("TFLOP/s", "gain", ""), *cells))
-    columns = [value + 2, value + 10, value + gain + 14]  # points from the axes to the value, the gain and the rest
+    # Points from the axes to the value, the gain and the rest.
+    columns = [value + 2, value + 10, value + gain + 14]
     left_out = ranges(data.chapters, known)
     note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
     close_up = CLOSE_UP < max(timed or [0]) and not data.like
@@ -91,7 +93,8 @@ def ladder(plt, data):
         last.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
     for row in extra:
         ax.plot(row.tflops, names.index(row.chapter) + 0.2, **DIAMOND)
-    for i, (x, text, dashes) in enumerate(sorted(lines)):  # each ends at its name, lower than the one right of it
+    # Each ends at its name, lower than the one right of it.
+    for i, (x, text, dashes) in enumerate(sorted(lines)):
         ax.plot([x, x], [0, 1 + (14 + 12 * i) / (15 * len(names))], color=DARK, lw=1.2, ls=dashes, zorder=0.9,
                 transform=ax.get_xaxis_transform(), clip_on=False)
         if close_up and x > CLOSE_UP:
@@ -110,7 +113,8 @@ def cells_of(chapter, own, guests, names):
         return "–", "", ""
     about = [row.format] * (row.format != "bf16") + [row.device.removeprefix("NVIDIA ")] * (row in guests)
     words = []
-    if before and row.timed and before.timed and row.device == before.device:  # other devices: none of the chapter
+    # On other devices there is none of the chapter.
+    if before and row.timed and before.timed and row.device == before.device:
         gain = row.tflops / before.tflops
         words = [f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"] + ["slower"] * (gain < 0.995)
         if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
@@ -176,7 +180,8 @@ def roofline(plt, data):
     if not dots:
         raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
     inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
-    # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each are the two.
+    # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each
+    # are the two.
     roofs = [(row.roof_tflops, row.roof_tflops / row.intensity) for row in dots if row.roof_tflops]
     roofs = [("measured", "-", *map(max, zip(*roofs)))] if roofs else []
     roofs += [("data sheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
@@ -313,7 +318,8 @@ def counts(plt, data):
         ax.annotate(told, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom", color=GREY)
         values = [c and count(c) / kiloflop(c) for c in found]
         some = [value for value in values if value] or [1]
-        floor, room = min(some) / 2, (2 * max(some) / min(some)) ** 0.6  # right of the bars, for their numbers
+        # The room is right of the bars, for their numbers.
+        floor, room = min(some) / 2, (2 * max(some) / min(some)) ** 0.6
         ax.set(xscale="log", xlim=(floor, max(some) * room))
         name_rows(ax, names)
         ax.minorticks_off()
@@ -338,7 +344,8 @@ def timeline(plt, data):
     fig, ax = canvas(plt, f"One launch of {tiles[0].chapter} on set {tiles[0].set}",
                      f"a bar is a tile, its dark part the time in which its products wait for slices: {100 * waited:.1f} % "
                      "of all", right=14, width=11)
-    before, bars = {}, ([], [], [])  # tiles of one multiprocessor take turns in two shades; their waits
+    # Bars in two shades, in which tiles of one multiprocessor take turns, and their waits.
+    before, bars = {}, ([], [], [])
     for tile in tiles:
         y, before[tile.sm] = lanes.index(tile.sm), before.get(tile.sm, -1) + 1
         bars[before[tile.sm] % 2].append((y, tile.begin_ns, tile.end_ns))
@@ -346,7 +353,8 @@ def timeline(plt, data):
     lw = ax.get_window_extent().height * 72 / fig.dpi / len(lanes)
     for some, shade, alpha in zip(bars, (data.colours[tiles[0].chapter], data.colours[tiles[0].chapter], DARK), (0.9, 0.6, 1)):
         ends = [point for y, begin, end_ns in some for point in ((begin / 1000, y), (end_ns / 1000, y), GAP)]
-        ax.plot(*zip(*ends), color=shade, alpha=alpha, lw=lw, solid_capstyle="butt")  # one line, as a mark for each is long
+        # One line, as a mark for each is long.
+        ax.plot(*zip(*ends), color=shade, alpha=alpha, lw=lw, solid_capstyle="butt")
     ax.set(xlim=(0, end * 1.005), ylim=(len(lanes) - 0.5, -0.5), xlabel="microseconds from the first tile's begin",
            ylabel="multiprocessors")
     ax.set_yticks(range(0, len(lanes), 16))

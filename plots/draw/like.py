@@ -27,8 +27,9 @@ REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
 DEVICES = {"a100": ("NVIDIA A100-SXM4-80GB", {"sm_80"}), "h100": ("NVIDIA H100 80GB HBM3", {"sm_80", "sm_90a"}),
            "h200": ("NVIDIA H200", {"sm_80", "sm_90a"}), "b200": ("NVIDIA B200", {"sm_80", "sm_100a"})}
-# Groups, rows, rows of the largest group, N and K of the sets that the tour times and those that figures show beside
-# (common/problem/shapes.cpp); the library that it times beside bf16 on each (common/tools/tour.py).
+# Groups, rows, rows of the largest group, N and K of the sets that the tour times and those
+# that figures show beside (common/problem/shapes.cpp); the library that it times beside bf16
+# on each (common/tools/tour.py).
 SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
         "decode": ([(32, 512, 143, 4096, 7168)], "cublas_grouped"),
         "step": ([(8, 8 * m, m, 4096, 4096) for m in (2**e for e in range(14))], "")}
@@ -96,7 +97,8 @@ def main():
         data = data_like(args.device, read_chapters(args.repo), directory)
         args.out.mkdir(parents=True, exist_ok=True)
         text, here = sheet(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
-        text = text.replace("](../../", "](").replace("](", f"]({here}/")  # links of READMEs, as seen from there
+        # Links of READMEs, as seen from there.
+        text = text.replace("](../../", "](").replace("](", f"]({here}/")
         (args.out / "tables.md").write_text(text, encoding="utf-8")
         print(f"like: {args.out / 'tables.md'}")
         return 0 if plot.draw(data, args.out / "figures") else 1

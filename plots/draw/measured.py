@@ -9,7 +9,8 @@ from draw.markdown import named, table, value
 from draw.results import RACES, run_of
 from measure.sets import problems
 
-NOT_TIMED = "Checked on the emulator, not timed."  # chapters for Hopper and Blackwell, until one times them
+# Chapters for Hopper and Blackwell, until one times them.
+NOT_TIMED = "Checked on the emulator, not timed."
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
 ROWS = 6  # of a table in a README; results.md has all
@@ -53,7 +54,8 @@ def chapter_table(data, chapter, everything=False):
     default_d, here = {each.id: each.d for each in data.chapters}, data.rows_of(chapter)
     mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
     marked = chapter.readme.read_text(encoding="utf-8")
-    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]  # that table has them
+    # That table has the rows that are left out here.
+    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
     lesson = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)

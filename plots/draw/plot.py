@@ -43,7 +43,8 @@ def sign(fig, source, data):
 def draw(data, out):
     """Writes the figures; returns False if matplotlib is missing."""
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as cache:  # matplotlib's, which goes neither home nor among the figures
+    # Matplotlib's cache, which goes neither home nor among the figures.
+    with tempfile.TemporaryDirectory() as cache:
         os.environ.setdefault("MPLCONFIGDIR", cache)
         return draw_each(data, out)
 
@@ -102,7 +103,8 @@ def main():
     try:
         folders = args.data or [REPO / DATA]
         for folder in folders:
-            if not folder.is_dir() and (folder.exists() or folder == folders[0]):  # a tour's is there behind a tour
+            # The folder of a tour is there behind a tour.
+            if not folder.is_dir() and (folder.exists() or folder == folders[0]):
                 raise BadData(f"{folder}: is no folder; one with CSV files is wanted")
         data = Data(folders, args.gpu, read_chapters(args.repo, args.chapters))
         if args.gpu and not data.device:

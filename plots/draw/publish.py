@@ -33,7 +33,8 @@ from draw.changes import History  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv  # noqa: E402
 
-SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()  # what names a measurement
+# These name a measurement.
+SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()
 
 
 def write(path, text):
@@ -60,7 +61,8 @@ def of_commits(path):
 def collect(run, data):
     """Adds the measurements of a run to data/<gpu>/<chapter>.csv; of two of one thing the newer stays."""
     rows = [row for path in sorted(run.glob("*.csv")) for row in of_commits(path)]
-    devices = {row["device"] for row in rows if row["us_median"]}  # the emulator is none: it never times
+    # The emulator is none: it never times.
+    devices = {row["device"] for row in rows if row["us_median"]}
     found = {}
     for row in rows:
         if row["device"] in devices and (row["us_median"] or row["ok"] == "0"):

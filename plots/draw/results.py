@@ -8,10 +8,13 @@ from draw.canvas import colours_of
 from draw.changes import short
 from measure.files import read_counts, read_errors, read_rows, read_timeline
 
-ALL_IDEAS = "all_ideas"  # the peer's name of a chapter with all ideas, timed beside the chapter without some
+# The peer's name of a chapter with all ideas, timed beside the chapter without some.
+ALL_IDEAS = "all_ideas"
 OTHER_WAYS = ["unfused", "product"]  # peers of gg-fused: programs of ours, and no libraries
-OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}  # and fused launches with another choice, where a chapter has one
-RACES = ["peers", "moe", "ragged"]  # sets with a table of their own, of ours and the fastest library
+# Fused launches with another choice too, where a chapter has one.
+OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}
+# Sets with a table of their own, of ours and the fastest library.
+RACES = ["peers", "moe", "ragged"]
 
 
 def smoke_counts(counts, chapter):
@@ -120,13 +123,15 @@ class Data:
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
         self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
             row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
-        # gg-fused alone times others beside such a chapter: a library's gated linear unit is no product.
+        # gg-fused alone times others beside such a chapter: a library's gated linear unit
+        # is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
         first = without_solos([row for row in first if not (row.peer and row.chapter in timed_by_it)])
         first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)
-        self.rows = [row for row in rows if not row.sustained]  # figures and most tables are made of these
+        # Figures and most tables are made of these.
+        self.rows = [row for row in rows if not row.sustained]
         self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
         self.extra = newest(row for rows in others for row in rows if not row.sustained)
         self.chapters, self.like = chapters, ""

@@ -62,7 +62,8 @@ class Said:
         plain = NAME.sub(self.of, expression)
         if not re.fullmatch(r"[\d\s+*/().e-]+", plain):
             raise BadMark(f"{mark}: {plain} is no sum, difference, product or ratio of numbers")
-        return format(eval(plain, {"__builtins__": {}}), style or ",.0f")  # digits and operators only, as just seen
+        # Digits and operators only, as just seen.
+        return format(eval(plain, {"__builtins__": {}}), style or ",.0f")
 
     def filled(self, text):
         """A README with all marked numbers as the data have them."""

@@ -15,7 +15,8 @@ from measure import checks, costs
 from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
-# What a README's table shows of a chapter's counters; all of them are in plots/measure/data/emulator.csv.
+# What a README's table shows of a chapter's counters; all of them
+# are in plots/measure/data/emulator.csv.
 COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcgen05 instructions_ldmatrix
     instructions_cp_async instructions_bulk instructions_mbarrier instructions_ldst instructions_warp global_load_bytes
     global_load_sectors global_store_bytes global_store_sectors shared_wavefronts shared_bank_conflicts
@@ -147,7 +148,8 @@ def counted_lines(data, chapter):
     if before:
         who, found = [chapter.previous, *who], [before, *found]
 
-    def used(counter):  # that there are no bank conflicts says something where there is shared memory
+    # That there are no bank conflicts says something where there is shared memory.
+    def used(counter):
         return any(some.get(counter.replace("bank_conflicts", "wavefronts")) for some in found)
 
     def line(label, values, texts):
@@ -228,10 +230,12 @@ def costs_tables(data, chapter, predicted):
                        for writes in (False, True))
         measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
                     and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()
-                    and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]  # a choice adds words to the name
+                    # A choice adds words to the name.
+                    and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]
         name, kind = ", ".join([f"`{fmt}`", tile, *([f"`{choice}`"] if choice else [])]), costs.ELEMENTS[fmt][0]
         rates[kind], depths[fmt] = costs.MULTIPLY_ADDS[kind], least.slices
-        sharing = [f"`{choice}`"] if choice.startswith("--cluster") else []  # no other choice changes a slice
+        # No other choice changes a slice.
+        sharing = [f"`{choice}`"] if choice.startswith("--cluster") else []
         one = [", ".join([f"`{fmt}`", tile, *sharing]), *(f"{number:,.0f}" for number in (
             least.tma_bytes, least.tensor, least.shared, most.shared, least.memory, least.l2)), least.bound]
         slices += [one] if one not in slices else []

@@ -23,8 +23,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 REPO = Path(__file__).resolve().parents[2]
+# N, K.
 SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (4096, 1536), (28672, 4096), (4096, 14336),
-          (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]  # N, K
+          (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]
 GROUPS = [4, 8, 16, 32, 64, 128]
 ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem

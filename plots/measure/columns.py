@@ -95,7 +95,8 @@ def flop_and_bytes(row, defaults):
     if rows is None:
         return None
     n, k = int(row["n"]), int(row["k"])
-    weights = 1 if row["set"] == "helion" else sum(m > 0 for m in rows)  # all groups of that set share one B
+    # All groups of that set share one B.
+    weights = 1 if row["set"] == "helion" else sum(m > 0 for m in rows)
     gated = defaults.get(row["chapter"], ("", False))[1]
     factors = 4 * (sum(rows) + len(rows)) if gated else 0  # prob of each row, alpha of each group
     return 2.0 * sum(rows) * n * k, \

@@ -9,13 +9,15 @@ from types import SimpleNamespace
 from measure.files import COST_COLUMNS, BadData, read_csv
 
 DEVICE = "NVIDIA B200"
-# Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table of HGX B200.
+# Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table
+# of HGX B200.
 TFLOPS = {"bf16": 2250, "fp8": 4500, "fp4": 9000}
 MEMORY_BYTES_PER_S = 8e12
 MULTIPROCESSORS = 148  # cudaDevAttrMultiProcessorCount of a B200
-# Multiply-adds of one multiprocessor in a cycle. Hopper makes 2048 of bf16 and 4096 of FP8 (NVIDIA H100 Tensor Core GPU
-# Architecture, 1024 FP16 FMA for each of 4 tensor cores with sparsity); tcgen05.mma makes twice these, and four times
-# those of FP8 with FP4 (CUTLASS, media/docs/cpp/blackwell_functionality.md, "Throughput").
+# Multiply-adds of one multiprocessor in a cycle. Hopper makes 2048 of bf16 and 4096 of
+# FP8 (NVIDIA H100 Tensor Core GPU Architecture, 1024 FP16 FMA for each of 4 tensor cores
+# with sparsity); tcgen05.mma makes twice these, and four times those of FP8 with FP4
+# (CUTLASS, media/docs/cpp/blackwell_functionality.md, "Throughput").
 MULTIPLY_ADDS = {"bf16": 4096, "fp8": 8192, "fp4": 16384}
 # The frequency at which so many multiply-adds make those TFLOP/s.
 CYCLES_PER_S = TFLOPS["bf16"] * 1e12 / (2 * MULTIPLY_ADDS["bf16"] * MULTIPROCESSORS)
@@ -69,10 +71,14 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=Fal
     per_slice, per_tile = ({name: value / blocks for name, value in counted[each].items()} for each in ("slice", "tile"))
     tma_bytes, d_bytes = per_slice["global_load_bytes"], per_tile["global_store_bytes"]
     tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
-    shared = (1 + writes) * per_slice["shared_load_bytes"] / SHARED_BYTES_PER_CYCLE  # TMA writes what is read once
-    store, code = d_bytes / MEMORY_BYTES_PER_CYCLE, counted["tile"]["epilogue_cycles"]  # of a warp: all store at once
-    with_bias = 128 * tile_n if "--bias" in choice.split() else 0  # multiply-adds in f32, which are instructions
-    transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]  # tensor cores', with X in bf16
+    # TMA writes what is read once.
+    shared = (1 + writes) * per_slice["shared_load_bytes"] / SHARED_BYTES_PER_CYCLE
+    # `code` is of a warp: all store at once.
+    store, code = d_bytes / MEMORY_BYTES_PER_CYCLE, counted["tile"]["epilogue_cycles"]
+    # Multiply-adds in f32, which are instructions.
+    with_bias = 128 * tile_n if "--bias" in choice.split() else 0
+    # Multiply-adds of tensor cores, with X in bf16.
+    transform = (per_tile["multiply_adds"] - with_bias) / MULTIPLY_ADDS["bf16"]
     main, epilogue = slices * max(tensor, shared), max(store, code, transform)
     hidden = overlaps or accumulators(fmt, tile_n) == 2
     cycles = max(main, epilogue) if hidden else main + epilogue
@@ -84,4 +90,5 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=Fal
                            memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
                            d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], code=code,
                            transform=transform, hidden=hidden, slack=main - epilogue, us=us, bound=bound,
-                           exposed=epilogue / (main + epilogue))  # the epilogue's part of both, if nothing hides it
+                           # The epilogue's part of both, if nothing hides it.
+                           exposed=epilogue / (main + epilogue))

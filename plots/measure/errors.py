@@ -29,7 +29,8 @@ from measure.files import DATA, ERROR_COLUMNS  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[2]
 M, N, K, SEED = 256, 256, 2048, 1  # one group
-PER_POWER, FIRST, LAST = 4, -12, 16  # classes: four to a power of two, from 2^-12 to 2^16 of the limit
+# Classes: four to a power of two, from 2^-12 to 2^16 of the limit.
+PER_POWER, FIRST, LAST = 4, -12, 16
 
 
 def values_of(exponent_bits, mantissa_bits, bias, codes):

@@ -19,11 +19,14 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of cost_counts.py
 CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of cudnn/compare.py
 SAID_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
-# Of errors.py: how many elements of D have an error between 2^log2_low and the next class's of the check's limit.
+# Of errors.py: how many elements of D have an error between 2^log2_low and the next class's of
+# the check's limit.
 ERROR_COLUMNS = "chapter,format,against,m,n,k,log2_low,count".split(",")
-# Of timeline/timeline.py: a row for each tile of one launch, its times from the launch's first stamp.
+# Of timeline/timeline.py: a row for each tile of one launch, its times from the
+# launch's first stamp.
 TIMELINE_COLUMNS = "chapter,device,cuda,commit,date,clock_mhz,set,sm,begin_ns,end_ns,waited_ns".split(",")
-# <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made of 8192^3 there.
+# <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
+# of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
@@ -94,7 +97,8 @@ def read_rows(directory):
                 raise BadData(f"{path}: line {line}: {error}") from error
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
-            row.sustained = "sustained" in row.kernel.split()  # each at its own clock: common/bench/timer.h
+            # Each at its own clock: common/bench/timer.h.
+            row.sustained = "sustained" in row.kernel.split()
             row.timed = row.ok and row.us_median is not None
             # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.
             row.intensity = 1000 * row.tflops / row.gbytes_per_s if row.timed and row.gbytes_per_s else None

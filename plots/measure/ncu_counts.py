@@ -37,8 +37,8 @@ NOT_HERE = 77
 PROBLEMS = ["--set smoke", "--m 300,0,77,512 --n 512 --k 1024"]
 LIMIT_S = 300  # for one command
 
-# What stands for a counter of the emulator among the hardware's: the sum of these. The emulator counts copies
-# (LDGSTS) as loads of global memory.
+# What stands for a counter of the emulator among the hardware's: the sum of these. The emulator
+# counts copies (LDGSTS) as loads of global memory.
 HARDWARE = {
     "instructions": ["smsp__inst_executed.sum"],
     "instructions_mma": ["sm__inst_executed_pipe_tensor_op_hmma.sum"],
@@ -198,7 +198,8 @@ def compare(ncu, program, problem, version):
         folder = Path(name)
         bench = ["--bench", *shlex.split(problem)]
         counts_csv, times_csv = folder / "counts.csv", folder / "times.csv"
-        for options in (["--device", "gpu", "--check", *shlex.split(problem)],  # what is wrong is not counted
+        # A launch that is wrong is not counted.
+        for options in (["--device", "gpu", "--check", *shlex.split(problem)],
                         ["--device", "emu", *bench, "--counts-csv", counts_csv]):
             code, said = run(program, *options)
             if code == NOT_HERE:

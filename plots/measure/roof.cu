@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-roof: what this card can do at most, measured on it. Copy bandwidth of a large buffer, bytes read and
-// written added, and one 8192^3 product per element type on random data by cuBLAS, on a Blackwell with block
-// scales too, each the 10th percentile of launches after a pause: a ceiling is what the card does before heat
-// and the power limit lower its clock. Writes build/roof.csv.
+// gg-roof: what this card can do at most, measured on it. Copy bandwidth of a large buffer, bytes
+// read and written added, and one 8192^3 product per element type on random data by cuBLAS, on a
+// Blackwell with block scales too, each the 10th percentile of launches after a pause: a ceiling is
+// what the card does before heat and the power limit lower its clock. Writes build/roof.csv.
 
 #include <cstdio>
 #include <memory>

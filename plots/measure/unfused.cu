@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-unfused: what chapters 08e to 09c do in their epilogue, as a kernel for each step that reads D from
-// memory and writes it back, in bf16 between steps. It is there to be counted beside them:
+// gg-unfused: what chapters 08e to 09c do in their epilogue, as a kernel for each step that reads D
+// from memory and writes it back, in bf16 between steps. It is there to be counted beside them:
 //
 //   build/bin/gg-emu --report build/bin/gg-unfused [--groups G] [--m M] [--n N]
 //
-// Groups have M rows each, a multiple of 32; N is a multiple of 256. Every thread has 16 bytes at a time, and
-// each kernel reads and writes every byte once. Steps check themselves: the scales of all blocks, and the
-// outputs of gates and ups before and behind their transform, on the host.
+// Groups have M rows each, a multiple of 32; N is a multiple of 256. Every thread has 16 bytes at a
+// time, and each kernel reads and writes every byte once. Steps check themselves: the scales of all
+// blocks, and the outputs of gates and ups before and behind their transform, on the host.
 
 #include <cstdio>
 #include <cstring>
@@ -23,7 +23,8 @@ namespace {
 using gg::Format;
 namespace ep = gg::epilogue;
 
-constexpr int kThreads = 256, kAtOnce = 8, kBlock = 32;  // bf16 of a thread; values that share a scale
+// Threads of a block; bf16 of a thread; values that share a scale.
+constexpr int kThreads = 256, kAtOnce = 8, kBlock = 32;
 constexpr float kNorm = 0.01f;
 
 struct Sizes {
@@ -53,7 +54,8 @@ __global__ void __launch_bounds__(kThreads)
 // amax[g] = the largest magnitude.
 __global__ void __launch_bounds__(kThreads)
     largest(const uint4* d, float* amax, int64_t units, int m, int n) {
-  const int64_t unit = int64_t(blockIdx.x) * kThreads + threadIdx.x;  // N % 256 == 0: a warp has one row
+  // N % 256 == 0: a warp has one row.
+  const int64_t unit = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   float v[kAtOnce];
   unpack(unit < units ? d[unit] : uint4{}, v);
   uint32_t most = 0;
@@ -162,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
   uint32_t most = 0;
   for (const float each : v) most = ep::larger(most, ep::magnitude(each));
   const int group = int(unit * kAtOnce / (n / 2)) / m;
-  most = __reduce_max_sync(~0u, ep::amax_with(0, most));  // rows of a group: N / 2 is a multiple of 128
+  most = __reduce_max_sync(~0u, ep::amax_with(0, most));  // rows of a group: N / 2 % 128 == 0
   if (threadIdx.x % 32 == 0 && unit < units) atomicMax(reinterpret_cast<int*>(amax) + group, int(most));
 }
 
@@ -211,7 +213,8 @@ void require_scales(const Sizes& s, const std::vector<uint8_t>& rows, const std:
 float decoded(uint16_t code) { return float(gg::decode(Format::bf16, code)); }
 float rounded(float v) { return decoded(uint16_t(gg::encode(Format::bf16, double(v)))); }
 
-// Whole numbers again: C has no rounding. An output may be the neighbour of the host's, whose sigma is exact.
+// Whole numbers again: C has no rounding. An output may be the neighbour of the host's, whose
+// sigma is exact.
 void require_outputs(const Sizes& s, const std::vector<uint16_t>& x, const std::vector<uint16_t>& y) {
   size_t bad = 0;
   const int half = s.n / 2;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The inputs that the chapters with an epilogue refuse, as their operators do (cudnn-frontend, check_support
-// of "Grouped GEMM + Quant" and of "Grouped GEMM + GLU + Hadamard"), and what these leave unchecked: types of
-// offsets, alpha, prob and norm_const, and how many experts B has.
+// The inputs that the chapters with an epilogue refuse, as their operators do (cudnn-frontend,
+// check_support of "Grouped GEMM + Quant" and of "Grouped GEMM + GLU + Hadamard"), and what these
+// leave unchecked: types of offsets, alpha, prob and norm_const, and how many experts B has.
 
 #include <gtest/gtest.h>
 
@@ -58,8 +58,8 @@ Spoil both(const std::vector<Spoil>& all) {
   };
 }
 
-// Two experts of 256 rows, N = 64. A row is 64 bytes: K = 64 in MXFP8, 128 in MXFP4. One atom holds the
-// scales of 128 rows in either.
+// Two experts of 256 rows, N = 64. A row is 64 bytes: K = 64 in MXFP8, 128 in MXFP4. One atom holds
+// the scales of 128 rows in either.
 void write_operands(const Folder& folder) {
   both({bytes("a.npy", {512, 64}), bytes("b.npy", {2, 64, 64}), bytes("sfa.npy", {4, 1, 32, 4, 4}),
         bytes("sfb.npy", {2, 1, 1, 32, 4, 4}), ends({256, 512}), floats("alpha.npy", {2}),

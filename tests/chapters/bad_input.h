@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The code that the tests of refusals share: a row of their tables, and running the chapter that it names.
+// The code that the tests of refusals share: a row of their tables, and running a row's chapter.
 
 #pragma once
 

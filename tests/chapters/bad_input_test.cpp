@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A chapter refuses bad input with exit code 2 and one sentence that names the offending number or file,
-// before any device is touched. A machine without a GPU gets the same answers.
+// A chapter refuses bad input with exit code 2 and one sentence that names the offending number or
+// file, before any device is touched. A machine without a GPU gets the same answers.
 
 #include "tests/chapters/bad_input.h"
 
@@ -266,7 +266,8 @@ class GoodInput : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoodInput, IsNotRefused) {
   const Folder folder;
-  const bool has_more = has_block_scales(GetParam()) || has_epilogue(GetParam());  // than A, B and offsets
+  // Tensors besides A, B and offsets.
+  const bool has_more = has_block_scales(GetParam()) || has_epilogue(GetParam());
   if (has_more) {  // its own program makes them
     run_in(folder, GetParam(), with(problem_of(GetParam()), {"--check", "--out", "{}"}));
   } else {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter on the emulator: the same bits in three orders, right on drawn problems in all its forms,
-// counts in place of times, and one sentence where there is no emulator. check_test.py runs its check.
+// Every chapter on the emulator: the same bits in three orders, right on drawn problems in all
+// its forms, counts in place of times, and one sentence where there is no emulator. check_test.py
+// runs its check.
 
 #include <gtest/gtest.h>
 
@@ -19,8 +20,8 @@
 namespace testing_gg {
 namespace {
 
-// While this lives, the emulated GPU has so many multiprocessors. A block that gets no tile costs time too:
-// most tests do with 16, and with the 2 of the small device that a check plays besides.
+// While this lives, the emulated GPU has so many multiprocessors. A block that gets no tile costs
+// time too: most tests do with 16, and with the 2 of the small device that a check plays besides.
 class Multiprocessors {
  public:
   explicit Multiprocessors(int count) { setenv("GG_EMU_MULTIPROCESSORS", std::to_string(count).c_str(), 1); }
@@ -65,7 +66,7 @@ TEST_P(ChapterOnEmulator, GivesTheSameBitsInEveryOrder) {
   expect_same_files(fair, other);
 }
 
-// Where --help names the values of an option, "i32|i64", each but the first; of others, that it is given.
+// Where --help names the values of an option, "i32|i64", all but the first; else that it is given.
 std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
   std::istringstream help(run_chapter(id, {"--help"}).out);
   std::vector<Words> wanted;
@@ -82,8 +83,8 @@ std::vector<Words> wanted_of(const std::string& id, const std::string& option) {
   return wanted;
 }
 
-// A check without options runs the forms; here --help says what must be among them. What a schedule is
-// printed with has tests of its own, and --tune needs a GPU.
+// A check without options runs the forms; here --help says what must be among them. What a schedule
+// is printed with has tests of its own, and --tune needs a GPU.
 TEST_P(ChapterOnEmulator, HasNoOptionThatIsNeverRun) {
   const std::vector<Words> run = forms_of(GetParam());
   for (const std::string& option : listed(GetParam(), "options")) {
@@ -117,7 +118,8 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
                  c_n = has_tensor(GetParam(), "c") ? n : 0;
   EXPECT_GE(counts[smoke + "global_store_bytes"], 2 * m * (d_n + c_n));
   EXPECT_GE(counts[smoke + "global_load_bytes"], 2 * (m + not_empty * n) * k);
-  if (GetParam() == "03_tensor_cores") {  // A for two columns of tiles, B once; two offsets for each thread
+  // A for two columns of tiles, B once; two offsets for each thread.
+  if (GetParam() == "03_tensor_cores") {
     EXPECT_EQ(counts[smoke + "global_load_bytes"],
               uint64_t(2 * (2 * 86 * 128 + 3 * 128 * 256) + 8 * 128 * 2 * 4));
   }
@@ -131,7 +133,8 @@ TEST_P(ChapterOnEmulator, CountsInPlaceOfTimes) {
   EXPECT_EQ(counted(GetParam(), folder, {}).size(), 2 * rows);
 }
 
-// The first line that a program writes to stderr, which is then ended: what it was asked for takes hours.
+// The first line that a program writes to stderr, which is then ended: what it was asked
+// for takes hours.
 std::string first_complaint(const Words& words) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -209,8 +212,8 @@ TEST_P(ChapterOfEachKind, SaysBeforehandThatABigProblemTakesLong) {
   }
 }
 
-// Problems of the set `random`, as many of the first ones as are small enough: empty groups and ragged ones,
-// N and K that fill no tile. Forms take turns with the problems.
+// Problems of the set `random`, as many of the first ones as are small enough: empty groups and
+// ragged ones, N and K that fill no tile. Forms take turns with the problems.
 struct Drawn {
   std::string chapter;
   uint64_t seed;
@@ -218,7 +221,7 @@ struct Drawn {
 void PrintTo(const Drawn& drawn, std::ostream* out) { *out << drawn.chapter << " " << drawn.seed; }
 
 std::vector<gg::Shape> drawn_problems(const Drawn& drawn) {
-  // An epilogue's check launches twice as often. Multiply-adds are of groups rounded up to 256 rows.
+  // An epilogue's check launches twice as often. Multiply-adds: groups rounded up to 256 rows.
   const bool twice = has_epilogue(drawn.chapter);
   const size_t problems = twice ? 3 : 6;
   const int64_t most = twice ? 50'000'000 : 100'000'000;
@@ -361,8 +364,9 @@ TEST_F(EmulatorLookup, NamesTheRuntimeThatCameFirst) {
   EXPECT_TRUE(one_line_with(outcome.err, "DT_RPATH"));
 }
 
-// `cmake --build build` in a copy of a built clone builds the sources of the original, and a mistake in the
-// copy's own would pass. What is no build tree, or is the same one by another name, is not refused.
+// `cmake --build build` in a copy of a built clone builds the sources of the original, and a
+// mistake in the copy's own would pass. What is no build tree, or is the same one by another name,
+// is not refused.
 TEST_F(EmulatorLookup, RefusesToRunInACopyOfTheBuildTree) {
   std::filesystem::copy_file(GG_BINARY_DIR "/lib/emu/libcudart.so.13", runtime_);
   testing_gg::write_text(folder_.at("CMakeCache.txt"), "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Every chapter on a GPU: its check in all forms, each larger set that it lists, what it writes, and what it
-// says when memory does not suffice.
+// Every chapter on a GPU: its check in all forms, each larger set that it lists, what it writes,
+// and what it says when memory does not suffice.
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ class ChapterOnGpu : public testing::TestWithParam<std::string> {
     if (!why.empty()) GTEST_SKIP() << why;
   }
 
-  // Those of the sets that the chapter lists, in one process: many that start at once wait for their
-  // contexts.
+  // Those of the sets that the chapter lists, in one process: many that start at once wait
+  // for their contexts.
   void check(const Words& sets) {
     const Words all = listed(GetParam(), "sets");
     std::string names;
@@ -62,7 +62,8 @@ TEST_P(ChapterOnGpu, IsRightBeyond32BitIndices) {
 
 TEST_P(ChapterOnGpu, WritesWholeFilesThatItReadsBackAndWritesAgain) { expect_whole_files(GetParam(), "gpu"); }
 
-// The emulator adds as the tensor cores do, so random data too must give the same bits on both machines.
+// The emulator adds as the tensor cores do, so random data too must give the same bits
+// on both machines.
 TEST_P(ChapterOnGpu, GivesTheBitsOfTheEmulator) {
   std::vector<Words> problems = {problem_of(GetParam())};
   if (contains(listed(GetParam(), "tiles"), "256x128")) problems.push_back(tall_problem(GetParam()));
@@ -77,9 +78,10 @@ TEST_P(ChapterOnGpu, GivesTheBitsOfTheEmulator) {
   }
 }
 
-// A pair's next tile is sent at once when all have said that they have read this one, if it is known by then:
-// so it is where K has too few slices for claims. Rows that are stored by hand keep loads waiting. Kernels
-// that said "read" before the load was made hung on this problem, in one of some thousand launches.
+// A pair's next tile is sent at once when all have said that they have read this one, if it is
+// known by then: so it is where K has too few slices for claims. Rows that are stored by hand keep
+// loads waiting. Kernels that said "read" before the load was made hung on this problem, in one of
+// some thousand launches.
 TEST_P(ChapterOnGpu, ReadsATileBeforeTheNextOneIsThere) {
   if (!contains(listed(GetParam(), "sets"), "moe")) GTEST_SKIP() << "it is not timed on problems of this set";
   const gg::Shape shape = gg::shape_set("moe", {.pad_rows_to = limit_of(GetParam(), "m_multiple")}).at(4);
@@ -101,7 +103,8 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChapterOfEachKindOnGpu);
 
 TEST_P(ChapterOfEachKindOnGpu, AppendsAColdAndAWarmRowPerRun) {
   const Folder folder;
-  const SmallProblem problem = {"64,0,512", 3, 576, 512, 1024, 512};  // cold inputs are some dozens of these
+  // Cold inputs are some dozens of these.
+  const SmallProblem problem = {"64,0,512", 3, 576, 512, 1024, 512};
   const std::string shape = gg::format(",own,%d,%d,%d,%d,%d,bf16,", problem.groups, problem.m_total,
                                        problem.m_max, problem.n, problem.k);
   for (int runs = 1; runs <= 2; ++runs) {
@@ -123,8 +126,8 @@ TEST_P(ChapterOfEachKindOnGpu, AppendsAColdAndAWarmRowPerRun) {
 
 TEST_P(ChapterOfEachKindOnGpu, NamesTheBytesItNeedsAndThoseThatAreFree) {
   std::vector<Words> problems = {{"--groups", "512", "--m", "4000000", "--n", "8192", "--k", "8192"}};
-  // 2^64 elements of B, which a 64-bit count takes for none; some chapters refuse so large an N, or G times
-  // K.
+  // 2^64 elements of B, which a 64-bit count takes for none; some chapters refuse so large an N, or
+  // G times K.
   if (is_described(GetParam(), "\"n\": 2147483647, \"groups_times_k\": 8796093018112"))
     problems.push_back({"--groups", "1024", "--m", "128", "--n", "1073741824", "--k", "16777216"});
   for (const Words& sizes : problems) {

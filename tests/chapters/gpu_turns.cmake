@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy, four of them are
-# enough; the others keep a core busy now and then, and mostly wait. All begin before the emulator's tests.
+# Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy,
+# four of them are enough; the others keep a core busy now and then, and mostly wait. All begin
+# before the emulator's tests.
 
 set(turn 0)
 foreach(test IN LISTS chapters_gpu_test_TESTS)

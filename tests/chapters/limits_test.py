@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Does --describe say which problems a chapter takes? Random sizes and options; what its JSON predicts must be
-# what the program does: exit code 2 for what it refuses. A small one that is taken also runs on the emulator,
-# where a launch refuses too.
+# Does --describe say which problems a chapter takes? Random sizes and options; what its JSON
+# predicts must be what the program does: exit code 2 for what it refuses. A small one that is taken
+# also runs on the emulator, where a launch refuses too.
 
 import itertools
 import json

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Is what --out stores right? D is computed anew from the stored operands, by formulas written here: nothing of
-# the harness, of NumPy or of a kernel. Every row is looked at, in some columns, so rows out of place are seen.
+# Is what --out stores right? D is computed anew from the stored operands, by formulas written here:
+# nothing of the harness, of NumPy or of a kernel. Every row is looked at, in some columns, so rows
+# out of place are seen.
 
 import ast
 import itertools
@@ -16,8 +17,10 @@ import tempfile
 
 PROGRAMS, CHAPTER = sys.argv[1], sys.argv[2]
 COLUMNS = 4  # of D that are looked at in each row; of a transform, one block of 16
-ULP = {"<u2": 2.0**-8, "<f2": 2.0**-11, "<f4": 2.0**-23, "e4m3": 2.0**-4, "e5m2": 2.0**-3}  # half a step of D, for a number of size 1
-LEAST = {"<u2": 2.0**-133, "<f2": 2.0**-24, "<f4": 2.0**-149, "e4m3": 2.0**-9, "e5m2": 2.0**-16}  # the step of subnormal numbers
+# Half a step of D, for a number of size 1.
+ULP = {"<u2": 2.0**-8, "<f2": 2.0**-11, "<f4": 2.0**-23, "e4m3": 2.0**-4, "e5m2": 2.0**-3}
+# The step of subnormal numbers.
+LEAST = {"<u2": 2.0**-133, "<f2": 2.0**-24, "<f4": 2.0**-149, "e4m3": 2.0**-9, "e5m2": 2.0**-16}
 SUM = 2.0**-19  # of sum |a * b|: what adding up in fp32 may lose
 
 
@@ -211,7 +214,8 @@ def main():
     for kind, words in itertools.product(about["formats"][:1] + about["formats"][-1:], problems(about)):
         chosen = ["--format" if "format" in about["options"] else "--in-dtype", kind["in"]]
         always_scaled = any(tensor["name"] == "sfd_row" and tensor["when"].startswith("always") for tensor in about["tensors"])
-        if kind["d"] in ("e4m3", "e5m2") and not always_scaled:  # D without scales is checked by type alone
+        # D without scales is checked by type alone.
+        if kind["d"] in ("e4m3", "e5m2") and not always_scaled:
             kind = dict(kind, d="bf16")
         chosen += ["--d-dtype", kind["d"]]
         with tempfile.TemporaryDirectory() as folder:

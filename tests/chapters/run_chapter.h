@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Helpers that the tests of a chapter on a GPU and on the emulator share: running it on a small ragged
-// problem, and the files that it writes.
+// Helpers that the tests of a chapter on a GPU and on the emulator share: running it on a small
+// ragged problem, and the files that it writes.
 
 #pragma once
 
@@ -44,8 +44,8 @@ inline const std::string& description(const std::string& id) {
 inline bool is_described(const std::string& id, const std::string& part) {
   return description(id).find(part) != std::string::npos;
 }
-// Returns what stands behind a key, each time that it begins and ends with these characters, which are left
-// out.
+// Returns what stands behind a key, each time that it begins and ends with these characters, which
+// are left out.
 inline Words behind(const std::string& id, const std::string& key, char begin, char end) {
   const std::string &text = description(id), name = "\"" + key + "\": " + begin;
   Words values;
@@ -146,8 +146,9 @@ inline void write_tensors(const std::string& id, const Folder& folder, const Wor
   const Outcome outcome = run_chapter(id, with(arguments, {"--check", "--out", folder.path}));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
-// Writes the tensors of one launch on the emulator, which it counts and does not check: a check launches four
-// times, one of an epilogue eight times. Bits that are those of a checked problem are right.
+// Writes the tensors of one launch on the emulator, which it counts and does not check: a
+// check launches four times, one of an epilogue eight times. Bits that are those of a checked
+// problem are right.
 inline void write_counted_tensors(const std::string& id, const Folder& folder, const Words& arguments) {
   const Outcome outcome =
       run_chapter(id, with(arguments, {"--device", "emu", "--bench", "--out", folder.path}));

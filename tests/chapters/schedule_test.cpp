@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapters 04 and 07b say which block computes which tile: the worked example to the letter, here and in the
-// lesson, and for other sizes every tile exactly once, dealt out in turn.
+// Chapters 04 and 07b say which block computes which tile: the worked example to the letter, here
+// and in the lesson, and for other sizes every tile exactly once, dealt out in turn.
 
 #include <gtest/gtest.h>
 

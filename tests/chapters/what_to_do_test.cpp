@@ -24,8 +24,8 @@ void write_offsets(const Folder& folder, const std::vector<int32_t>& offsets) {
                 offsets.size() * 4);
 }
 
-// Rows of the table: the chapter, words, what the sentence ends with, and what is wrong with the folder. The
-// folder holds what the chapter's own small problem has.
+// Rows of the table: the chapter, words, what the sentence ends with, and what is wrong with the
+// folder. The folder holds what the chapter's own small problem has.
 std::vector<Bad> of_sizes() {
   const auto sizes = [](const char* m, const char* n, const char* k, const Words& more = {}) {
     return with({"--m", m, "--n", n, "--k", k}, more);

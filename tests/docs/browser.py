@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import time
 
-LIMIT_S = 300  # for one answer: a machine that is busy elsewhere takes long, and none takes that long
+# For one answer: a machine that is busy elsewhere takes long, and none takes that long.
+LIMIT_S = 300
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9, "Enter": 13}
 
 
@@ -27,7 +28,8 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
-        # The browser reads file descriptor 3 and writes 4: duplicates far from both keep these free.
+        # The browser reads file descriptor 3 and writes 4: duplicates far from both
+        # keep these free.
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe",
                  f"--user-data-dir={self.profile.name}", "about:blank"]
         script = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'

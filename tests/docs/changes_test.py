@@ -68,7 +68,8 @@ class ChangesTest(unittest.TestCase):
                 (kernel, "return 1", "return 2", ("kernel.cuh",)), (kernel, "64", "128", ("kernel.cuh",)),
                 (kernel, "constexpr", "int two();\nconstexpr", ("kernel.cuh",)),
                 (a, "return x", "return x + 1", (a,)), (b, "return 2", "return 3", (b,)), (b, "int x", "long x", (b,)),
-                (a, "// loads", "int load(long);", ()), (b, "int first(int x);\n", "", ()),  # nothing of it was used
+                # Nothing of it was used.
+                (a, "// loads", "int load(long);", ()), (b, "int first(int x);\n", "", ()),
                 (a, "loads", "loads // twice", ()), (kernel, "int one() {", "/* a */ int one()\n{\n\n ", ()),
                 (kernel, "#include", "#include <cmath>\n#include", ()),
                 ("chapters/01_naive/main.cu", "loops", "a loop", ()),
@@ -111,7 +112,8 @@ class ChangesTest(unittest.TestCase):
         commit = self.committed()
         save(self.repo / DATA / "h200" / "all.csv",
              [row("01_naive", "prefill", [8], 9, kernel="grouped_gemm", commit=commit),
-              row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])  # no kernel of ours
+              # No kernel of ours.
+              row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])
         sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
         for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
             (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)

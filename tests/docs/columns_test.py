@@ -20,7 +20,8 @@ from measure import columns, sets  # noqa: E402
 from measure.files import COLUMNS  # noqa: E402
 
 FOLDER = Path("plots/measure/data/h200")
-FILES = ["06b_wgmma_multi_k.csv", "07l_peak_hopper.csv"]  # D of f32; every set, libraries, sustained rows
+# D of f32; every set, libraries, sustained rows.
+FILES = ["06b_wgmma_multi_k.csv", "07l_peak_hopper.csv"]
 
 
 class ColumnsTest(unittest.TestCase):

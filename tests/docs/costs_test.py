@@ -22,7 +22,8 @@ from measure.files import COST_COLUMNS, DATA, BadData  # noqa: E402
 
 COMMITTED = ROOT / DATA / "costs.csv"
 
-# A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what it takes anyhow.
+# A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what
+# it takes anyhow.
 PROGRAM = """
 import sys
 words = sys.argv
@@ -58,7 +59,8 @@ class CostsTest(unittest.TestCase):
         self.assertAlmostEqual(costs.MEMORY_BYTES_PER_CYCLE, 29.1, delta=0.05)
 
     def test_a_tile_by_hand(self):
-        # 128x128 of FP8: 256 cycles of products, 264 of shared memory for 33 KB; 56 slices, and D in 1,125 cycles.
+        # 128x128 of FP8: 256 cycles of products, 264 of shared memory for 33 KB; 56 slices, and D
+        # in 1,125 cycles.
         tile = costs.cost("mxfp8", "128x128", counted(33792, 128 * 128 * 128, 32768, 2000))
         self.assertEqual((tile.slices, tile.tensor, tile.shared, tile.main), (56, 256, 264, 56 * 264))
         self.assertEqual((tile.bound, tile.hidden, tile.code), ("shared memory", True, 500))
@@ -83,8 +85,8 @@ class CostsTest(unittest.TestCase):
         self.assertAlmostEqual(tile.us, 28 * tile.store / costs.CYCLES_PER_S * 1e6)
 
     def test_products_of_a_transform_and_multiply_adds_of_a_bias(self):
-        # Of 256x256 each block has 128x128 outputs of 16 products: 64 cycles at 4096 in one. A bias is a multiply-add in f32
-        # for each of 128x256 sums, and an instruction like others.
+        # Of 256x256 each block has 128x128 outputs of 16 products: 64 cycles at 4096 in one. A bias
+        # is a multiply-add in f32 for each of 128x256 sums, and an instruction like others.
         each = counted(2 * 38912, 256 * 256 * 256, 2 * 98304, 2 * 16000, 4000)
         each["tile"]["multiply_adds"] = 256 * 128 * 16
         one = costs.cost("nvfp4", "256x256", each)
@@ -118,10 +120,12 @@ class CostsTest(unittest.TestCase):
             _, k, block = costs.ELEMENTS[fmt]
             a_and_b = 128 * (m + n)
             in_blocks = m // 128  # a tile's
-            b_scales = n * k // block * in_blocks if block else 0  # each block needs those of all columns
+            # Each block needs those of all columns.
+            b_scales = n * k // block * in_blocks if block else 0
             scales = m * k // block + b_scales if block else 0
             alone = "--cluster" in choice
-            # Two blocks load half of B's scales each, for both; and half of B, where each multiplies by itself.
+            # Two blocks load half of B's scales each, for both; and half of B, where each
+            # multiplies by itself.
             spared = (b_scales // 2 if alone or in_blocks == 2 else 0) + (128 * n // 2 if alone else 0)
             self.assertEqual(per["slice"]["global_load_bytes"], a_and_b + scales - spared, (chapter, fmt, tile))
             self.assertEqual(per["slice"]["shared_load_bytes"], a_and_b + scales, (chapter, fmt, tile))
@@ -130,8 +134,10 @@ class CostsTest(unittest.TestCase):
             # C and half as many columns of D; or D and D_col of a byte with their scales; or D.
             self.assertEqual(per["tile"]["global_store_bytes"],
                              3 * m * n if gated else 2 * (m * n + m * n // 32) if scaled else 2 * m * n, (chapter, choice))
-            self.assertGreater(per["tile"]["instructions"], m * n // 64)  # each stores 16 bytes of 32 rows
-            # Multiply-adds beside the slices: one a value for a bias, 16 an output for a transform on tensor cores.
+            # Each stores 16 bytes of 32 rows.
+            self.assertGreater(per["tile"]["instructions"], m * n // 64)
+            # Multiply-adds beside the slices: one a value for a bias, 16 an output for a transform
+            # on tensor cores.
             on_tensor_cores = chapter == "09c_glu_hadamard" and "butterfly" not in choice
             self.assertEqual(per["tile"]["multiply_adds"],
                              ("--bias" in choice) * m * n + on_tensor_cores * 16 * m * n // 2, (chapter, choice))
@@ -164,7 +170,8 @@ class TableTest(unittest.TestCase):
         first, second = self.cells(text, "`mxfp8`, 128x128")
         self.assertEqual(first[1:4] + first[-1:], ["33,792", "256", "264", "shared memory"])
         self.assertEqual(second[1:3] + second[-4:], ["1,892,352", "14,784", "13,659", "223", "446", "–"])
-        # A tile with no place beside it: 2,250 cycles of stores, or 5,000 of machine code, after 28,672 of products.
+        # A tile with no place beside it: 2,250 cycles of stores, or 5,000 of machine code, after
+        # 28,672 of products.
         slices, plain, scaled = self.cells(text, "`mxfp8`, 128x256")
         self.assertEqual((slices[0], plain[-4], scaled[-4]), ("`mxfp8`, 128x256", "not hidden, 7 %", "not hidden, 15 %"))
         self.assertEqual((scaled[0], scaled[6]), ("`mxfp8`, 128x256, `--norm-const 1`", "5,000"))

@@ -76,7 +76,8 @@ class DrawingTest(PlotsCase):
         with mock.patch.object(canvas, "NAMES", 60):  # too little room: names reach into bars
             _, wrong = self.drawn(committed, ["ladder"])["What each chapter gains"]
         self.assertIn(("04 persistent", "a bar"), wrong)
-        with mock.patch.object(figures, "three", lambda value: "9" * 40):  # numbers reach into the next panel's
+        # Such numbers reach into the next panel's.
+        with mock.patch.object(figures, "three", lambda value: "9" * 40):
             wrong = self.drawn(committed, ["counts"])["What each chapter asks of the machine"][1]
         self.assertIn(("9" * 40,) * 2, [(told, other.split(" ")[0]) for told, other in wrong])
 

@@ -27,7 +27,8 @@ from measure.chapters import read_chapters  # noqa: E402
 from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
 from plots_case import counted, describe, laid_out, row, save  # noqa: E402
 
-POINTS = 0.1  # that a place may differ, with another matplotlib: its fonts differ, not where data lie
+# A place may differ by this, with another matplotlib: its fonts differ, not where data lie.
+POINTS = 0.1
 SVG = "{http://www.w3.org/2000/svg}"
 CHAPTERS = [("01_naive", ""), ("02_tiled", "01_naive")]
 EQUAL, UNEVEN = [2048] * 8, [9216] + [1024] * 7
@@ -196,7 +197,8 @@ class MadeUpTest(unittest.TestCase):
             timed("04_more", "prefill", EQUAL, 400, roof_tflops=500, date="2026-01-03"),
             *(timed("04_more", "prefill", EQUAL, rate, peer=peer, date="2026-01-03", roof_tflops=500)
               for peer, rate in (("cublas_loop", 380), ("triton", 330))),
-            timed("03_mma", "prefill", EQUAL, 390, peer="deepgemm", roof_tflops=500),  # not beside the last
+            # Not beside the last.
+            timed("03_mma", "prefill", EQUAL, 390, peer="deepgemm", roof_tflops=500),
             timed("06a_bad", "prefill", EQUAL, 1, ok=0),
             timed("08a_fp4", "prefill", EQUAL, 1500, device="NVIDIA B200", format="nvfp4", roof_tflops=9000),
             run=[timed("02_tiled", "prefill", EQUAL, 160, date="2026-02-02")])
@@ -280,7 +282,8 @@ class MadeUpTest(unittest.TestCase):
         (ax,), title, below, _ = self.seen(figures.roofline, data)
         self.assertEqual((title, below), ("Every chapter under the roofs", "sets decode, skewed and prefill; cold inputs, bf16"))
         left, right = 16 / 1.9, 512 * 1.2
-        self.assertEqual(ax.limits, [(round(left, 3), round(right, 3)), (1.6, 1483.5)])  # 4 / 2.5, and 1.5 of 989
+        # 4 / 2.5, and 1.5 of 989.
+        self.assertEqual(ax.limits, [(round(left, 3), round(right, 3)), (1.6, 1483.5)])
         # 2.5 TB/s and 600 TFLOP/s meet at 240 FLOP a byte, 4.8 and 989 at 206.
         self.assertEqual(ax.lines[:2], [[(round(left, 3), round(2.5 * left, 3)), (240, 600), (round(right, 3), 600)],
                                         [(round(left, 3), round(4.8 * left, 3)), (206.042, 989), (round(right, 3), 989)]])
@@ -301,7 +304,8 @@ class MadeUpTest(unittest.TestCase):
             timed("02_tiled", "skew", [4096] * 2 + [1365] * 6, 1, us_median=30, peer="cublas_loop"))
         (ax,), title, below, _ = self.seen(figures.skew, data)
         self.assertEqual((title, below), ("What uneven groups cost", "16384 rows in 8 groups, N = 4096, K = 7168; cold inputs, bf16"))
-        self.assertEqual(ax.lines, [[(0, 1), (1, 1)], [(1, 1), (4.5, 1.7)], [(1, 1), (4.5, 2)]])  # 9216 of a mean of 2048
+        # 9216 of a mean of 2048.
+        self.assertEqual(ax.lines, [[(0, 1), (1, 1)], [(1, 1), (4.5, 1.7)], [(1, 1), (4.5, 2)]])
         self.assertEqual(ax.texts, [("01_naive", 4.5, 1.7), ("02_tiled", 4.5, 2)])
         self.assertEqual(ax.limits, [(round(1 / 1.06, 3), 4.77), (0, 2.2)])
         self.assertEqual(ax.ticks[0], [(1, "1"), (4.5, "4.5")])
@@ -331,7 +335,8 @@ class MadeUpTest(unittest.TestCase):
         (ax,), title, below, source = self.seen(figures.peers, data)
         self.assertEqual((title, below), ("Libraries beside 02_tiled", "their rate over ours, warm inputs, bf16; below 1 they are slower"))
         self.assertEqual(ax.lines, [[(0, 1), (1, 1)]])
-        self.assertEqual(ax.marks, [[(-0.07, 0.8)], [(0.07, 1.25), (1.07, 0.25)]])  # of cuBLAS its quicker way
+        # For cuBLAS its quicker way.
+        self.assertEqual(ax.marks, [[(-0.07, 0.8)], [(0.07, 1.25), (1.07, 0.25)]])
         self.assertEqual([text.get_text() for text in ax.ax.get_legend().get_texts()], ["cublas", "triton"])
         self.assertEqual(ax.ticks[0], [(0, "G=8\nM=512\nN=4096\nK=7168"), (1, "G=2\n400 rows\nN=4096\nK=7168")])
         self.assertEqual((ax.limits, ax.labels[1]), ([(-0.5, 1.5), (0, 1.4)], "rate over ours"))
@@ -340,7 +345,8 @@ class MadeUpTest(unittest.TestCase):
     def test_counts(self):
         def counters(chapter, atomics, conflicts, **more):
             found = [each for each in counted(chapter, conflicts) if each["counter"] not in more]
-            more["global_atomic_sectors"], more["useful_multiply_adds"] = atomics, 1500  # 3000 useful FLOP
+            # 3000 useful FLOP.
+            more["global_atomic_sectors"], more["useful_multiply_adds"] = atomics, 1500
             found = [each | dict(value=more.pop(each["counter"], each["value"])) for each in found]
             return found + [dict(found[0], counter=name, value=value) for name, value in more.items()]
 
@@ -379,8 +385,10 @@ class MadeUpTest(unittest.TestCase):
             [(0, 0), (2, 0), gap, (5, 0), (6, 0), gap, (1, 1), (9, 1), gap], [(2, 0), (5, 0), gap],
             [(0, 0), (0.5, 0), gap, (2, 0), (3, 0), gap, (5, 0), (5, 0), gap, (1, 1), (2.3, 1), gap]])
         self.assertEqual([(line.get_color(), line.get_alpha()) for line in ax.ax.lines], [("#1f62c9", 0.9), ("#1f62c9", 0.6), (DARK, 1)])
-        self.assertEqual({line.get_solid_capstyle() for line in ax.ax.lines}, {"butt"})  # a round end is time
-        self.assertEqual([line.get_zorder() for line in ax.ax.lines], [2, 2, 2])  # the waits are drawn last
+        # A round end is time.
+        self.assertEqual({line.get_solid_capstyle() for line in ax.ax.lines}, {"butt"})
+        # The waits are drawn last.
+        self.assertEqual([line.get_zorder() for line in ax.ax.lines], [2, 2, 2])
         self.assertEqual((ax.limits, ax.labels), ([(0, 9.045), (1.5, -0.5)], ("microseconds from the first tile's begin", "multiprocessors")))
         self.assertEqual(source, "NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 · commit 0123456789 · "
                                  "stamps of the global timer, of each block's first consumer")

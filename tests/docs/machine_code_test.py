@@ -25,7 +25,8 @@ def functions(*rows):
     return listing.read_functions(".text.kernel:\n" + "".join(rows))["kernel"]
 
 
-# A loop of 4 around a loop of 10, with a branch that is seldom taken, and a wait at a barrier moved behind the end.
+# A loop of 4 around a loop of 10, with a branch that is seldom taken, and a wait at a barrier moved
+# behind the end.
 NESTED = (
     row(0x00, 1, "MOV R0, RZ"), ".L_x_0:\n",
     row(0x10, 2, "LDG.E R1, desc[UR4][R2.64]", stall=2, sets=0), ".L_x_1:\n",
@@ -91,7 +92,8 @@ class Model(unittest.TestCase):
         self.assertEqual(machine.now, 32 * 4 * model.SECTOR_CYCLES + 1)
 
     def test_the_lines_that_every_round_has_tell_how_many_there_are(self):
-        # The header stands at a line of what came before, executed twice; half of the body ran again for late lanes.
+        # The header stands at a line of what came before, executed twice; half of the body ran
+        # again for late lanes.
         code = functions(".L_x_0:\n", row(0x00, 1, "MOV R0, RZ"), row(0x10, 2, "@P0 BRA `(.L_x_1)"),
                          row(0x20, 3, "FADD R3, R3, R1"), row(0x30, 3, "FADD R3, R3, R1"), ".L_x_1:\n",
                          row(0x40, 4, "FADD R3, R3, R1"), row(0x50, 4, "FADD R3, R3, R1"), row(0x60, 5, "FADD R3, R3, R1"),

@@ -235,7 +235,8 @@ class ErrorsTest(unittest.TestCase):
             codes, scales, values = quantise(x)
             self.assertEqual((scales.shape, codes.dtype.name), ((2, 64 // block), "uint8"))
             self.assertLess(abs(values - x).max(), most)
-        self.assertEqual(list(errors.as_mxfp8(x)[1][0]), [120, 119])  # 2^(1 - 8) and 2^(0 - 8), of 3 and 1.49
+        # 2^(1 - 8) and 2^(0 - 8), of 3 and 1.49.
+        self.assertEqual(list(errors.as_mxfp8(x)[1][0]), [120, 119])
 
     def test_classes_of_a_quarter_of_a_power_of_two(self):
         counts = errors.classes(errors.np.array([1, 1.18, 1.2, 2**-0.25, 2**-0.26, 0, 1e9]) * 3, 3.0)
@@ -280,7 +281,8 @@ class NcuCountsTest(unittest.TestCase):
         for path, text, values in [("bin/02_tiled", CHAPTER, dict(ROWS=[shape], COUNTS=counts)),
                                    ("ncu", NCU, dict(RAW=RAW, SOURCE=SOURCE))]:
             given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
-            (self.folder / f"{path}.py").write_text(given + text)  # a first line takes no path with a space in it
+            # A first line takes no path with a space in it.
+            (self.folder / f"{path}.py").write_text(given + text)
             (self.folder / path).write_text(f"#!/bin/sh\nexec '{sys.executable}' -B \"$0.py\" \"$@\"\n")
             (self.folder / path).chmod(0o755)
 

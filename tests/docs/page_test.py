@@ -152,7 +152,8 @@ class Written(PageTest):
                 self.assertGreater(counted[1], 0)
             else:
                 self.assertLess(counted[0], printed[played["kernel"]][0])
-            self.assertEqual(played["apart"], name not in COMPLETE)  # the others' two blocks are a cluster
+            # The others' two blocks are a cluster.
+            self.assertEqual(played["apart"], name not in COMPLETE)
             for block in played["blocks"] if name in COMPLETE else []:
                 self.assertIn("load", {warp["role"] for warp in block["warps"]})
                 rows = [barrier["name"] for barrier in block["barriers"]]
@@ -500,13 +501,15 @@ class InABrowser(Tab, PageTest):
             self.tab.value("document.querySelector('[data-grid=tile] [tabindex=\"0\"]').focus()")
             for key in ("ArrowUp", "ArrowUp", "ArrowLeft"):
                 self.tab.press(key)
-            self.assertIn("Row 1, unit 4 (k 32 to 39) lies at byte 0x0d0 (208)", self.said("swizzle"))  # 128 + 16 (4 xor 1)
+            # 128 + 16 (4 xor 1).
+            self.assertIn("Row 1, unit 4 (k 32 to 39) lies at byte 0x0d0 (208)", self.said("swizzle"))
             self.tab.value("document.querySelector('[data-grid=memory]').querySelectorAll('button')[8 * 7].click()")
             self.assertIn("Row 7, unit 7 (k 56 to 63) lies at byte 0x380", self.said("swizzle"))
             self.tab.value("document.querySelector('[data-grid=scales] [tabindex=\"0\"]').focus()")
             self.tab.press("ArrowDown")
             self.tab.press("ArrowRight")
-            self.assertIn("row 38 and block 3 lies at byte 0x067 (103)", self.said("scales"))  # 16 * 6 + 4 * 1 + 3
+            # 16 * 6 + 4 * 1 + 3.
+            self.assertIn("row 38 and block 3 lies at byte 0x067 (103)", self.said("scales"))
             self.tab.value("(() => { const row = document.getElementById('scale-row'); row.value = 165;"
                            "row.dispatchEvent(new Event('input')); })()")
             self.assertIn("of atom 2", self.said("scales"))  # eight blocks are two atoms along K
@@ -516,7 +519,8 @@ class InABrowser(Tab, PageTest):
         return self.tab.value(f"document.querySelector('#{name} .answer').textContent")
 
 
-# Texts whose colour stands out from what is behind them by less than 4.5 to 1, as WCAG 2 computes it.
+# Texts whose colour stands out from what is behind them by less than 4.5 to 1, as WCAG
+# 2 computes it.
 CONTRAST = r"""(() => {
   const parts = (text) => text.match(/[\d.]+/g).map(Number);
   const light = (rgb) => rgb.slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

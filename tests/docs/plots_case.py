@@ -87,7 +87,8 @@ def laid_out(fig):
               if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
               for label in (tick.label1, tick.label2)}
     texts = [text for text in fig.findobj(Text) if text not in unseen and text.get_visible() and text.get_text()]
-    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]  # of an annotation without its arrow
+    # The box of an annotation without its arrow.
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]
     lines = [line.get_transform().transform_path(line.get_path()) for ax in fig.axes for line in ax.lines
              if line.get_linestyle() not in ("", "None")]
     bars = [bar.get_window_extent() for ax in fig.axes for bar in ax.patches]

@@ -110,7 +110,8 @@ class PublishTest(PlotsCase):
                                           row("01_naive", "decode", [16] * 32, 13, date="2026-01-01")])
         self.fill(publish)
         text = (self.repo / "chapters/01_naive/README.md").read_text()
-        self.assertIn(" · commit 0123456789-dirty, 0123456789.", text)  # what is there already says so
+        # A commit that is there already says so.
+        self.assertIn(" · commit 0123456789-dirty, 0123456789.", text)
         self.assertIn("| 01_naive, of 2026-01-01 at 0123456789 |", text)
 
     def test_a_tour_on_a_b200_fills_its_chapters(self):

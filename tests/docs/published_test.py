@@ -54,7 +54,8 @@ def listed(readme, where):
 def not_in_tables(text, results=""):
     """The unmarked numbers of a README's sentences that are in none of its generated tables, nor in its results.md: line and
     number."""
-    results = re.sub(r"(?s)\n## Measured on .*?(?=\n## |\Z)", "", results)  # a README speaks of one card
+    # A README speaks of one card.
+    results = re.sub(r"(?s)\n## Measured on .*?(?=\n## |\Z)", "", results)
     filled = " ".join([results, *(table for _, table in re.findall(r"(?s)<!-- (\w+) -->(.*?)<!-- /\1 -->", text))])
     known = set(re.findall(r"\d[\d,]*(?:\.\d+)?", filled))
     return [(line, number) for line, number in said.unmarked(text) if number not in known]

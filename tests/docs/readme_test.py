@@ -298,7 +298,8 @@ class Lessons(EveryCase):
         text, shown = read(ROOT / "README.md"), 0
         head, *counted = read(ROOT / "plots" / "measure" / "data" / "emulator.csv").splitlines()
         for chapter in dict.fromkeys(line.split(",")[0] for line in counted):
-            with tempfile.TemporaryDirectory() as folder:  # the table that a tour has of this chapter
+            # The table that a tour has of this chapter.
+            with tempfile.TemporaryDirectory() as folder:
                 table = Path(folder, "counts.csv")
                 table.write_text("\n".join([head, *(line for line in counted if line.startswith(f"{chapter},"))]))
                 cells = list(tour.counts(table, "passed").values())

@@ -17,14 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 # A room may include itself and the rooms before it. A name with a dot is a file of common/ itself.
 ORDER = ["check.h", "list.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "launch.h", "ptx", "base", "problem", "epilogue.cuh", "epilogue_glu.cuh",
          "machine", "verify", "bench", "harness.cuh", "run"]
-HARNESS_CUH = ["check.h", "list.h", "types.cuh", "base", "problem"]  # every chapter includes it: it takes no more than these
-# The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of what it counted.
+# Every chapter includes it: it takes no more than these.
+HARNESS_CUH = ["check.h", "list.h", "types.cuh", "base", "problem"]
+# The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of
+# what it counted.
 EMU_ORDER = ["text", "state", "decode", "units", "isa", "schedule", "report", "runtime", "tools"]
 EMU_TAKES = ["base", "check.h"]                # all that common/emu includes of the harness
 HARNESS_TAKES = "emu/runtime/interface.h"      # all that the harness includes of common/emu, and
 HARNESS_TAKES_FROM = "machine"                 # the room that does
 
-# The rooms of plots/, by the same rule: drawing reads what measuring leaves, measuring knows nothing of drawing.
+# The rooms of plots/, by the same rule: drawing reads what measuring leaves, measuring knows
+# nothing of drawing.
 PLOTS_ORDER = ["measure", "draw"]
 WRITES_TABLES = "plots/draw/markdown.py"       # alone: CONTRIBUTING.md
 
@@ -37,7 +40,8 @@ OTHERS_PTX = "tests/emu/foreign/"  # what other compilers made is as long as the
 CODE = {".h", ".cuh", ".cpp", ".cu", ".py", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".ptx"}
 
-NO_INSTRUCTION = {"shared"}  # headers of common/ptx that utter none: they need no meaning and no probe
+# Headers of common/ptx that utter none: they need no meaning and no probe.
+NO_INSTRUCTION = {"shared"}
 
 # Headers that declare what no room defines, and who does.
 DEFINED_ELSEWHERE = {"common/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
@@ -169,7 +173,8 @@ def plots_errors(root):
 
 # ---- functions ----
 
-# What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is none of these.
+# What of C++ is no code: comments, strings (raw ones too), characters. A ' between digits is
+# none of these.
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
                      re.S)
 NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$",
@@ -231,7 +236,8 @@ def declared_functions(text):
     """(line, class or None, name) of every function that a header declares without a body. Templates are left
     out, and what stands inside a body."""
     blank = code_of(text)
-    scopes, begin, line = [], 0, 1  # a scope is "" for a namespace, the name of a class, None for all else
+    # A scope is "" for a namespace, the name of a class, None for all else.
+    scopes, begin, line = [], 0, 1
     for at, c in enumerate(blank):
         if c == "\n":
             line += 1

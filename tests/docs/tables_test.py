@@ -115,7 +115,8 @@ class TablesTest(PlotsCase):
             row("01_naive", "prefill", m, 10, date="2026-01-01"), row("03_tensor_cores", "prefill", m, 30),
             row("01_naive", "prefill", m, 84, kernel="cublas_loop d=f32", peer="cublas_loop", date="2026-01-01"),
             row("02_tiled", "prefill", m, 80, peer="cublas_grouped"),
-            row("03_tensor_cores", "prefill", m, 50, peer="cublas_loop"),  # D as 03 has it, and 02's run had not
+            # D as 03 has it, and 02's run had not.
+            row("03_tensor_cores", "prefill", m, 50, peer="cublas_loop"),
             row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
         self.fill(publish)
 
@@ -127,13 +128,15 @@ class TablesTest(PlotsCase):
 
         self.assertEqual(labels("02_tiled"), ["02_tiled, D f32", "02_tiled", "01_naive, of 2026-01-01 at 0123456789",
                                               "cublas_grouped", "cublas_loop, D f32"])
-        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled",  # its rows with D as 03 has it
+        # Its rows with D as 03 has it.
+        self.assertEqual(labels("03_tensor_cores"), ["03_tensor_cores", "02_tiled",
                                                      "cublas_grouped, of 2026-01-01 at 0123456789", "cublas_loop"])
         for chapter, note in [("02_tiled", "01_naive was timed by its own program, at the clock of its own rounds: "
                                            "libraries beside it took 83 % of their time here."),
                               ("03_tensor_cores", ": no library was timed beside both.")]:
             self.assertIn(note, (self.repo / "chapters" / chapter / "README.md").read_text())
-        readme = (self.repo / "chapters/02_tiled/README.md").read_text()  # of libraries the fastest alone
+        # Among libraries the fastest alone.
+        readme = (self.repo / "chapters/02_tiled/README.md").read_text()
         self.assertNotIn("| cublas_loop, D f32 |", readme)
         self.assertIn("| cublas_grouped |", readme)
 
@@ -185,7 +188,8 @@ class TablesTest(PlotsCase):
             self.assertIn(line, text)
         if HAVE_MATPLOTLIB:
             figure = (self.repo / "plots/figures/peers.svg").read_text()
-            for name, drawn in (("cublas", True), ("deepgemm", True), ("torch", False)):  # torch's check failed
+            # Torch's check failed.
+            for name, drawn in (("cublas", True), ("deepgemm", True), ("torch", False)):
                 self.assertEqual(f">{name}</text>" in figure, drawn, name)
 
     def test_what_is_within_the_noise_is_level(self):

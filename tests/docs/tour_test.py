@@ -15,8 +15,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "common" / "tools"))
 import tour  # noqa: E402
 
-# A chapter's program. It says what it is asked; the table is its last argument. On the emulator it appends two tables, the second
-# behind what BENCH may end; on a GPU the rows of the set that it is asked for.
+# A chapter's program. It says what it is asked; the table is its last argument. On the emulator
+# it appends two tables, the second behind what BENCH may end; on a GPU the rows of the set that
+# it is asked for.
 CHAPTER = r"""#!/bin/sh
 # {made}
 for table; do :; done
@@ -194,7 +195,8 @@ class TourTest(unittest.TestCase):
         (line,), = self.ladder(self.run_tour("01_one")[1])
         self.assertEqual([*line.items()], [
             ("chapter", "01_one"), ("idea", "an idea"), ("check", "passed on the emulator"), ("instructions", "2.667"),
-            ("global bytes", "34"), ("sectors", "2.333"), ("bank conflicts", "4115")])  # over 3000 FLOP
+            # Over 3000 FLOP.
+            ("global bytes", "34"), ("sectors", "2.333"), ("bank conflicts", "4115")])
 
     def test_on_a_gpu(self):
         """Cold rows of its own; a chapter for another GPU is counted."""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// `gg-ptx --allow KIND`. For each kind that can be allowed: programs that stop at such a fault, and that end
-// with the output of hardware when it is allowed. For each other kind: the sentence that refuses it. What an
-// H200 does was measured with one program for each case.
+// `gg-ptx --allow KIND`. For each kind that can be allowed: programs that stop at such a fault, and
+// that end with the output of hardware when it is allowed. For each other kind: the sentence that
+// refuses it. What an H200 does was measured with one program for each case.
 
 #include <gtest/gtest.h>
 
@@ -85,7 +85,8 @@ std::vector<Case> memory_cases() {
     ld.shared.u32 %r11, [%r10];
     st.global.u32 [%rd2], %r11;)"),
                  32, counting(32), "is the generic one of shared address 0x400"});
-  // ptxas makes the same machine code of both forms of an mbarrier's address, generic and of shared memory.
+  // ptxas makes the same machine code of both forms of an mbarrier's address, generic and
+  // of shared memory.
   all.push_back({"SharedAddressOfAnMbarrier", FaultKind::address_space, kernel(R"(
     .shared .align 8 .b64 bar;
     mov.u32 %r10, bar;
@@ -157,7 +158,7 @@ std::vector<Case> copy_cases() {
                  1,
                  "",
                  {"0:fair"}});
-  // All ones, and B begins inside a pattern of the swizzle, with a base offset of 0: each sum is 16.
+  // All ones, and B begins inside a pattern of the swizzle, at a base offset of 0: each sum is 16.
   all.push_back({"Descriptor", FaultKind::descriptor, kernel(R"(
     .shared .align 1024 .b8 tile[4096];
     mad.lo.u32 %r10, %r0, 32, tile;
@@ -242,8 +243,8 @@ std::vector<Case> mbarrier_cases() {
   add("InitialisedAgainBetweenPhases",
       mbarriers(arrive() + arrive() + test(0, 0) + again + test(1, 0) + arrive() + test(2, 0) + test(3, 1)),
       {1, 0, 1, 0}, "is initialised a second time");
-  // The second warp sleeps at the old barrier and wakes when a phase of the new one ends. Nothing orders the
-  // two, which is a race.
+  // The second warp sleeps at the old barrier and wakes when a phase of the new one ends. Nothing
+  // orders the two, which is a race.
   all.push_back({"MbarrierInitialisedAgainWhileAnotherWaits",
                  FaultKind::mbarrier,
                  kernel(R"(
@@ -303,8 +304,8 @@ std::vector<Case> mbarrier_cases() {
   return all;
 }
 
-// Block 0 names an mbarrier of block 1 for bytes that come to itself: that of its own at the same place
-// counts them.
+// Block 0 names an mbarrier of block 1 for bytes that come to itself: that of its own at the same
+// place counts them.
 std::vector<Case> neighbour_cases() {
   const auto copies = [](const std::string& copy) {
     return kernel(R"(
@@ -356,8 +357,8 @@ std::vector<Case> neighbour_cases() {
        2}};
 }
 
-// No chip with tensor memory was at hand: the fences of tcgen05 are no machine instructions in what ptxas
-// makes for sm_100a, so that nothing but their absence can follow.
+// No chip with tensor memory was at hand: the fences of tcgen05 are no machine instructions in what
+// ptxas makes for sm_100a, so that nothing but their absence can follow.
 std::vector<Case> tensor_memory_cases() {
   const auto blackwell = [](const std::string& body) {
     std::string text = kernel(R"(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One instruction, many operands: a kernel in which each thread executes the instruction once, and a host
-// function that says what it must give. The threads of a warp have different operands.
+// One instruction, many operands: a kernel in which each thread executes the instruction once, and
+// a host function that says what it must give. The threads of a warp have different operands.
 
 #pragma once
 
@@ -22,8 +22,8 @@ namespace emu_test {
 using Operands = std::array<uint64_t, 4>;  // a, b, c, e
 using Reference = std::function<uint64_t(const Operands&)>;
 
-// Bits of %d and of %a, %b, %c, %e; 1 is a predicate, 0 is not there. %q is a second destination, a
-// predicate.
+// Bits of %d and of %a, %b, %c, %e; 1 is a predicate, 0 is not there. %q is a second
+// destination, a predicate.
 struct Sizes {
   int d = 32, a = 32, b = 0, c = 0, e = 0;
   bool q = false;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Conversions on the emulator: every pair of types in every rounding over special and random numbers, all
-// 2^16 codes of 16-bit sources and all 2^8 of fp8, and a sweep over f32 for each narrow float. Expected
-// values are computed in long double, which holds every source exactly, from the definition of each format.
+// Conversions on the emulator: every pair of types in every rounding over special and random
+// numbers, all 2^16 codes of 16-bit sources and all 2^8 of fp8, and a sweep over f32 for each
+// narrow float. Expected values are computed in long double, which holds every source exactly, from
+// the definition of each format.
 
 #include <cmath>
 
@@ -67,7 +68,8 @@ Exact whole(Exact x, Rounding rounding) {
   return copysignl(r, x);
 }
 
-// Returns what a NaN becomes: the format's own; to and from f64 it keeps sign and payload, and is made quiet.
+// Returns what a NaN becomes: the format's own; to and from f64 it keeps sign and payload, and
+// is made quiet.
 uint64_t nan_of(const Float& to, const Float& from, uint64_t code) {
   if (to.bits != 64 && from.bits != 64) return to.nan();
   const uint64_t fraction = code & ((uint64_t(1) << from.mantissa_bits) - 1);
@@ -253,8 +255,7 @@ TEST(Convert, FloatsIntoFloats) {
         [](const Operands& o) { return code_of(kF32, flushed(kF32, value_of(kF32, o[0])), rn); });
 }
 
-// ---- all codes of 16-bit sources, and a sweep of f32 around every number and every tie of the narrow
-// formats ----
+// ---- all codes of 16-bit sources, and f32 around every number and tie of the narrow formats ----
 
 std::vector<Operands> all_codes(int bits) {
   std::vector<Operands> all;
@@ -325,8 +326,8 @@ TEST(Convert, SweepIntoHalves) {
   }
 }
 
-// An H200's .rna does not look at NaN: it is cut, and .satfinite takes a unit off what has the exponent of
-// infinity.
+// An H200's .rna does not look at NaN: it is cut, and .satfinite takes a unit off what has the
+// exponent of infinity.
 TEST(Convert, SweepIntoTf32) {
   const auto tf32 = [](uint64_t code, Rounding r, bool relu, bool finite) {
     Exact x = value_of(kF32, code);
@@ -454,8 +455,8 @@ TEST(Address, WindowsOfGenericAddresses) {
   std::vector<Buffer> buffers = {Buffer(64 * 16)};
   run_ptx(text + body + "st.global.u32 [%t+8], %m;\nret;\n}\n", buffers, {1, 64});
   const std::vector<uint64_t> got = values_of<uint64_t>(buffers[0]);
-  // Rows: global, const, shared, local and parameter address; bits: the spaces above. Parameters are global,
-  // too.
+  // Rows: global, const, shared, local and parameter address; bits: the spaces above. Parameters
+  // are global, too.
   const uint64_t want = 0b000001 | 0b001000 << 6 | 0b100010 << 12 | 0b000100 << 18 | 0b010001 << 24;
   for (uint64_t thread = 0; thread < 64; ++thread) {
     EXPECT_EQ(got[2 * thread], 6 + 80 * thread + 800000 * thread) << thread;

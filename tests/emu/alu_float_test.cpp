@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// f32 and f64 on the emulator. Every rounding is judged by exact arithmetic: a result is right if it is the
-// neighbour of the exact value that the rounding asks for.
+// f32 and f64 on the emulator. Every rounding is judged by exact arithmetic: a result is right if
+// it is the neighbour of the exact value that the rounding asks for.
 
 #include <cmath>
 #include <limits>
@@ -109,8 +109,8 @@ float exact_sqrt(float a, float, float, Rounding r) {
   return directed(near, sign_of(double(a) - double(near) * near), r);
 }
 
-// .ftz: would the result be below 2^-126 if there were smaller numbers with as many bits? Scaled up, there
-// are.
+// .ftz: would the result be below 2^-126 if there were smaller numbers with as many bits? Scaled
+// up, there are.
 bool tiny(const std::string& opcode, const float (&x)[3], Rounding r) {
   const float up = 0x1p64f;
   float y = 1;
@@ -186,8 +186,8 @@ TEST(F32, QuotientsAndRoots) {
 
 using gg::Quad;
 
-// An H200 hands on an operand that is a NaN, made quiet: b before c before a, of a quotient a before b. Its
-// own is 0xFFF8000000000000.
+// An H200 hands on an operand that is a NaN, made quiet: b before c before a, of a quotient a
+// before b. Its own is 0xFFF8000000000000.
 uint64_t nan_of(const std::string& opcode, const Operands& o) {
   const std::array<size_t, 3> order =
       opcode == "div" ? std::array<size_t, 3>{0, 1, 2} : std::array<size_t, 3>{1, 2, 0};
@@ -207,8 +207,8 @@ double rounded_quad(Quad x, Rounding r) {
   }
   return directed(near, sign_of(x - Quad(near)), r);
 }
-// Operands with one exponent's neighbourhood, and the special values that double arithmetic settles by
-// itself.
+// Operands with one exponent's neighbourhood, and the special values that double arithmetic
+// settles by itself.
 std::vector<Operands> f64_operands(size_t count) {
   std::vector<Operands> all;
   for (Operands o : operands_of({kF64.begin(), kF64.begin() + long(count)})) {
@@ -253,8 +253,8 @@ double mul64(double a, double b, double, Rounding r) {
 double fma64(double a, double b, double c, Rounding r) {
   if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(c)) return a * b + c;
   if (a == 0 || b == 0) return add64(a * b, c, 0, r);
-  // 106 bits of product and 53 of c, at most 40 exponents apart, do not fit: the remainder of the sum is
-  // added apart.
+  // 106 bits of product and 53 of c, at most 40 exponents apart, do not fit: the remainder of the
+  // sum is added apart.
   const Quad product = Quad(a) * Quad(b), s = product + Quad(c), part = s - product;
   const Quad rest = (product - (s - part)) + (Quad(c) - part);
   const double near = nearest(s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// f16 and bf16 on the emulator, alone and in pairs, against common/base/formats.h and exact arithmetic.
+// f16 and bf16 on the emulator, one or two, against common/base/formats.h and exact arithmetic.
 
 #include <cmath>
 
@@ -42,7 +42,8 @@ uint32_t nearest(const Half& h, double high, double low) {
   return (high < 0 ? 0x8000 : 0) | ((low > 0) == (high > 0) ? outer : inner);
 }
 
-// Checks the instruction on single numbers, and as its x2 on pairs. The type's name goes where "T" stands.
+// Checks the instruction on single numbers, and as its x2 on pairs. The type's name goes
+// where "T" stands.
 void check_half(std::string instruction, const Half& h, int sources, const Reference& want) {
   const std::vector<Operands> operands = operands_of(std::vector<Kind>(size_t(sources), h.kind), 6000);
   const size_t at = instruction.find(".T ");
@@ -122,13 +123,14 @@ TEST(Half, FusedProducts) {
     if (!f.ftz && !f.sat) check_arithmetic("fma.rn", kBF16, 3, f, kFma);
   }
 }
-// A product halfway between two bf16 numbers and a c far below it, which decides: double alone would not see
-// it.
+// A product halfway between two bf16 numbers and a c far below it, which decides: double alone
+// would not see it.
 TEST(Half, FusedProductsAreRoundedOnce) {
   const auto want = [](const Operands& o) { return o[2] & 0x8000 ? 0x3F90 : 0x3F91; };
   std::vector<Operands> operands;
   for (const uint64_t c : {0x0080, 0x8080, 0x0001, 0x8001, 0x1000, 0x9000}) {
-    operands.push_back({0x3F88, 0x3F88, c, 0});  // 1.0625^2 = 1.12890625, one bit more than bf16 has
+    // 1.0625^2 = 1.12890625, one bit more than bf16 has.
+    operands.push_back({0x3F88, 0x3F88, c, 0});
   }
   check("fma.rn.bf16 %d, %a, %b, %c;", {16, 16, 16, 16}, operands, want);
 }

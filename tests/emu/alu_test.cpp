@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Integer arithmetic, logic, comparison, selection and mov on the emulator against plain host arithmetic, bit
-// by bit where the ISA speaks of bits.
+// Integer arithmetic, logic, comparison, selection and mov on the emulator against plain host
+// arithmetic, bit by bit where the ISA speaks of bits.
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,7 +69,7 @@ TEST(Integer, SumsAndProducts) {
 
 TEST(Integer, HighAndWideProducts) {
   for (const Type& t : kTypes) {
-    // The product of 64-bit numbers needs all 128 bits: signed and unsigned products fit one way each.
+    // The product of 64-bit numbers needs all 128 bits: signed and unsigned ones fit one way each.
     const auto high = [&](Wide a, Wide b) {
       if (t.width < 64 || t.is_signed) return a * b >> t.width;
       return Wide((unsigned __int128)a * (unsigned __int128)b >> 64);
@@ -346,8 +346,8 @@ TEST(Logic, NthSetBit) {
   });
 }
 
-// Written bit by bit, as the ISA writes them. Positions and lengths are limited to 0 .. 255: in 64 bits, an
-// H200 does not cut off what is more.
+// Written bit by bit, as the ISA writes them. Positions and lengths are limited to 0 .. 255: in 64
+// bits, an H200 does not cut off what is more.
 TEST(Logic, BitFields) {
   const auto limited = [](std::vector<Operands> all, size_t first, int width) {
     for (Operands& o : all) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// shfl, vote, match, redux, elect and activemask on the emulator, with full and partial membermasks, in two
-// warps whose lanes all have different data.
+// shfl, vote, match, redux, elect and activemask on the emulator, with full and partial
+// membermasks, in two warps whose lanes all have different data.
 
 #include <algorithm>
 #include <limits>
@@ -21,7 +21,8 @@ struct Answer {
   uint32_t d, p;
 };
 
-// Each thread: a, b, c and a membermask from its row of `in`; the instruction; %d and %p to its row of `out`.
+// Each thread: a, b, c and a membermask from its row of `in`; the instruction; %d and %p to its
+// row of `out`.
 std::vector<Answer> run(const std::string& instruction, const std::vector<Lane>& lanes) {
   const std::string text = R"(.version 9.0
 .target sm_90a

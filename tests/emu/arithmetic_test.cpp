@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The emulator's tensor-core sums against what an H200 answered, bit for bit; and the fast form of the sums
-// against the plain one.
+// The emulator's tensor-core sums against what an H200 answered, bit for bit; and the fast form of
+// the sums against the plain one.
 
 #include <gtest/gtest.h>
 
@@ -91,7 +91,8 @@ class Random {
 
   uint32_t code(const Narrow& f, Data data) {
     if (data == Data::sparse && below(4)) return 0;
-    if (data == Data::nearly_two) {  // the largest sums of products that there are, for their exponent
+    // The largest sums of products that there are, for their exponent.
+    if (data == Data::nearly_two) {
       const uint32_t one = uint32_t((1 << (f.exponent_bits - 1)) - 1) << f.mantissa_bits;
       return ((one | ((1u << f.mantissa_bits) - 1)) - uint32_t(below(8) == 0)) << f.shift;
     }
@@ -378,7 +379,8 @@ TEST_F(BlockScaledSum, MultipliesValuesAndScales) {
     b[37] = e2m1(3);
     EXPECT_EQ(sum(10), 10 + (code & 8 ? -1.5f : 1.5f) * values[code & 7]);
   }
-  for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(k % 16 == 5 ? 2 : 0);  // a one in every group
+  // A one in every group.
+  for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(k % 16 == 5 ? 2 : 0);
   for (int g = 0; g < kPackedGroups; ++g) a_scales[g] = gg::emu::scale_of(false, uint8_t(120 + g));
   EXPECT_EQ(sum(0), 0x1p-7f + 0x1p-6f + 0x1p-5f + 0x1p-4f);
   b_scales[0] = gg::emu::scale_of(true, 0x7E);  // 448
@@ -389,7 +391,8 @@ TEST_F(BlockScaledSum, MultipliesValuesAndScales) {
   EXPECT_TRUE(std::isnan(sum(0)));
 }
 
-// 2^-36 beside a scale of 2^0 is cut away; beside a group that cancels to nothing too, not beside zeros.
+// 2^-36 beside a scale of 2^0 is cut away; beside a group that cancels to nothing too,
+// not beside zeros.
 TEST_F(BlockScaledSum, CutsAtTheLargestScales) {
   const float tiny = 0x1.8p-35f;
   for (int k = 0; k < kPackedK; ++k) a[k] = b[k] = e2m1(0);
@@ -428,7 +431,7 @@ TEST(FusedSum, CutsAllAtTheExponentOfZero) {
   const Narrow bf16 = gg::emu::narrow("bf16");
   const auto term = [&](float x) { return term_of(bf16, std::bit_cast<uint32_t>(x) >> 16); };
   const Cut cut = {14, 25, 24, false};
-  // Exactly it is 2^-140 - 2^-160 or - 2^-158; the first is less than 2^-133-25 and so does not count.
+  // Exactly it is 2^-140 - 2^-160 or - 2^-158; the first, below 2^-133-25, does not count.
   const Term a[2] = {term(0x1p-70f), term(-0x1p-80f)}, b[2] = {term(0x1p-70f), term(0x1p-80f)};
   EXPECT_EQ(fused_sum(a, b, 2, 0, cut), 0x1p-140f);
   const Term c[2] = {term(0x1p-70f), term(-0x1p-79f)}, d[2] = {term(0x1p-70f), term(0x1p-79f)};

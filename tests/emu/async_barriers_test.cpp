@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Hopper's mbarriers in small PTX kernels: what they order, in every order, and what the emulator says when
-// they are misused.
+// Hopper's mbarriers in small PTX kernels: what they order, in every order, and what the emulator
+// says when they are misused.
 
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST_F(Async, ADeadlockTellsOfAnOvertakenWait) {
   EXPECT_TRUE(says(report, "2 phases have ended, this warp has waited for none of them"));
 }
 
-// A try_wait that nobody's progress depends on may say false; code that does something else then goes on.
+// A try_wait that nobody's progress depends on may say false; code that does other things goes on.
 TEST_F(Async, TryWaitGivesUpWhenNobodyElseCanGoOn) {
   run(init(0, 1) + R"(
     @!%p0 bra END;
@@ -176,8 +176,8 @@ TEST_F(Async, MisusedBarriersAreFaults) {
                    "parity 2"));
   EXPECT_TRUE(says(fault(FaultKind::alignment, "@%p0 mbarrier.init.shared::cta.b64 [bars+4], 1;\n"),
                    "multiple of 8"));
-  for (const std::string fence :
-       {"", "@%p0 fence.mbarrier_init.release.cluster;\n"}) {  // orders nothing alone
+  // Such a fence orders nothing alone.
+  for (const std::string fence : {"", "@%p0 fence.mbarrier_init.release.cluster;\n"}) {
     const std::string unordered =
         fault(FaultKind::race,
               "@%p0 mbarrier.init.shared::cta.b64 [bars], 1;\n" + fence +
@@ -198,7 +198,7 @@ TEST_F(Async, DroppedThreadsAreNotWaitedFor) {
       });
 }
 
-// cp.async.mbarrier.arrive: each lane copies 16 bytes; the other warp reads them when all have landed.
+// cp.async.mbarrier.arrive: each lane copies 16 bytes; the other warp reads all when they landed.
 TEST_F(Async, CopiesOfThreadsArrive) {
   for (const bool noinc : {true, false}) {
     const std::string arrive = noinc ? "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bars];\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Hopper's bulk copies and what one block of a cluster sends another, in small PTX kernels: what they do, in
-// every order, and what the emulator says when they are misused.
+// Hopper's bulk copies and what one block of a cluster sends another, in small PTX kernels: what
+// they do, in every order, and what the emulator says when they are misused.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,8 @@ TEST_F(Async, AStoreWithoutItsFencesAndWaitsIsAFault) {
   fault(FaultKind::uninit_shared, kFence + kBulkStore + "@%p0 cp.async.bulk.wait_group 0;\n");
 }
 
-// The report of a source that is overwritten tells what the thread that stored has committed and waited for.
+// The report of a source that is overwritten tells what the thread that stored has committed
+// and waited for.
 TEST_F(Async, ASourceThatIsOverwrittenSaysWhichWaitItLacks) {
   const auto why = [&](const std::string& stores) {
     return fault(FaultKind::async_window,
@@ -168,8 +169,8 @@ TEST_F(Async, BulkOperandsAreChecked) {
   bulk(FaultKind::mbarrier_state, "[buffer], [%rd1], 16, [bars+8]");
 }
 
-// Only bytes 128 to 255 of the input's buffer are a tensor. The others may be written, but no kind of load
-// reads them.
+// Only bytes 128 to 255 of the input's buffer are a tensor. The others may be written, but no kind
+// of load reads them.
 TEST_F(Async, GuardsAreReadByNobody) {
   const auto load = [&](const std::string& what, int at) {
     SetUp();

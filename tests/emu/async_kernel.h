@@ -28,9 +28,10 @@ struct Shape {
   int blocks = 1, threads = 32, cluster = 1;
 };
 
-// A kernel `k` of two pointers, out (%rd0) and in (%rd1), and a tensor map of two dimensions (%rd2).
-// Registers are there to be used; %r0 is the thread, %r1 the block's rank, %r2 the address of 8 KB of shared
-// memory `buffer`, %r3 that of 8 mbarriers, %p0 is true in thread 0, %p1 in the threads of warp 0.
+// A kernel `k` of two pointers, out (%rd0) and in (%rd1), and a tensor map of two dimensions
+// (%rd2). Registers are there to be used; %r0 is the thread, %r1 the block's rank, %r2 the address
+// of 8 KB of shared memory `buffer`, %r3 that of 8 mbarriers, %p0 is true in thread 0, %p1 in the
+// threads of warp 0.
 inline std::string kernel(const std::string& body) {
   return R"(.version 9.0
 .target sm_90a

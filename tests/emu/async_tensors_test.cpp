@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Hopper's tensor copies and the maps that kernels change, in small PTX kernels: what they do, in every
-// order, and what the emulator says when they are misused.
+// Hopper's tensor copies and the maps that kernels change, in small PTX kernels: what they do, in
+// every order, and what the emulator says when they are misused.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ using report::says;
 
 // ---- tensor copies ----
 
-// 256 threads copy buffer (4 KB) to out, words nobody wrote as they are: the test fills the buffer first.
+// 256 threads copy buffer (4 KB) to out, words nobody wrote as they are: the test fills
+// the buffer first.
 std::string tensor_load(const std::string& box, int bytes) {
   return R"(
     mov.u32 %r20, 0xABABABAB;
@@ -138,8 +139,8 @@ TEST_F(Async, TensorStoresLeaveOutWhatIsOutside) {
   }
 }
 
-// Element by element against tests/isa/h200/reductions.npy: what was in memory, what came, what was there
-// then.
+// Element by element against tests/isa/h200/reductions.npy: what was in memory, what came, what
+// was there then.
 TEST(Reductions, GiveTheBitsOfAnH200) {
   const struct {
     const char *type, *op;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums and extremes of floating-point numbers by atom and red, in global and shared memory and at generic
-// addresses: what becomes of zeros, subnormal numbers, ties, overflow and NaN. tests/isa/atomics_test.cu asks
-// a GPU too.
+// Sums and extremes of floating-point numbers by atom and red, in global and shared memory and at
+// generic addresses: what becomes of zeros, subnormal numbers, ties, overflow and NaN.
+// tests/isa/atomics_test.cu asks a GPU too.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Where {
 constexpr Where kGlobal = {".global", "[%rd2]", false}, kShared = {".shared", "[%r10]", true},
                 kGenericGlobal = {"", "[%rd2]", false}, kGenericShared = {"", "[%rd3]", true};
 
-// Memory after an operation on `old`, and the register that atom writes, which is the operand for red.
+// Memory after an operation on `old`, and the register that atom writes; for red the operand.
 struct Outcome {
   uint64_t now = 0, before = 0;
 };

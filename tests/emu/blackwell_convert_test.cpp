@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Conversions of compute capability 10.0 on the emulator: e2m1, e2m3, e3m2 and ue8m0, and fp8 beside them.
-// Every code is widened. Every code's value, every midpoint and the neighbours of both are narrowed, the two
-// numbers of a pair being different. Expected values come from a search over the values of all codes, and
-// once more from the functions that cuda_fp4.h, cuda_fp6.h and cuda_fp8.h have for the host.
+// Conversions of compute capability 10.0 on the emulator: e2m1, e2m3, e3m2 and ue8m0, and fp8
+// beside them. Every code is widened. Every code's value, every midpoint and the neighbours of both
+// are narrowed, the two numbers of a pair being different. Expected values come from a search over
+// the values of all codes, and once more from the functions that cuda_fp4.h, cuda_fp6.h and
+// cuda_fp8.h have for the host.
 
 #include <cuda_fp4.h>
 #include <cuda_fp6.h>
@@ -36,7 +37,7 @@ double value_of(const Tiny& f, int magnitude) {
   return std::ldexp(double(significand), std::max(field, 1) - f.bias - f.mantissa_bits);
 }
 
-// The code whose value is nearest; of two as near, the even one. Beyond the largest number: that one.
+// The code whose value is nearest; of two as near, the even one. Beyond the largest: that one.
 uint32_t nearest(const Tiny& f, double x, bool relu) {
   if (std::isnan(x)) return f.nan ? 0x7F : uint32_t(f.most());
   if (relu && (x < 0 || x == 0)) return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor copies of compute capability 10.0 on the emulator: whose mbarrier counts the bytes with
-// .cta_group::2, four rows at once, and elements of 4 and 6 bits in shared memory; in several orders.
+// Tensor copies of compute capability 10.0 on the emulator: whose mbarrier counts the
+// bytes with .cta_group::2, four rows at once, and elements of 4 and 6 bits in shared
+// memory; in several orders.
 
 #include <gtest/gtest.h>
 
@@ -22,9 +23,9 @@ using gg::emu::MapType;
 using gg::emu::TensorMap;
 using report::says;
 
-// %rd0 out, %rd1 in, %rd2 the tensor map; %r0 the thread, %r1 the block's rank, %r2 the block; `buffer` of 8
-// KB, which begins with bytes 0x11, and one mbarrier `bar` for one arrival. Behind the body every thread
-// writes a word of the buffer to out, 8 KB for each block.
+// %rd0 out, %rd1 in, %rd2 the tensor map; %r0 the thread, %r1 the block's rank, %r2 the block;
+// `buffer` of 8 KB, which begins with bytes 0x11, and one mbarrier `bar` for one arrival. Behind
+// the body every thread writes a word of the buffer to out, 8 KB for each block.
 std::string copy_kernel(const std::string& body) {
   return R"(.version 9.0
 .target sm_100a
@@ -165,8 +166,8 @@ std::string pair_load(const std::string& before, const std::string& after,
 }
 
 TEST_F(Copy, EvenBlockCountsForThePair) {
-  // Only the even block expects bytes, 512 for each of the two, and waits; the other learns of it by the
-  // cluster barrier behind.
+  // Only the even block expects bytes, 512 for each of the two, and waits; the other learns of it
+  // by the cluster barrier behind.
   const std::string waits = "@!%p2 bra BEHIND;\n" + std::string(kWait) + "BEHIND:\n";
   for (const bool early : {true, false}) {
     const std::string load = early ? pair_load(".cta_group::2", "") : pair_load("", ".cta_group::2");
@@ -311,8 +312,8 @@ TEST_F(Copy, FourRowsWantABoxOfOne) {
 
 // ---- swizzles in wider units ----
 
-// cuda.h, CUtensorMapSwizzle: units of 32 or of 64 bytes change places within 128 bytes. Of row r, unit u
-// goes to place u ^ (r % 4) or u ^ (r % 2).
+// cuda.h, CUtensorMapSwizzle: units of 32 or of 64 bytes change places within 128 bytes. Of row r,
+// unit u goes to place u ^ (r % 4) or u ^ (r % 2).
 TEST_F(Copy, SwizzlesWiderUnits) {
   const std::string load =
       expect(8 * 128) +
@@ -374,7 +375,8 @@ TEST_F(Copy, ReplacesTheUnitsOfASwizzle) {
 
 struct Packed {
   MapType type;
-  int box0, row_bytes, data;  // elements of a box's row, bytes of it in global memory, bytes in a unit of 16
+  // Elements of a box's row, bytes of it in global memory, bytes in a unit of 16.
+  int box0, row_bytes, data;
 };
 const Packed kPacked[] = {{MapType::b4x16, 256, 128, 16},
                           {MapType::b4x16, 64, 32, 16},
@@ -390,7 +392,8 @@ void set_packed(TensorMap* map, const Packed& p, int swizzle) {
   map->box[1] = 8;
   map->swizzle = swizzle;
 }
-// Where byte i of a row that has `pitch` bytes in shared memory lies, by the formula of "Swizzling Modes".
+// Where byte i of a row that has `pitch` bytes in shared memory lies, by the formula
+// of "Swizzling Modes".
 size_t place(int row, int i, int pitch, int swizzle) {
   const size_t offset = size_t(row * pitch + i);
   return swizzle ? offset ^ ((offset >> 7 & 7) << 4) : offset;

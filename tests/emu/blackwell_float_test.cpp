@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic of compute capability 10.0 on the emulator: .f32x2 against the f32 instructions of the host, min
-// and max of three, redux.sync of f32, and loads and stores of 32 bytes.
+// Arithmetic of compute capability 10.0 on the emulator: .f32x2 against the f32 instructions of the
+// host, min and max of three, redux.sync of f32, and loads and stores of 32 bytes.
 
 #include <cfenv>
 #include <cmath>
@@ -35,7 +35,8 @@ float rounded(const std::string& opcode, int mode, float a, float b, float c) {
   std::fesetround(FE_TONEAREST);
   return result;
 }
-// .ftz flushes what would be below 2^-126 if exponents had no end: the operation is done 2^40 times larger.
+// .ftz flushes what would be below 2^-126 if exponents had no end: the operation is done
+// 2^40 times larger.
 float computed(const std::string& opcode, int mode, bool ftz, float a, float b, float c) {
   a = flushed(a, ftz), b = flushed(b, ftz), c = flushed(c, ftz);
   const float result = rounded(opcode, mode, a, b, c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Cluster launch control on the emulator: every tile of a grid is worked on once, whoever takes it; what
-// misuse is told; and what a module for sm_100a has of sm_90's instructions.
+// Cluster launch control on the emulator: every tile of a grid is worked on once, whoever takes it;
+// what misuse is told; and what a module for sm_100a has of sm_90's instructions.
 
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ std::string blackwell(const std::string& body, const std::string& before) {
   return text;
 }
 
-// Each block works on tile (x, y, z) of a grid of 6 by 4 by 2: thread 0 adds 1 to out[tile], and 65536 if the
-// tile was taken over. Then thread 0 of the cluster's first block asks for another cluster; all blocks of the
-// cluster get the answer and go on with it, or end.
+// Each block works on tile (x, y, z) of a grid of 6 by 4 by 2: thread 0 adds 1 to out[tile], and
+// 65536 if the tile was taken over. Then thread 0 of the cluster's first block asks for another
+// cluster; all blocks of the cluster get the answer and go on with it, or end.
 const char* const kShared = ".shared .align 16 .b8 answer[16];\n.shared .align 8 .b64 bar;\n";
 std::string persistent(bool cluster, const std::string& after = "") {
   const std::string request =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix and stmatrix of elements of 8, 6 and 4 bits on the emulator. Rows lie at shuffled addresses, so
-// that a row in the wrong place does not look right. Expected values are those of the matrices, not of the
-// instructions: the fragments of mma's operands.
+// ldmatrix and stmatrix of elements of 8, 6 and 4 bits on the emulator. Rows lie at shuffled
+// addresses, so that a row in the wrong place does not look right. Expected values are those of the
+// matrices, not of the instructions: the fragments of mma's operands.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,8 @@ std::vector<uint32_t> shuffled() {
   return order;
 }
 
-// `in` holds 1 KB for shared memory and then 32 row addresses; `out` takes four registers of each lane.
+// `in` holds 1 KB for shared memory and then 32 row addresses; `out` takes four registers
+// of each lane.
 std::string load_kernel(const std::string& instruction, int registers) {
   std::string list;
   for (int i = 0; i < registers; ++i) list += (i ? ", %r" : "%r") + std::to_string(30 + i);
@@ -79,8 +80,8 @@ struct Source {
 };
 const Source kSources[] = {{"b8", 8}, {"b8x16.b4x16_p64", 4}, {"b8x16.b6x16_p32", 6}};
 
-// The transposed matrix is half an operand A of mma.m16n8k32: a lane holds columns 4t .. 4t + 3 of its rows g
-// and g + 8.
+// The transposed matrix is half an operand A of mma.m16n8k32: a lane holds columns 4t .. 4t + 3 of
+// its rows g and g + 8.
 TEST(BlackwellMatrix, Loads16x16) {
   for (const Source& source : kSources) {
     for (const int count : {1, 2}) {
@@ -125,8 +126,8 @@ TEST(BlackwellMatrix, Loads8x16) {
   }
 }
 
-// A lane's four bytes are elements of an accumulator of mma: columns 2t and 2t + 1 of row g, then of row g
-// + 8.
+// A lane's four bytes are elements of an accumulator of mma: columns 2t and 2t + 1 of row g, then
+// of row g + 8.
 TEST(BlackwellMatrix, Stores16x8) {
   const std::vector<uint32_t> order = shuffled();
   for (const int count : {1, 2, 4}) {

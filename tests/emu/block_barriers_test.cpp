@@ -54,9 +54,9 @@ TEST(Barriers, ReductionsOfPredicates) {
   expect_always(kernel(body), config_of(2, 40), [](uint32_t) { return (37 * 100 + 3) * 100 + 1 + 8; });
 }
 
-// Two pairs of warps reduce at barriers of their own, many times. Then one pair reduces at barrier 4, and as
-// soon as its first warp has gone on the other pair reduces there too: what the second learns is not
-// overwritten.
+// Two pairs of warps reduce at barriers of their own, many times. Then one pair reduces at barrier
+// 4, and as soon as its first warp has gone on the other pair reduces there too: what the second
+// learns is not overwritten.
 TEST(Barriers, NamedBarriersWithCounts) {
   const std::string body = R"(
     .shared .align 4 .u32 flag;
@@ -94,7 +94,8 @@ TEST(Barriers, NamedBarriersWithCounts) {
   });
 }
 
-// Warp 0 produces into two buffers, warps 1 and 2 consume: full barriers 1 and 2, empty barriers 3 and 4.
+// Warp 0 produces into two buffers, warps 1 and 2 consume: full barriers 1 and 2, empty barriers
+// 3 and 4.
 TEST(Barriers, ProducerAndConsumers) {
   const std::string body = R"(
     .shared .align 4 .b32 stages[64];
@@ -181,8 +182,8 @@ TEST(Threads, DimensionsOfBlocksAndGrid) {
 // ---- cp.async ----
 
 TEST(Copies, GroupsZerosAndSizes) {
-  // Three groups: 16 bytes; 4 bytes of which 3 are read and 8 of which none; 16 bytes if a predicate allows.
-  // The first may be used while the other two are under way.
+  // Three groups: 16 bytes; 4 bytes of which 3 are read and 8 of which none; 16 bytes if a
+  // predicate allows. The first may be used while the other two are under way.
   const std::string body = R"(
     .shared .align 16 .b8 cells[2048];
     mov.u32 %r10, cells;

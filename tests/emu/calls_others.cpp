@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A program for gg_emu_test that links a library named as cuBLAS and the driver's interface: it calls
-// neither, unless it gets an argument.
+// A program for gg_emu_test that links a library named as cuBLAS and the driver's interface: it
+// calls neither, unless it gets an argument.
 
 #include <cuda_runtime.h>
 

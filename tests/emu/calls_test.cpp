@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Functions with code of their own: calls through pointers and calls of oneself, in every order; what the
-// emulator says of pointers that are none and of calls without an end; and the heap of malloc and free.
+// Functions with code of their own: calls through pointers and calls of oneself, in every order;
+// what the emulator says of pointers that are none and of calls without an end; and the heap of
+// malloc and free.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ std::string fault_of(FaultKind kind, const std::string& text, const Config& conf
   return report;
 }
 
-// The n-th Fibonacci number by two calls of itself, and thrice, square and a function of two arguments.
+// The n-th Fibonacci number by two calls of itself, and thrice, square and a function
+// of two arguments.
 const std::string kFunctions = R"(
 .func (.param .b32 result) fibonacci(.param .b32 n)
 {
@@ -205,7 +207,8 @@ ret;
   EXPECT_TRUE(says(report, "calls under way take more than 524288 bytes of local memory")) << report;
 }
 
-// A register of the function has no value on a second call either, and a result that none was given to.
+// A register of the function has no value on a second call either, and a result that none
+// was given to.
 TEST(Calls, WithoutAValue) {
   const std::string forgets = R"(
 .func (.param .b32 result) forgets(.param .b32 n)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The checks that look at many bytes at once, or are decided when a kernel is decoded, find what looking at
-// each byte and each read would: races of accesses of every width and place, and registers unwritten on some
-// path.
+// The checks that look at many bytes at once, or are decided when a kernel is decoded, find what
+// looking at each byte and each read would: races of accesses of every width and place, and
+// registers unwritten on some path.
 
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ std::string access(bool store, int width) {
                : gg::format("ld.shared.%s %s, [%%r13];\n", types[i], registers[i]);
 }
 
-// One warp's access, then the other's, with no barrier between: a race if they share a byte and one of them
-// writes. Either with one lane, or with all, `stride` bytes apart.
+// One warp's access, then the other's, with no barrier between: a race if they share a byte and one
+// of them writes. Either with one lane, or with all, `stride` bytes apart.
 struct Side {
   bool store;
   int width, offset, stride;
@@ -112,8 +112,8 @@ TEST(Races, AreThoseOfTheBytes) {
 }
 
 // Some of these instructions make a load come before an arrival in another block.
-// tests/chapters/chapters_gpu_test.cpp has the kernel that hung on an H200. Its shuffle of the loaded value
-// was not there any more in its machine code.
+// tests/chapters/chapters_gpu_test.cpp has the kernel that hung on an H200. Its shuffle of the
+// loaded value was not there any more in its machine code.
 TEST(Races, AreThoseOfLoadsThatAnArrivalOvertakes) {
   struct {
     const char *between, *order, *fault;
@@ -146,7 +146,8 @@ TEST(Races, AreNotThoseOfLoadsBeforeABarrierOnTheWay) {
         std::string("setp.eq.u32 %p4, %r0, 99;\n@%p4 bra AROUND;\n") + (meets ? "bar.sync 0;\n" : "");
     std::string code = read_and_tell(way + "AROUND:\n@%p0");
     const std::string one_lane = "setp.eq.and.u32 %p2, %r10, 1, %p0;";
-    code.replace(code.find(one_lane), one_lane.size(), "setp.eq.u32 %p2, %r10, 1;");  // all lanes load
+    // All lanes load.
+    code.replace(code.find(one_lane), one_lane.size(), "setp.eq.u32 %p2, %r10, 1;");
     EXPECT_EQ(fault_in(code, config_of(2, 32, 2)), meets ? "" : "race");
   }
 }
@@ -227,13 +228,13 @@ TEST(Addresses, AreCheckedWithoutTheOtherChecksToo) {
 
 TEST(Registers, MustBeWrittenOnTheWayThatALaneTook) {
   const char* const unwritten[] = {
-      "st.global.u32 [%rd2], %r21;\n",                                                    // never
-      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\nst.global.u32 [%rd2], %r20;\n",  // under
-                                                                                          // a
-                                                                                          // guard
+      // never written
+      "st.global.u32 [%rd2], %r21;\n",
+      // written under a guard
+      "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\nst.global.u32 [%rd2], %r20;\n",
+      // written in a branch
       "setp.lt.u32 %p1, %r3, 16;\n@%p1 bra L;\nmov.u32 %r20, 1;\nL:\nst.global.u32 [%rd2], "
-      "%r20;\n",  // in a
-                  // branch
+      "%r20;\n",
       "setp.lt.u32 %p1, %r3, 16;\n@!%p1 bra L;\nmov.u32 %r20, 1;\nL:\nst.global.u32 [%rd2], "
       "%r20;\n",
       // in a loop that some lanes do not enter
@@ -263,7 +264,8 @@ TEST(Registers, MustBeWrittenOnTheWayThatALaneTook) {
       "%r20, 1;\n",
       "setp.lt.u32 %p1, %r3, 16;\n@%p1 mov.u32 %r20, 1;\n@%p1 add.u32 %r21, %r20, 1;\n",
       "setp.lt.u32 %p1, %r3, 16;\n@!%p1 bra L;\nmov.u32 %r20, 1;\nL:\n@%p1 st.global.u32 [%rd2], %r20;\n",
-      "mov.b64 %rd5, {%r3, %r20};\nmov.b64 {%r21, _}, %rd5;\nst.global.u32 [%rd2], %r21;\n",  // of nvcc 13.2
+      // As nvcc 13.2 writes it.
+      "mov.b64 %rd5, {%r3, %r20};\nmov.b64 {%r21, _}, %rd5;\nst.global.u32 [%rd2], %r21;\n",
   };
   for (const char* body : written) EXPECT_EQ(fault_of(body), "") << body;
 }

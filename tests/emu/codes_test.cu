@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The error of each misuse of the runtime. The table is what NVIDIA's runtime 13.0 answered on an H100
-// with driver 580.159; the same test asks both runtimes. A grid or block of no or of too many threads gives
-// cudaErrorInvalidValue there, though cudaErrorInvalidConfiguration is documented.
+// The error of each misuse of the runtime. The table is what NVIDIA's runtime 13.0 answered on an
+// H100 with driver 580.159; the same test asks both runtimes. A grid or block of no or of too many
+// threads gives cudaErrorInvalidValue there, though cudaErrorInvalidConfiguration is documented.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -381,7 +381,7 @@ std::vector<Said> sentences() {
   };
 }
 
-// The errors' own texts name neither what was asked for nor what there is. Each sentence is said once.
+// The errors' own texts name neither what was asked for nor what there is. Each is said once.
 TEST_F(Codes, TheEmulatorSaysWhatWasWrong) {
   if (!gg::emulator()) GTEST_SKIP() << "this is a real runtime";
   for (const Said& each : sentences()) {
@@ -414,8 +414,8 @@ TEST_F(Codes, HaveTheirTexts) {
   EXPECT_STREQ(cudaGetErrorString(cudaError_t(123456)), "unrecognized error code");
 }
 
-// A side stream joins the capture by an event and is joined by another; destroyed then, it leaves the capture
-// whole.
+// A side stream joins the capture by an event and is joined by another; destroyed then, it leaves
+// the capture whole.
 TEST_F(Codes, OfACaptureWhoseSideStreamWasDestroyed) {
   cudaStream_t stream = nullptr, side = nullptr;
   cudaEvent_t fork = nullptr, join = nullptr;

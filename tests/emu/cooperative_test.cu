@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Cooperative groups that want more than a warp: grids whose blocks wait for each other, tiles of several
-// warps and clusters. The same tests run with NVIDIA's runtime on a GPU and with the emulator's.
+// Cooperative groups that want more than a warp: grids whose blocks wait for each other,
+// tiles of several warps and clusters. The same tests run with NVIDIA's runtime on a GPU and
+// with the emulator's.
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

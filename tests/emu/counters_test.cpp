@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Each instruction that goes to memory or multiplies moves its counters and no others. The numbers are
-// reckoned by hand from "What moves which counter" in common/emu/COUNTS.md. An instruction of
-// common/emu/isa/forms.h that stands neither in the tables nor in the list of those that move no more than
-// `instructions` and their family's makes a test fail.
+// Each instruction that goes to memory or multiplies moves its counters and no others. The numbers
+// are reckoned by hand from "What moves which counter" in common/emu/COUNTS.md. An instruction of
+// common/emu/isa/forms.h that stands neither in the tables nor in the list of those that move no
+// more than `instructions` and their family's makes a test fail.
 
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ Moved shared(const string& way, uint64_t bytes, uint64_t wavefronts, uint64_t co
           {"shared_bank_conflicts", conflicts}};
 }
 
-// An instruction of the block's first warp. %rd20 and %rd24 are in global memory and %r20 and %r24 in shared,
-// 128 bytes from lane to lane at 24, and side by side at 20, which is `width` bytes.
+// An instruction of the block's first warp. %rd20 and %rd24 are in global memory and %r20 and %r24
+// in shared, 128 bytes from lane to lane at 24, and side by side at 20, which is `width` bytes.
 Row warp_row(const string& instruction, const string& family, int width, const Moved& moved) {
   Act act;
   act.name = act.instruction = instruction;
@@ -51,8 +51,8 @@ Row warp_row(const string& instruction, const string& family, int width, const M
 
 // ---- plain loads and stores, atomics ----
 
-// A warp's access of so many bytes a lane: bytes; sectors and wavefronts where lanes lie side by side; and
-// the conflicts where they lie 128 bytes apart, in 32 sectors and 32 wavefronts.
+// A warp's access of so many bytes a lane: bytes; sectors and wavefronts where lanes lie side by
+// side; and the conflicts where they lie 128 bytes apart, in 32 sectors and 32 wavefronts.
 struct Width {
   int lane;
   uint64_t warp, sectors, wavefronts, conflicts;
@@ -119,7 +119,7 @@ void add_accesses(std::vector<Row>& all) {
       warp_row("ld.global.nc.L1::no_allocate.u32 %r40, [%rd20];", "ldst", 4, global("load", 128, 4)));
   all.push_back(warp_row("ld.volatile.shared.u64 %rd40, [%r24];", "ldst", 8, shared("load", 256, 32, 30)));
   all.push_back(warp_row("st.release.gpu.global.u32 [%rd24], %r40;", "ldst", 4, global("store", 128, 32)));
-  // 8 bytes, 16 and 64 apart: of 16 lanes two and eight share a bank. Five lanes take one wavefront.
+  // 8 bytes, 16 and 64 apart: of 16 lanes two and eight share a bank. Five lanes: one wavefront.
   all.push_back(warp_row("ld.shared.u64 %rd40, [%r20];", "ldst", 16, shared("load", 256, 4, 2)));
   all.push_back(warp_row("st.shared.v2.u32 [%r20], {%r40, %r41};", "ldst", 64, shared("store", 256, 16, 14)));
   all.push_back(warp_row("@%p6 ld.shared.u64 %rd40, [%r20];", "ldst", 8, shared("load", 40, 1, 0)));
@@ -248,8 +248,8 @@ void add_matrices(std::vector<Row>& all) {
   all.push_back(warp_row("movmatrix.sync.aligned.m8n8.trans.b16 %r50, %r40;", "ldmatrix", 16, {}));
 }
 
-// A lane takes 4 or 8 bytes of each 8 x 8 part. Of eight rows of 32 bytes two share a bank each time, and of
-// the four rows of 64 bytes that 16 lanes reach.
+// A lane takes 4 or 8 bytes of each 8 x 8 part. Of eight rows of 32 bytes two share a bank each
+// time, and of the four rows of 64 bytes that 16 lanes reach.
 void add_wmma(std::vector<Row>& all) {
   const string eight = "{%r50, %r51, %r52, %r53, %r54, %r55, %r56, %r57}", four = "{%r40, %r41, %r42, %r43}",
                sums = "{%f0, %f1, %f2, %f3, %f8, %f9, %f10, %f11}";
@@ -357,8 +357,8 @@ std::vector<Row> warp_rows() {
 
 // ---- operations of the asynchronous proxy: those of memory_acts.cpp ----
 
-// The counters that an act moves, by how its instruction begins and a word that is in it. Copies have 64
-// bytes, or four times as many.
+// The counters that an act moves, by how its instruction begins and a word that is in it. Copies
+// have 64 bytes, or four times as many.
 struct Async {
   const char *begin, *word, *family;
   Moved moved;
@@ -392,8 +392,8 @@ const std::vector<Async>& async_table() {
   return table;
 }
 
-// Some acts of the table come at other places: beside a sector's begin, partly outside the tensor, with A in
-// registers.
+// Some acts of the table come at other places: beside a sector's begin, partly outside the tensor,
+// with A in registers.
 void add_places(std::vector<Row>& all) {
   const auto add = [&](const string& of, const string& from, const string& to, const Moved& moved) {
     for (const Act& act : async_acts()) {
@@ -471,8 +471,8 @@ std::set<std::pair<string, string>> expect_all() {
   return executed;
 }
 
-// Forms that count as instructions of their family and move nothing else, whatever their operands are. Waits
-// are counted where a warp waits: `barrier_waits`, below.
+// Forms that count as instructions of their family and move nothing else, whatever their operands
+// are. Waits are counted where a warp waits: `barrier_waits`, below.
 const std::map<string, std::set<string>> kNothingElse = {
     {"integer", {"add",      "addc",      "sub",       "subc",  "mad",   "madc",  "mul",  "mul24", "mad24",
                  "sad",      "div",       "rem",       "abs",   "neg",   "min",   "max",  "dp4a",  "dp2a",
@@ -513,8 +513,8 @@ TEST(Counters, OfEveryFormThatGoesToMemoryOrMultiplies) {
   }
 }
 
-// The last of eight warps to come to the barrier does not wait. Nobody waits for a cp.async here: it lands at
-// its wait. A bulk store has not been done when its thread waits for it.
+// The last of eight warps to come to the barrier does not wait. Nobody waits for a cp.async here:
+// it lands at its wait. A bulk store has not been done when its thread waits for it.
 TEST(Counters, OfWaits) {
   const auto waits = [](const string& instruction, const string& before = "", const string& after = "") {
     Act act;

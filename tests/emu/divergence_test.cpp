@@ -38,8 +38,8 @@ TEST(Divergence, NestedIfsMeetAgain) {
     st.global.u32 [%rd2], %r10;)";
   expect_always(kernel(body), config_of(2, 64), [](uint32_t thread) {
     const uint32_t lane = thread % 32;
-    return lane < 16 ? (lane % 2 ? 11u : 21u)
-                     : (lane > 27 ? 42u : 2u);  // 1000 more if the warp were still apart
+    // 1000 more if the warp were still apart.
+    return lane < 16 ? (lane % 2 ? 11u : 21u) : (lane > 27 ? 42u : 2u);
   });
 }
 
@@ -168,8 +168,8 @@ TEST(Warps, TwoHalvesWithDifferentMasksAtOneInstruction) {
   });
 }
 
-// The halves come to one instruction from different branches: one group is complete before the first lane's
-// is.
+// The halves come to one instruction from different branches: one group is complete before the
+// first lane's is.
 TEST(Warps, AGroupDoesNotWaitForAnother) {
   const std::string body = R"(
     .shared .align 4 .u32 flag;
@@ -267,7 +267,7 @@ std::string handed_on(const std::string& between) {
     st.global.u32 [%rd2], %r13;)");
 }
 
-// Without a barrier of the warp some lane reads the number before, or nothing yet: in a skewed order.
+// Without a barrier of the warp some lane reads the number before, or nothing: in a skewed order.
 TEST(Warps, LanesMayFallBehind) {
   Program program(handed_on(""));
   int wrong = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of libcuda.so.1, looked up when a test runs: NVIDIA's on a GPU, else the emulator's.
-// CU(cuInit) is one of them. And a device like an H200 with a context on it.
+// The functions of libcuda.so.1, looked up when a test runs: NVIDIA's on a GPU, else the
+// emulator's. CU(cuInit) is one of them. And a device like an H200 with a context on it.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The driver's interface as programs use it that load PTX while they run: the same tests run with NVIDIA's
-// driver on a GPU and with the emulator's libcuda.so.1.
+// The driver's interface as programs use it that load PTX while they run: the same tests run with
+// NVIDIA's driver on a GPU and with the emulator's libcuda.so.1.
 
 #include "tests/emu/driver.h"
 
@@ -282,8 +282,8 @@ TEST_F(Driver, RefusesMisuse) {
   EXPECT_EQ(CU(cuEventRecord)(nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// cuda.h wants a map at a multiple of 64. The answers and the bytes are those of a driver on an H100, which
-// takes it anywhere; the emulator says so once more.
+// cuda.h wants a map at a multiple of 64. The answers and the bytes are those of a driver on an
+// H100, which takes it anywhere; the emulator says so once more.
 TEST_F(Driver, TakesATensorMapAtAnyAddressAndTheEmulatorSaysSo) {
   alignas(64) char maps[3 * 128];
   const cuuint64_t dims[] = {256, 128}, strides[] = {512};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Programs whose main returns, with code 5, while another thread still works on the device: in one long
-// kernel, or in launches without end. What runs then ends with the process.
+// Programs whose main returns, with code 5, while another thread still works on the device: in one
+// long kernel, or in launches without end. What runs then ends with the process.
 
 #include <atomic>
 #include <cstdio>

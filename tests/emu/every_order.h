@@ -47,8 +47,8 @@ void expect_always(const std::string& text, const Config& config, Expected expec
   expect_always(text, config, size_t(threads_of(config)), expected, in);
 }
 
-// All blocks meet at a counter: the first ones started cannot go on until the last one has begun. `pause`
-// stands in the loop.
+// All blocks meet at a counter: the first ones started cannot go on until the last one has begun.
+// `pause` stands in the loop.
 inline std::string grid_barrier(const std::string& pause) {
   return kernel(R"(
     setp.ne.u32 %p0, %r0, 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted mistakes, each with the program as it should be. The reports are kept word by word in golden/, and
-// are to be read: GG_UPDATE_GOLDEN=1 in the environment writes them anew.
+// Planted mistakes, each with the program as it should be. The reports are kept word by word in
+// golden/, and are to be read: GG_UPDATE_GOLDEN=1 in the environment writes them anew.
 
 #include <gtest/gtest.h>
 
@@ -68,9 +68,8 @@ std::vector<Mistake> mistakes() {
 
 class Mistakes : public testing::TestWithParam<Mistake> {
  protected:
-  void SetUp() override {
-    std::filesystem::current_path(GG_SOURCE_DIR);
-  }  // which source lines are shown from
+  // Source lines are shown from there.
+  void SetUp() override { std::filesystem::current_path(GG_SOURCE_DIR); }
 };
 
 TEST_P(Mistakes, IsReported) {
@@ -105,7 +104,8 @@ TEST_P(Mistakes, ItsCorrectionIsNot) {
   }
 }
 
-// With everything allowed, a mistake gives a warning where hardware goes on, and the fault everywhere else.
+// With everything allowed, a mistake gives a warning where hardware goes on, and the
+// fault everywhere else.
 TEST_P(Mistakes, IsAWarningWhereItCanBeAllowed) {
   const Mistake& m = GetParam();
   Config config = m.config;
@@ -127,7 +127,7 @@ TEST_P(Mistakes, IsAWarningWhereItCanBeAllowed) {
 INSTANTIATE_TEST_SUITE_P(Planted, Mistakes, testing::ValuesIn(mistakes()),
                          [](const auto& info) { return info.param.name; });
 
-// Most opcodes have several forms, for integers, floats, copies: the report is of the one that was meant.
+// Most opcodes have several forms, for integers, floats, copies: the report is of the one meant.
 TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"add.rn.u32 %r10, %r0, %r0;", "modifier .rn"},
@@ -149,8 +149,8 @@ TEST(Faults, AnUnsupportedFormIsNamedByTheClosest) {
   }
 }
 
-// nvcc's names of kernels with long template arguments are beyond the library's demangler; here a question
-// mark is.
+// nvcc's names of kernels with long template arguments are beyond the library's demangler; here a
+// question mark is.
 TEST(Faults, KernelsAreNamedAsInTheirSource) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"_Z5scalePfi", "scale(float*, int)"},

@@ -118,9 +118,9 @@ TEST(GgEmu, RunsAProgram) {
   EXPECT_TRUE(says(outcome.out, "[  PASSED  ] 1 test.")) << outcome.out;
 }
 
-// One that links the driver's library alone, and one that asks NVRTC for machine code, where that is here.
-// NVRTC opens a library of its own by name, which the loader finds only where the toolkit is among its
-// folders.
+// One that links the driver's library alone, and one that asks NVRTC for machine code, where that
+// is here. NVRTC opens a library of its own by name, which the loader finds only where the toolkit
+// is among its folders.
 TEST(GgEmu, RunsProgramsOfTheDriver) {
   for (const char* name : {"links_driver", "links_nvrtc"}) {
     if (!std::filesystem::exists(kTests + name)) continue;
@@ -132,8 +132,8 @@ TEST(GgEmu, RunsProgramsOfTheDriver) {
   }
 }
 
-// CUDA's folder comes first, and gg-emu's own before that. Where a script starts such a program, gg-emu sees
-// none of it; the driver's library says what came first.
+// CUDA's folder comes first, and gg-emu's own before that. Where a script starts such a program,
+// gg-emu sees none of it; the driver's library says what came first.
 TEST(GgEmu, RunsAProgramWithAnRpath) {
   const std::string program = kTests + "has_rpath";
   if (!std::filesystem::exists(program)) GTEST_SKIP() << "a program with a sanitizer";
@@ -192,8 +192,8 @@ TEST(GgEmu, ReportsCounts) {
   EXPECT_FALSE(says(outcome.out, "instructions")) << outcome.out;
 }
 
-// Job schedulers limit the address space. The emulator takes what is there; where that is too little it says
-// how much it wants. The sizes are in KiB, as ulimit has them.
+// Job schedulers limit the address space. The emulator takes what is there; where that is too
+// little it says how much it wants. The sizes are in KiB, as ulimit has them.
 TEST(GgEmu, TakesTheAddressSpaceThatALimitLeaves) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer wants more address space than the limits here";
@@ -238,7 +238,8 @@ TEST(GgEmu, TracesATensorCoreKernel) {
   ASSERT_FALSE(trace.warps.empty());
   int multiplying = 0;
   for (const auto& [where, row] : trace.warps) {
-    if (says(trace.blocks.at(where.first), "gg::late_copy")) continue;  // the harness's: it writes offsets
+    // The harness's own kernel: it writes offsets.
+    if (says(trace.blocks.at(where.first), "gg::late_copy")) continue;
     EXPECT_TRUE(says(trace.blocks.at(where.first), "chapter::grouped_gemm")) << trace.blocks.at(where.first);
     std::string order;
     for (const std::string& kind : testing_gg::kinds_of(row)) order += kind[0];
@@ -286,7 +287,8 @@ TEST(GgEmu, EndsAtAFaultUnlessItIsAllowed) {
   EXPECT_TRUE(says(warned.err, "allowed: ") && says(warned.err, "uninit-shared")) << warned.err;
 }
 
-// A program's file is as old as its code: a copy of it, made older or newer than the source of its kernel.
+// A program's file is as old as its code: a copy of it, made older or newer than the source
+// of its kernel.
 TEST(GgEmu, QuotesNoSourceThatIsNewerThanTheProgram) {
   const testing_gg::Folder folder;
   const std::string program = folder.at("program"), source = GG_SOURCE_DIR "/tests/emu/runtime_test.cu";

@@ -55,13 +55,14 @@ TEST_P(GgPtxRefuses, WithOneSentence) {
   EXPECT_EQ(outcome.out, "");
 }
 
-std::vector<std::string> scale(const std::vector<std::string>& rest) {  // the file, buffers, and the rest
+// The file, buffers, and the rest.
+std::vector<std::string> scale(const std::vector<std::string>& rest) {
   std::vector<std::string> words = {"@scale.ptx", "--buf", "x=in:@x.npy", "--buf", "y=zero:256"};
   words.insert(words.end(), rest.begin(), rest.end());
   return words;
 }
-std::vector<std::string> launch(
-    const std::vector<std::string>& rest) {  // one of scale, all but its arguments
+// A launch of scale, all but its arguments.
+std::vector<std::string> launch(const std::vector<std::string>& rest) {
   std::vector<std::string> words = scale({"--entry", "scale", "--grid", "1", "--block", "64"});
   words.insert(words.end(), rest.begin(), rest.end());
   return words;

@@ -15,8 +15,8 @@ namespace {
 
 using namespace testing_gg;
 
-// Line 17 of kScale stores 64 floats, by two blocks of a warp each: eight sectors. Nobody runs the kernel
-// beside it.
+// Line 17 of kScale stores 64 floats, by two blocks of a warp each: eight sectors. Nobody runs the
+// kernel beside it.
 TEST(GgPtx, CountsEachLineOfPtx) {
   const Files files;
   const std::string lines = files.at("lines.csv");

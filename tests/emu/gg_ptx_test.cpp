@@ -223,8 +223,8 @@ TEST(GgPtx, ClustersAndDynamicSharedMemory) {
   EXPECT_TRUE(reports(run.run(), {"bounds in ring", "st.shared.u32 [%r4+96], %r3"}));
 }
 
-// A box of a matrix of 16-bit numbers to shared memory and on to `out`; the map is a parameter or lies in
-// memory.
+// A box of a matrix of 16-bit numbers to shared memory and on to `out`; the map is a parameter or
+// lies in memory.
 const std::string kMap = header("sm_90a") + R"(
 .visible .entry box(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 pointer,
                     .param .u32 by_pointer, .param .u32 col, .param .u32 row)
@@ -254,7 +254,7 @@ WAIT:
 }
 )";
 
-// 512 numbers of a box of 64 columns and 8 rows, at (col, row) of a matrix of 72 columns and 20 rows.
+// 512 numbers of a box of 64 columns and 8 rows, at (col, row) of a matrix of 72 columns, 20 rows.
 std::vector<uint16_t> box_of(int col, int row, bool swizzled) {
   std::vector<uint16_t> box(512);
   for (int r = 0; r < 8; ++r) {
@@ -309,8 +309,9 @@ TEST(GgPtx, TensorMapsAsPatches) {
   const Files files;
   std::vector<uint16_t> matrix(72 * 20);
   std::iota(matrix.begin(), matrix.end(), uint16_t(0));
-  write_text(files.at("block"), std::string(148, '\0') + std::string("\x08\0\0\0", 4) +
-                                    std::string("\x02\0\0\0", 4));  // by_pointer is at 144
+  // by_pointer is at 144.
+  write_text(files.at("block"),
+             std::string(148, '\0') + std::string("\x08\0\0\0", 4) + std::string("\x02\0\0\0", 4));
   PtxRun run(files.ptx(kMap));
   run.in("m", matrix)
       .out("o", std::vector<uint16_t>(512, 0xFFFF))
@@ -321,7 +322,7 @@ TEST(GgPtx, TensorMapsAsPatches) {
   EXPECT_EQ(run.result<uint16_t>("o"), box_of(8, 2, false));
 }
 
-// .global variables with values, addresses of each other, and a table that .branchtargets lead from.
+// .global variables with values, addresses of each other, and a table for .branchtargets.
 const std::string kVariables = header() + R"(
 .global .align 4 .u32 first[3] = {7, 8, 9};
 .visible .global .align 8 .u64 where[2] = {first+4, generic(second)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// PTX as people and other compilers write it. Each text stores one number, which is known, and ptxas must
-// take the text too: else the table would ask for a language that is not PTX.
+// PTX as people and other compilers write it. Each text stores one number, which is known, and
+// ptxas must take the text too: else the table would ask for a language that is not PTX.
 
 #include <gtest/gtest.h>
 

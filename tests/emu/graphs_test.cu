@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Graphs that are made by hand, changed and copied: the same tests run with NVIDIA's runtime on a GPU and
-// with the emulator's.
+// Graphs that are made by hand, changed and copied: the same tests run with NVIDIA's runtime on a
+// GPU and with the emulator's.
 
 #include "tests/emu/runtime.cuh"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Launches an entry of a PTX text in full: dimensions, clusters, dynamic shared memory, orders and workers.
-// Its parameters are pointers, one buffer each.
+// Launches an entry of a PTX text in full: dimensions, clusters, dynamic shared memory, orders and
+// workers. Its parameters are pointers, one buffer each.
 
 #pragma once
 
@@ -98,9 +98,9 @@ inline std::string name_of(const gg::emu::Order& order) {
   return std::to_string(order.seed) + (order.skew ? ":skew" : ":fair");
 }
 
-// Returns a program that begins as most programs here do. Parameters: out, in. %r0 thread, %r1 block, %r2
-// threads of a block, %r3 lane, %r4 warp, %r5 thread in the grid; %rd0 out, %rd1 in, %rd2 this thread's word
-// of out. The rest is free.
+// Returns a program that begins as most programs here do. Parameters: out, in. %r0 thread, %r1
+// block, %r2 threads of a block, %r3 lane, %r4 warp, %r5 thread in the grid; %rd0 out, %rd1 in,
+// %rd2 this thread's word of out. The rest is free.
 inline std::string kernel(const std::string& body, const std::string& before = "") {
   return R"(.version 9.0
 .target sm_90a
@@ -127,8 +127,8 @@ mad.wide.u32 %rd2, %r5, 4, %rd0;
          "\nret;\n}\n";
 }
 
-// The first of two blocks sends a word, and the next one as soon as the other block has read it. `between`:
-// in there, what comes between the load of %r12 and the arrival, up to a label SKIP.
+// The first of two blocks sends a word, and the next one as soon as the other block has read it.
+// `between`: in there, what comes between the load of %r12 and the arrival, up to a label SKIP.
 inline std::string read_and_tell(const std::string& between, const std::string& order = "") {
   return kernel(R"(
     .shared .align 8 .b64 full;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A program for gg_emu_test that links the driver's library and no runtime. It adds 5 to each of 32 numbers,
-// by PTX that it has or, where NVRTC is here, by machine code that it asks NVRTC for.
+// A program for gg_emu_test that links the driver's library and no runtime. It adds 5 to each of 32
+// numbers, by PTX that it has or, where NVRTC is here, by machine code that it asks NVRTC for.
 
 #include <cuda.h>
 #ifdef GG_HAS_NVRTC

@@ -52,7 +52,7 @@ TEST(Atomics, SharedAndGlobalFromManyThreads) {
   }
 }
 
-// One lane of each warp takes a lock in shared memory, adds to an ordinary word and hands the lock on.
+// One lane of each warp takes a lock in shared memory, adds to an ordinary word, hands the lock on.
 TEST(Locks, BetweenTheWarpsOfABlock) {
   const std::string body = R"(
     .shared .align 4 .u32 lock;
@@ -80,8 +80,8 @@ TEST(Locks, BetweenTheWarpsOfABlock) {
   expect_always(kernel(body), config_of(2, 256), [](uint32_t) { return 28; });
 }
 
-// The lanes of one warp contend too: who holds the lock must go on although others of its warp spin at a
-// lower place.
+// The lanes of one warp contend too: who holds the lock must go on although others of its warp spin
+// at a lower place.
 TEST(Locks, BetweenTheLanesOfAWarp) {
   const std::string body = R"(
     .shared .align 4 .u32 lock;
@@ -106,8 +106,8 @@ TEST(Locks, BetweenTheLanesOfAWarp) {
   expect_always(kernel(body), config_of(1, 64), [](uint32_t) { return 2016; });
 }
 
-// A lock in global memory between blocks, with nanosleep as back-off, while the other warps of the block wait
-// at a barrier.
+// A lock in global memory between blocks, with nanosleep as back-off, while the other warps of the
+// block wait at a barrier.
 TEST(Locks, BetweenBlocksWhileOthersWait) {
   const std::string body = R"(
     setp.ne.u32 %p0, %r0, 0;
@@ -150,14 +150,15 @@ TEST(Locks, BetweenBlocksWhileOthersWait) {
 TEST(Locks, BlocksThatAllWaitForEachOther) {
   for (const std::string pause : {"", "nanosleep.u32 100;", "add.u32 %r12, %r12, 1;"}) {
     SCOPED_TRACE(pause);
-    const bool counts = pause.rfind("add", 0) == 0;  // never the same state twice: the slowest to tell
+    // Never the same state twice: the slowest to tell.
+    const bool counts = pause.rfind("add", 0) == 0;
     expect_always(grid_barrier(pause), config_of(counts ? 4 : 40, 64),
                   [&](uint32_t) { return counts ? 4 : 40; }, {0});
   }
 }
 
-// Three blocks count in turn, each waiting for the one with the next higher number: those started first are
-// the last to end.
+// Three blocks count in turn, each waiting for the one with the next higher number: those started
+// first are the last to end.
 TEST(Locks, EarlierBlocksWaitForLaterOnes) {
   const std::string body = R"(
     mov.u32 %r11, %nctaid.x;
@@ -178,8 +179,8 @@ TEST(Locks, EarlierBlocksWaitForLaterOnes) {
 
 // ---- time ----
 
-// Instructions of warps until the fault, those that only found out that they must wait included: work that no
-// sanitizer and no busy machine makes more of.
+// Instructions of warps until the fault, those that only found out that they must wait included:
+// work that no sanitizer and no busy machine makes more of.
 uint64_t instructions_until(FaultKind kind, const std::string& text, const Config& config) {
   Program program(text);
   std::vector<Buffer> buffers = {Buffer(4 * 4096), buffer_of(Words{0})};
@@ -198,12 +199,12 @@ uint64_t instructions_until(FaultKind kind, const std::string& text, const Confi
 }
 
 TEST(Time, ADeadlockIsFoundAtOnce) {
-  // The limit on the instructions of 128 warps in all: half a second of one core. The slowest program, by all
-  // threads out of order, takes 1,381,600.
+  // The limit on the instructions of 128 warps in all: half a second of one core. The slowest
+  // program, by all threads out of order, takes 1,381,600.
   constexpr uint64_t kMost = 2'000'000;
   const std::string barrier = kernel("setp.lt.u32 %p0, %r4, 1;\n@%p0 bar.sync 1, 64;\nbar.sync 2;\n");
-  // A flag that nobody sets, by one thread while the others wait at a barrier; with and without sleep; by all
-  // threads.
+  // A flag that nobody sets, by one thread while the others wait at a barrier; with and without
+  // sleep; by all threads.
   const std::string one = grid_barrier("mov.u32 %r11, 1000000;");
   const std::string asleep = grid_barrier("mov.u32 %r11, 1000000;\nnanosleep.u32 20;");
   const std::string all =

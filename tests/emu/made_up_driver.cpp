@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The names that links_driver.cpp wants when it is linked. When it runs, gg-emu puts the emulator's before them.
+// The names that links_driver.cpp wants when it is linked. When it runs, gg-emu puts the
+// emulator's before them.
 
 extern "C" {
 

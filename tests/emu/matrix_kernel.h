@@ -29,9 +29,9 @@ inline std::string registers(const std::string& prefix, int first, int count) {
   return text + "}";
 }
 
-// A kernel `k` of two pointers, out (%rd0) and in (%rd1). %r0 is the thread, %r1 the warp, %r2 the address of
-// 64 KB of shared memory `buffer`, %r3 that of 4 mbarriers `bars`; %p1 to %p4 are true in warps 0 to 3, %p0
-// in thread 0.
+// A kernel `k` of two pointers, out (%rd0) and in (%rd1). %r0 is the thread, %r1 the warp, %r2 the
+// address of 64 KB of shared memory `buffer`, %r3 that of 4 mbarriers `bars`; %p1 to %p4 are true
+// in warps 0 to 3, %p0 in thread 0.
 inline std::string kernel(const std::string& body) {
   return R"(.version 9.0
 .target sm_90a
@@ -88,7 +88,7 @@ class Machine : public testing::Test {
     return sums;
   }
 
-  // Runs in both policies of effects and in skewed orders; the output must be the same words each time.
+  // Runs in both policies of effects and in skewed orders; the output must be the same each time.
   std::vector<uint32_t> run(const std::string& body, int threads, size_t count) {
     std::vector<uint32_t> first;
     for (uint64_t seed = 0; seed < 6; ++seed) {

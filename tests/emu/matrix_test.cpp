@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix, stmatrix, movmatrix and mma.sync in small PTX kernels: which element goes where, the bits of the
-// sums, and what the emulator says when they are misused.
+// ldmatrix, stmatrix, movmatrix and mma.sync in small PTX kernels: which element goes where, the
+// bits of the sums, and what the emulator says when they are misused.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ using report::says;
 using Matrices = Machine;
 
 TEST_F(Matrices, LdmatrixGivesEachLaneItsPairs) {
-  // Row r of matrix i is 16 bytes of the buffer, at 16 * (8 * i + r); lanes give them in reverse, so that
-  // matrix i is 3 - i upside down.
+  // Row r of matrix i is 16 bytes of the buffer, at 16 * (8 * i + r); lanes give them in reverse,
+  // so that matrix i is 3 - i upside down.
   const std::string address =
       copy_in(512, 32) + "bar.sync 0;\n sub.u32 %r10, 31, %r0;\n mad.lo.u32 %r10, %r10, 16, %r2;\n";
   for (const bool transposed : {false, true}) {
@@ -77,8 +77,8 @@ TEST_F(Matrices, MovmatrixTransposes) {
           store("%r12", 0, 32),
       32, 32);
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    const uint32_t row = lane / 4,
-                   column = lane % 4 * 2;  // of the result: element (row, column) was (column, row)
+    // Place in the result: element (row, column) was (column, row).
+    const uint32_t row = lane / 4, column = lane % 4 * 2;
     EXPECT_EQ(d[lane], ((column + 1) * 8 + row) << 16 | (column * 8 + row));
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// wgmma in small PTX kernels: which element goes where, the bits of the sums, and what the emulator says when
-// it is misused.
+// wgmma in small PTX kernels: which element goes where, the bits of the sums, and what the emulator
+// says when it is misused.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ namespace {
 using namespace matrix_test;
 using report::says;
 
-// Whole numbers in bf16, K-major tiles of 64 x 64 (A, at 0) and 32 x 64 (B, at 8192), 128-byte swizzle, C in
-// f32.
+// Whole numbers in bf16, K-major tiles of 64 x 64 (A, at 0) and 32 x 64 (B, at 8192), 128-byte
+// swizzle, C in f32.
 class Wgmma : public Machine {
  protected:
   static constexpr int kN = 32, kK = 64, kB = 8192;
@@ -39,13 +39,13 @@ class Wgmma : public Machine {
     fill(b, kN, kB);
   }
 
-  // Tiles in shared memory, the accumulators set to row * 100 + column; descriptors in %rd10 (A) and %rd11
-  // (B).
+  // Tiles in shared memory, the accumulators set to row * 100 + column; descriptors in %rd10 (A)
+  // and %rd11 (B).
   static std::string prologue(const std::string& fence_proxy = "fence.proxy.async.shared::cta;\n",
                               int threads = 128) {
     std::string text = copy_in(8192 + kN * 128, threads) + fence_proxy + "bar.sync 0;\n";
-    text +=
-        "shr.u32 %r280, %r2, 4;\n cvt.u64.u32 %rd10, %r280;\n or.b64 %rd10, %rd10, 0x4000004000000000;\n";  // 128B, stride 1024
+    // Swizzle of 128 bytes, stride 1024.
+    text += "shr.u32 %r280, %r2, 4;\n cvt.u64.u32 %rd10, %r280;\n or.b64 %rd10, %rd10, 0x4000004000000000;\n";
     text += format("add.u64 %%rd11, %%rd10, %d;\n", kB / 16);
     // row = 16 * warp + lane / 4 (+ 8), column = 2 * (lane % 4) (+ 1 + 8 * i)
     text +=
@@ -56,7 +56,8 @@ class Wgmma : public Machine {
       text += format("add.u32 %%r283, %%r282, %d;\n cvt.rn.f32.u32 %%f%d, %%r283;\n",
                      i / 2 % 2 * 800 + i / 4 * 8 + i % 2, i);
     }
-    return text + "setp.ne.u32 %p12, %r0, 100000;\n setp.eq.u32 %p13, %r0, 100000;\n";  // true, false
+    // Predicates that are true, and false.
+    return text + "setp.ne.u32 %p12, %r0, 100000;\n setp.eq.u32 %p13, %r0, 100000;\n";
   }
   static std::string operation(const std::string& predicate = "%p12", const std::string& a_desc = "%rd10",
                                const std::string& b_desc = "%rd11", int first_register = 0) {
@@ -109,8 +110,8 @@ TEST_F(Wgmma, MultipliesAndAdds) {
 }
 
 TEST_F(Wgmma, ChainsOverGroupsAndWaitsWithoutAnotherFence) {
-  // One group per step, the accumulators under way all the time; then more steps on registers that nobody
-  // touched.
+  // One group per step, the accumulators under way all the time; then more steps on registers
+  // that nobody touched.
   std::string chained = prologue() + fence();
   for (int step = 0; step < 4; ++step) {
     chained += format("add.u64 %%rd12, %%rd10, %d;\n add.u64 %%rd13, %%rd11, %d;\n", 2 * step, 2 * step) +
@@ -182,7 +183,8 @@ TEST_F(Wgmma, CountsMultiplyAdds) {
   EXPECT_EQ(bytes, uint64_t((64 + kN) * kK * 2));
 }
 
-// One warp's arrival is enough to hand tiles back: who has waited knows that all four are done with them.
+// One warp's arrival is enough to hand tiles back: who has waited knows that all four are
+// done with them.
 TEST_F(Wgmma, OneWarpHandsTheTilesBack) {
   const std::string consume = "@%p5 bra PRODUCER;\n" + fence() + steps() + commit() + wait() +
                               "@%p0 mbarrier.arrive.shared::cta.b64 _, [bars];\n" + store_all() +
@@ -235,7 +237,8 @@ TEST_F(Wgmma, RegistersUnderWayAreNotTouched) {
   EXPECT_TRUE(says(fault(FaultKind::async_window, begun + store_all() + wait()), "%f0"));
   EXPECT_TRUE(says(fault(FaultKind::async_window, begun + "mov.f32 %f5, 0f00000000;\n" + wait()), "%f5"));
   fault(FaultKind::async_window, begun + wait(1) + store_all());
-  fault(FaultKind::async_window, prologue() + fence() + steps() + wait() + store_all());  // no commit
+  // Without a commit.
+  fault(FaultKind::async_window, prologue() + fence() + steps() + wait() + store_all());
   // Another shape on the same accumulators.
   EXPECT_TRUE(
       says(fault(FaultKind::async_window, begun + "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 " +
@@ -283,27 +286,30 @@ TEST_F(Wgmma, DescriptorsAreChecked) {
   EXPECT_TRUE(says(fault(FaultKind::descriptor, with("or.b64 %rd11, %rd11, 0x4000;\n")), "reserved bits"));
   EXPECT_TRUE(
       says(fault(FaultKind::descriptor, with("or.b64 %rd10, %rd10, 0x10000000000000;\n")), "reserved bits"));
-  EXPECT_TRUE(says(fault(FaultKind::descriptor, with("add.u64 %rd10, %rd10, 1;\n")),
-                   "span"));  // the fourth step leaves the span
-  EXPECT_TRUE(says(fault(FaultKind::descriptor, with("add.u64 %rd10, %rd10, 8;\n")),
-                   "base offset is 0"));  // 128 bytes on
+  // The fourth step leaves the span.
+  EXPECT_TRUE(says(fault(FaultKind::descriptor, with("add.u64 %rd10, %rd10, 1;\n")), "span"));
+  // 128 bytes on.
+  EXPECT_TRUE(says(fault(FaultKind::descriptor, with("add.u64 %rd10, %rd10, 8;\n")), "base offset is 0"));
   EXPECT_TRUE(says(fault(FaultKind::descriptor, with("or.b64 %rd10, %rd10, 0x2000000000000;\n")),
                    "base offset is 1"));
-  EXPECT_TRUE(says(fault(FaultKind::descriptor, with("and.b64 %rd10, %rd10, 0xC000000000003FFF;\n")),
-                   "offset of 0"));  // no stride
+  // Without a stride.
+  EXPECT_TRUE(
+      says(fault(FaultKind::descriptor, with("and.b64 %rd10, %rd10, 0xC000000000003FFF;\n")), "offset of 0"));
   EXPECT_TRUE(says(fault(FaultKind::bounds, with("add.u64 %rd11, %rd11, 4096;\n")), "B, column"));
   EXPECT_TRUE(
       says(fault(FaultKind::diverged, with("cvt.u64.u32 %rd14, %r0;\n add.u64 %rd10, %rd10, %rd14;\n")),
            "same in all threads"));
-  // Data written by absolute addresses is read right from any line with base offset 0, as on hardware, for
-  // who allows it: 16 rows down, A's rows but those of the last warp are where the tile's rows 16 to 63 are.
+  // Data written by absolute addresses is read right from any line with base offset 0, as on
+  // hardware, for who allows it: 16 rows down, A's rows but those of the last warp are where the
+  // tile's rows 16 to 63 are.
   const uint32_t allowed = 1u << int(FaultKind::descriptor);
   run_with(prologue() + "add.u64 %rd11, %rd11, 8;\n" + fence() +
                "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 " + registers("f", 0, 4) +
                ", %rd10, %rd11, %p13, 1, 1, 0, 0;\n" + commit() + wait() + store("%f0", 0, 128),
            128, {}, allowed);
   for (int thread = 0; thread < 128; ++thread) {
-    const int row = thread / 32 * 16 + thread % 32 / 4, column = thread % 4 * 2 + 1;  // one row of B further
+    // One row of B further.
+    const int row = thread / 32 * 16 + thread % 32 / 4, column = thread % 4 * 2 + 1;
     int sum = 0;
     for (int k = 0; k < 16; ++k) sum += a[row][k] * b[column][k];
     ASSERT_EQ(std::bit_cast<float>(words(out)[thread]), float(sum));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// wmma in small PTX kernels: which element a lane holds, the bits of its sums, what memory it touches, and
-// what the emulator says when it is misused.
+// wmma in small PTX kernels: which element a lane holds, the bits of its sums, what memory it
+// touches, and what the emulator says when it is misused.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ std::string store_all(int count) {
   return text;
 }
 
-// A load from `in`, of matrices whose element (line, at) is the 16-bit or the 8-bit number at line * stride +
-// at.
+// A load from `in`, of matrices whose element (line, at) is the 16-bit or the 8-bit number at
+// line * stride + at.
 struct Held {
   const char* load;
   int registers, stride, bits, run;
@@ -67,7 +67,8 @@ TEST_F(Wmma, LanesHoldWhatHardwareGivesThem) {
   }
 }
 
-// Both layouts of one matrix, given as it is and transposed, are the same fragment, and stores undo loads.
+// Both layouts of one matrix, given as it is and transposed, are the same fragment, and
+// stores undo loads.
 TEST_F(Wmma, StoresUndoLoads) {
   for (const char* type : {"f16", "s32"}) {
     for (const char* shape : {"m16n16k16", "m32n8k16", "m8n32k16"}) {
@@ -187,7 +188,7 @@ TEST_F(Wmma, WhatIsNotThereIsNamed) {
 }
 
 TEST_F(Wmma, BytesAreCounted) {
-  // 16 rows of 32 bytes: a word of each lane four times. Columns of f32 are read one element at a time.
+  // 16 rows of 32 bytes: a word of each lane four times. Columns of f32 are read by element.
   const auto counts = [&](const std::string& load) {
     const auto all = run_with(load, 32, {});
     const auto& last = all.at(nullptr)[all.at(nullptr).size() - 3];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Every instruction that names an mbarrier, with every check of mbarriers that applies to it: a planted
-// mistake, which must be reported at the right line, and its clean twin.
+// Every instruction that names an mbarrier, with every check of mbarriers that applies to it: a
+// planted mistake, which must be reported at the right line, and its clean twin.
 
 #include <gtest/gtest.h>
 

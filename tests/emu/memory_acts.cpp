@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table's instructions of the generic proxy, and the kernel around every instruction of the table.
+// The table's instructions of the generic proxy, and the kernel around any one of the table.
 
 #include "tests/emu/memory_acts.h"
 
@@ -238,9 +238,9 @@ string only(Who who, const string& body) {
   return string(who == Who::lane ? "@!%p0" : "@!%p1") + " bra " + name + ";\n" + body + name + ":\n";
 }
 
-// %r0 thread, %r1 group of four warps, %r4 lane; %p0: its first thread, %p1: its first warp, %p2: the first
-// group. %r20 and %rd20 the tile, %r21 and %rd21 the other array, %r22 the group's mbarrier. Values to store
-// differ from group to group.
+// %r0 thread, %r1 group of four warps, %r4 lane; %p0: its first thread, %p1: its first warp, %p2:
+// the first group. %r20 and %rd20 the tile, %r21 and %rd21 the other array, %r22 the group's
+// mbarrier. Values to store differ from group to group.
 constexpr const char* kHead = R"(
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 in, .param .align 64 .b8 map[128])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A table of the instructions that touch a block's shared memory: how each is written, which bytes it touches
-// and in which way, and how its warp waits for it. memory_checks_test.cpp plants mistakes with every one.
+// A table of the instructions that touch a block's shared memory: how each is written, which bytes
+// it touches and in which way, and how its warp waits for it. memory_checks_test.cpp plants
+// mistakes with every one.
 
 #pragma once
 
@@ -20,11 +21,12 @@ enum class Who { lane, warp, warpgroup };
 
 struct Act {
   std::string name;
-  std::string before;       // PTX ahead of the instruction,
-  std::string instruction;  // which has a line of its own and touches the bytes from %r20 (or %rd20) on
-  std::string issued;       // behind it, until the operation is under way
-  std::string weak;         // a wait that is not enough, "": none
-  std::string wait;         // until it is over
+  std::string before;  // PTX ahead of the instruction
+  // It has a line of its own and touches the bytes from %r20 (or %rd20) on.
+  std::string instruction;
+  std::string issued;                        // behind it, until the operation is under way
+  std::string weak;                          // a wait that is not enough, "": none
+  std::string wait;                          // until it is over
   int reads = 0, writes = 0, alignment = 1;  // bytes
   Who who = Who::lane;
   bool async = false;   // through the asynchronous proxy
@@ -41,8 +43,8 @@ std::vector<Act> generic_acts();
 std::vector<Act> async_acts();
 std::vector<Act> all_acts();
 
-// Every kernel begins with this: names of registers, mbarriers 0 to 3 of `bars` for one arrival, `tile` and
-// `other` filled with `fill`, all behind a barrier.
+// Every kernel begins with this: names of registers, mbarriers 0 to 3 of `bars` for one arrival,
+// `tile` and `other` filled with `fill`, all behind a barrier.
 std::string kernel(const Act& like, const std::string& body, bool fill = true);
 
 // PTX that waits at the act's mbarrier, %r22.
@@ -80,8 +82,8 @@ constexpr const char* kOther = "  // OTHER";
 int line_of(const std::string& ptx, const std::string& mark);  // 0: it is not there
 // The lines a report names: its own, then those of the others.
 std::vector<int> lines_in(const std::string& report);
-// "", or what is wrong: the run must end with this kind of fault at the line marked HERE, "": with none;
-// with `other` its report also names the line marked OTHER.
+// "", or what is wrong: the run must end with this kind of fault at the line marked HERE, "": with
+// none; with `other` its report also names the line marked OTHER.
 std::string differs(const std::string& ptx, const Conditions& conditions, const std::string& kind,
                     bool other = false);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The table's instructions of the asynchronous proxy, and cp.async: what starts them, and what waits for
-// them.
+// The table's instructions of the asynchronous proxy, and cp.async: what starts them, and what
+// waits for them.
 
 #include "tests/emu/memory_acts.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Every instruction of the table in memory_acts.h with every check of shared memory that applies to it: a
-// planted mistake, which must be reported at the right line, and its clean twin, which must pass.
+// Every instruction of the table in memory_acts.h with every check of shared memory that
+// applies to it: a planted mistake, which must be reported at the right line, and its clean
+// twin, which must pass.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using std::string;
 
 class MemoryChecks : public testing::Test {
  protected:
-  // `kind`: of the fault at the line marked HERE, "": none. `other`: it also names the line marked OTHER.
+  // `kind`: of the fault at the line marked HERE, "": none. `other`: it names the line OTHER too.
   void expect(const string& kind, const Act& like, const string& body, bool other = false, bool fill = true) {
     const std::vector<std::pair<uint64_t, bool>> orders =
         kind.empty() ? std::vector<std::pair<uint64_t, bool>>{{0, false}, {1, false}}
@@ -58,7 +59,7 @@ string in_turn(const string& first, const string& between, const string& meeting
          second + "JOIN:\n";
 }
 const string kSpin = "SPIN:\nld.global.u32 %r70, [%rd0];\nsetp.eq.u32 %p10, %r70, 0;\n@%p10 bra SPIN;\n";
-// The order of execution is the same, and nothing tells the second of it: a plain word of global memory.
+// The order of execution is the same, and nothing tells the second: a plain word of global memory.
 string unordered(const Act& first, const string& begun_first, const Act& second, const string& all_second) {
   return in_turn(only(first.who, begun_first), "@%p0 st.global.u32 [%rd0], 1;\n", kSpin,
                  only(second.who, all_second));
@@ -183,7 +184,8 @@ TEST_F(MemoryChecks, AsyncWindows) {
 TEST_F(MemoryChecks, OneOfTwoIsStillReading) {
   const Act store = partners()[1];
   for (const Act& act : all_acts()) {
-    const bool to_the_end = act.weak == "cp.async.bulk.wait_group 1;\n";  // by then the second has read too
+    // By then the second has read too.
+    const bool to_the_end = act.weak == "cp.async.bulk.wait_group 1;\n";
     if (!act.reads || act.weak.empty() || to_the_end) continue;
     what = act.name;
     const string two = begun(act, "") + begun(act, kOther);
@@ -249,7 +251,7 @@ TEST_F(MemoryChecks, LanesThatHaveNotMet) {
   for (const Act& act : generic_acts()) {
     if (act.name.find("tcgen05") != string::npos || act.name.find("tensormap") != string::npos) continue;
     what = act.name;
-    // Bytes of another lane than the first: its rows are of 16 bytes, its runs of wmma of 8 at most.
+    // Bytes of another lane than the first: its rows have 16 bytes, its runs of wmma 8 at most.
     const int place = act.name.rfind("wmma", 0) == 0 ? 12 : act.who == Who::warp ? 16 : 0;
     for (const bool met : {false, true}) {
       const string body =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The table in memory_acts.h is whole: every opcode that the emulator knows, and every modifier that it asks
-// for when it decodes one that touches shared memory, stands in the table or in a list below that says why
-// not.
+// The table in memory_acts.h is whole: every opcode that the emulator knows, and every modifier
+// that it asks for when it decodes one that touches shared memory, stands in the table or in a list
+// below that says why not.
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ using namespace memory_test;
 using std::string;
 using Words = std::set<string>;
 
-// No access of shared memory by address, or one with a table of its own: mbarrier (mbarrier_forms_test.cpp),
-// tensor memory (tmem_pairs_test.cpp), ldu, which is of global memory (memory_spaces_test.cpp). Prefetches
-// read nothing.
+// No access of shared memory by address, or one with a table of its own: mbarrier
+// (mbarrier_forms_test.cpp), tensor memory (tmem_pairs_test.cpp), ldu, which is of global memory
+// (memory_spaces_test.cpp). Prefetches read nothing.
 const Words kElsewhere = {
     "abs",        "activemask", "add",       "addc",         "and",        "applypriority",
     "bar",        "barrier",    "bfe",       "bfi",          "bfind",      "bra",
@@ -42,8 +42,9 @@ const Words kElsewhere = {
     "vmin4",      "vset",       "vset2",     "vset4",        "vshl",       "vshr",
     "vsub",       "vsub2",      "vsub4"};
 
-// Modifiers that leave the bytes and their order in shared memory as they are; those of other memory; waits,
-// which the table has behind its instructions; what no form takes together with shared memory.
+// Modifiers that leave the bytes and their order in shared memory as they are; those of other
+// memory; waits, which the table has behind its instructions; what no form takes together
+// with shared memory.
 const Words kAccess = {"L1::evict_first",
                        "L1::evict_last",
                        "L1::evict_normal",

@@ -121,8 +121,8 @@ std::vector<Mistake> uninit_mistakes() {
 
 namespace {
 
-// Each thread writes its element, and reads that of its neighbour in the next warp; `before` and `after`
-// stand around the read, and then the next elements are written.
+// Each thread writes its element, and reads that of its neighbour in the next warp; `before` and
+// `after` stand around the read, and then the next elements are written.
 std::string neighbours(const std::string& before, const std::string& after, const std::string& prefix = "") {
   return kernel(R"(
     .shared .align 4 .b32 tile[128];
@@ -140,8 +140,8 @@ std::string neighbours(const std::string& before, const std::string& after, cons
     st.shared.u32 [%r11], %r13;)");
 }
 
-// Warp 0 writes (`first`: st) or reads (ld) a row, meets in a shuffle, and its lane 0 arrives. Warp 1 waits
-// and reads or writes each word of it.
+// Warp 0 writes (`first`: st) or reads (ld) a row, meets in a shuffle, and its lane 0 arrives. Warp
+// 1 waits and reads or writes each word of it.
 std::string told_by_one_lane(const std::string& first, const std::string& then, const char* meet) {
   return kernel(R"(
     .shared .align 4 .b32 row[32];
@@ -255,8 +255,8 @@ std::vector<Mistake> one_word_mistakes() {
 
 namespace {
 
-// Four stages of 16 bytes a thread are asked for; then one that another thread (or the thread itself) filled
-// is read.
+// Four stages of 16 bytes a thread are asked for; then one that another thread (or the thread
+// itself) filled is read.
 std::string stages(const std::string& wait, const std::string& whose, const std::string& then = "") {
   std::string text =
       ".shared .align 16 .b8 tile[4096];\nmad.lo.u32 %r10, %r0, 16, tile;\nmad.wide.u32 %rd3, %r0, 16, "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The table's instructions in global and local memory, and in the shared memory of another block of the
-// cluster: every check that applies there, with a planted mistake and its clean twin.
+// The table's instructions in global and local memory, and in the shared memory of another block of
+// the cluster: every check that applies there, with a planted mistake and its clean twin.
 
 #include <gtest/gtest.h>
 
@@ -50,8 +50,8 @@ class MemorySpaces : public testing::Test {
 
 // ---- global memory ----
 
-// Instructions with a global address, which is in %rd24: loads, stores and atomics with .global and with a
-// generic address, and what copies from or to global memory.
+// Instructions with a global address, which is in %rd24: loads, stores and atomics with .global and
+// with a generic address, and what copies from or to global memory.
 std::vector<Act> global_acts() {
   std::vector<Act> all;
   for (Act act : generic_acts()) {
@@ -115,7 +115,7 @@ bool reads_global(const Act& act) {
 }
 // So many bytes of it.
 int global_bytes(const Act& act) {
-  if (act.name.find(", 8, 4;") != string::npos) return 4;              // cp.async, the rest are zeros
+  if (act.name.find(", 8, 4;") != string::npos) return 4;              // cp.async, the rest is 0
   if (act.name.find("cp_mask") != string::npos) return act.reads - 8;  // the low 8 of each 16
   return std::max(act.reads, act.writes);
 }
@@ -204,8 +204,8 @@ std::vector<Act> peer_async_acts() {
   return all;
 }
 
-// Both blocks have filled their tiles. Block 1 means block 0's with %r20 and %rd20, and its mbarrier with
-// %r22, and stores other values: equal ones do not race.
+// Both blocks have filled their tiles. Block 1 means block 0's with %r20 and %rd20, and its
+// mbarrier with %r22, and stores other values: equal ones do not race.
 string two_blocks(const string& block0, const string& block1) {
   return "mov.u32 %r22, bars;\nmov.u32 %r7, %cluster_ctarank;\nsetp.eq.u32 %p6, %r7, "
          "0;\nbarrier.cluster.arrive;\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted mistakes, each with the program as it should be: a list for each of the rules that they break.
-// faults_test.cpp runs them all.
+// Planted mistakes, each with the program as it should be: a list for each of the rules that they
+// break. faults_test.cpp runs them all.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Places and names in reports: the first line that is no wrapper's, with all callers, and mbarriers by the
-// names that the source gives them, with who arrived and who did not.
+// Places and names in reports: the first line that is no wrapper's, with all callers, and mbarriers
+// by the names that the source gives them, with who arrived and who did not.
 
 #include <gtest/gtest.h>
 
@@ -45,8 +45,9 @@ std::string with_files(const std::string& text,
   return text + ".file 1 \"" + lines + "\"\n.file 2 \"" GG_SOURCE_DIR "/common/ptx/mbarrier.cuh\"\n";
 }
 
-// Two barriers of two arrivals each from one line, one from another. Both warps arrive at the second one,
-// which ends its phase 0; warp 0 arrives again. All wait for `waited`, a barrier and a parity.
+// Two barriers of two arrivals each from one line, one from another. Both warps arrive at the
+// second one, which ends its phase 0; warp 0 arrives again. All wait for `waited`, a barrier
+// and a parity.
 std::string ring(const std::string& waited,
                  const std::string& lines = GG_SOURCE_DIR "/tests/emu/golden/barriers.cu") {
   return with_files(kernel(R"(
@@ -54,11 +55,11 @@ std::string ring(const std::string& waited,
     .loc 1 7 5
     setp.ne.u32 %p2, %r0, 0;
     @%p2 bra MADE;
-    .loc 2 20 3, function_name $L__f, inlined_at 1 7 50
+    .loc 2 21 3, function_name $L__f, inlined_at 1 7 50
     mbarrier.init.shared::cta.b64 [bars], 2;
     mbarrier.init.shared::cta.b64 [bars+8], 2;
     .loc 1 8 3
-    .loc 2 20 3, function_name $L__f, inlined_at 1 8 3
+    .loc 2 21 3, function_name $L__f, inlined_at 1 8 3
     mbarrier.init.shared::cta.b64 [bars+16], 1;
     MADE:
     bar.sync 0;
@@ -73,8 +74,8 @@ std::string ring(const std::string& waited,
     @!%p2 mbarrier.arrive.shared::cta.b64 _, [bars+8];
     .loc 1 11 3
     .loc 1 4 3, function_name $L__g, inlined_at 1 11 3
-    .loc 2 110 3, function_name $L__h, inlined_at 1 4 3
-    .loc 2 88 13, function_name $L__i, inlined_at 2 110 3
+    .loc 2 113 3, function_name $L__h, inlined_at 1 4 3
+    .loc 2 91 13, function_name $L__i, inlined_at 2 113 3
     WAIT:
     mbarrier.try_wait.parity.shared::cta.b64 %p1, )" +
                            waited + R"(;
@@ -88,7 +89,7 @@ TEST(Places, AreTheFirstLinesOutsideWrappersWithAllCallers) {
   EXPECT_TRUE(
       says(report,
            "where tests/emu/golden/barriers.cu:4 gg::ptx::mbarrier_wait_parity(full_addr + stage * 8, 0); "
-           "through common/ptx/mbarrier.cuh:110, common/ptx/mbarrier.cuh:88 "
+           "through common/ptx/mbarrier.cuh:113, common/ptx/mbarrier.cuh:91 "
            "called at tests/emu/golden/barriers.cu:11 wait_for_stage(full_addr, 1); PTX line"));
 }
 

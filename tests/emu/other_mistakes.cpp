@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted mistakes with traps, launches, descriptors, tensor maps, tensor memory, and one with lines of a
-// source.
+// Planted mistakes with traps, launches, descriptors, tensor maps, tensor memory, and one with
+// lines of a source.
 
 #include "common/emu/units/tensor_map_format.h"
 #include "tests/emu/mistakes.h"
@@ -10,7 +10,8 @@ namespace emu_test {
 
 namespace {
 
-// A wgmma over tiles of zeros: 16 columns of K, rows of 32 bytes, with this in place of the descriptor of B.
+// A wgmma over tiles of zeros: 16 columns of K, rows of 32 bytes, with this in place of the
+// descriptor of B.
 std::string wgmma(const std::string& change_b) {
   return kernel(R"(
     .shared .align 1024 .b8 tile[4096];
@@ -131,8 +132,8 @@ std::vector<Mistake> other_mistakes() {
   return all;
 }
 
-// 32 columns of tensor memory, 8 of which every thread has stored to; warp 1 has the tensor core shift lanes
-// 0 to 31 of them.
+// 32 columns of tensor memory, 8 of which every thread has stored to; warp 1 has the tensor core
+// shift lanes 0 to 31 of them.
 std::vector<Mistake> tensor_memory_mistakes() {
   const auto blackwell = [](const std::string& body) {
     std::string text = kernel(R"(
@@ -191,8 +192,8 @@ std::vector<Mistake> tensor_memory_mistakes() {
            blackwell(shift + wait + after + load("0")), config_of(1, 64)}};
 }
 
-// A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source file, a
-// wrapper.
+// A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source
+// file, a wrapper.
 std::vector<Mistake> source_mistakes() {
   const auto with_lines = [](const char* sync) {
     return std::string(R"(.version 9.0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The counters of what overlaps: kernels of a few loads, stores and products, each with the numbers that
-// follow from its text, which are the same in every order.
+// The counters of what overlaps: kernels of a few loads, stores and products, each with the numbers
+// that follow from its text, which are the same in every order.
 
 #include <gtest/gtest.h>
 

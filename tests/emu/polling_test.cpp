@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Long loops without a change of memory: computing has an end of its own, polling for what nobody will change
-// is a deadlock.
+// Long loops without a change of memory: computing has an end of its own, polling for what nobody
+// will change is a deadlock.
 
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ TEST(Polling, AWarpThatComputesIsNotStuck) {
   const char* const steps[] = {
       "",                                                             // arithmetic only
       "mul.lo.u32 %r11, %r11, %r10;",                                 //
-      "ld.param.u64 %rd5, [in];",                                     // what nobody can change is no question
-      "setp.eq.u32 %p2, %r11, 1;\n@%p2 ld.global.u32 %r11, [%rd1];",  // nor is a load that does not happen
+      "ld.param.u64 %rd5, [in];",                                     // nobody can change it
+      "setp.eq.u32 %p2, %r11, 1;\n@%p2 ld.global.u32 %r11, [%rd1];",  // a load that never happens
   };
   for (const char* step : steps) {
     for (const bool skew : {false, true}) {

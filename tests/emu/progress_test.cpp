@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The line for somebody who waits: its text, what is left of it on a terminal, and that nothing is written
-// elsewhere.
+// The line for somebody who waits: its text, what is left of it on a terminal, and that nothing
+// is written elsewhere.
 
 #include "common/emu/state/progress.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Streams, events and graphs of the CUDA runtime as programs use them: the same tests run with NVIDIA's
-// runtime on a GPU and with the emulator's. What calls answer here is what a driver (13.0) on an H200
-// answered.
+// Streams, events and graphs of the CUDA runtime as programs use them: the same tests run with
+// NVIDIA's runtime on a GPU and with the emulator's. What calls answer here is what a driver (13.0)
+// on an H200 answered.
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -75,8 +75,9 @@ TEST_F(Runtime, ReplaysWhatWasCaptured) {
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
 }
 
-// A launch may keep what is its own, such as the counter of chapter 07h: recorded, it is put in order behind
-// the launch before of the same instance, in whichever stream that is (CUDA Runtime API, cudaGraphLaunch).
+// A launch may keep what is its own, such as the counter of chapter 07h: recorded, it is put in
+// order behind the launch before of the same instance, in whichever stream that is (CUDA
+// Runtime API, cudaGraphLaunch).
 TEST_F(Runtime, AnInstanceOfAGraphNeverRunsBesideItself) {
   cudaStream_t other;
   cudaGraph_t graph = nullptr;
@@ -163,8 +164,9 @@ TEST_F(Runtime, GuardsCapturesAsTheDriverDoes) {
   struct Call {
     const char* name;
     std::function<cudaError_t()> run;
-    cudaError_t global, local, relaxed;  // capturing a stream that does not block with the legacy one,
-    cudaError_t blocking;                // and, in any mode, one that does; kUnknown: as above
+    // Capturing a stream that does not block with the legacy one.
+    cudaError_t global, local, relaxed;
+    cudaError_t blocking;  // one that does, in any mode; kUnknown: as above
   };
   constexpr cudaError_t kSame = cudaErrorUnknown;
   const Call calls[] = {

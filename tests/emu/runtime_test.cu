@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The CUDA runtime as programs use it: the same tests run with NVIDIA's runtime on a GPU and with the
-// emulator's. What calls answer here is what a driver (13.0) on an H200 answered.
+// The CUDA runtime as programs use it: the same tests run with NVIDIA's runtime on a GPU and with
+// the emulator's. What calls answer here is what a driver (13.0) on an H200 answered.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -282,7 +282,7 @@ TEST_F(Runtime, SharesPinnedAndManagedMemoryWithKernels) {
   EXPECT_EQ(cudaFree(managed), cudaSuccess);
 }
 
-// Kernels see registered memory at an address that the program asks for; on a GPU it may be the host's.
+// Kernels see registered memory at an address that the program asks for; a GPU may use the host's.
 TEST_F(Runtime, SharesRegisteredMemoryWithKernels) {
   std::vector<int> memory(5000, 1), other(16, 1);
   int *device = nullptr, *inside = nullptr;

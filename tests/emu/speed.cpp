@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// How fast the emulator is: warp instructions a second on chapter 02's main loop, with its checks and without
-// those that only look for bugs, on one core and spread over several; and what one tensor-core instruction
-// takes. Times are CPU time of the quickest of several runs, so a busy machine disturbs them little; the
-// spread over cores is wall-clock time. The target `emu_speed` runs it.
+// How fast the emulator is: warp instructions a second on chapter 02's main loop, with its
+// checks and without those that only look for bugs, on one core and spread over several; and
+// what one tensor-core instruction takes. Times are CPU time of the quickest of several runs, so
+// a busy machine disturbs them little; the spread over cores is wall-clock time. The target
+// `emu_speed` runs it.
 
 #include <algorithm>
 #include <bit>
@@ -72,8 +73,8 @@ std::vector<uint16_t> random_bf16(size_t count) {
   return values;
 }
 
-// Chapter 02's kernel on tiles of 128 x 128 with so many slices of K that 99 of 100 instructions are the main
-// loop's.
+// Chapter 02's kernel on tiles of 128 x 128 with so many slices of K that 99 of 100 instructions
+// are the main loop's.
 class MainLoop {
  public:
   explicit MainLoop(const std::string& program) {
@@ -219,8 +220,8 @@ void tensor_cores() {
               kSteps * kWgmmaRounds);
 }
 
-// tcgen05.mma: A and B of 128 and `n` rows of 128 bytes with the 128-byte swizzle, four steps along K, then a
-// commit that all wait for. Scales are 1.
+// tcgen05.mma: A and B of 128 and `n` rows of 128 bytes with the 128-byte swizzle, four steps along
+// K, then a commit that all wait for. Scales are 1.
 void fifth_generation(const char* name, const std::string& kind, uint32_t shape, int n) {
   constexpr int kSteps = 4, kRounds = 40, kTileA = 128 * 128;
   const bool scaled = kind.find("mxf") == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The names that the emulator's libcudart.so.13 exports: all that NVIDIA's has, and no chapter needs one that
-// only says it is not supported.
+// The names that the emulator's libcudart.so.13 exports: all that NVIDIA's has, and no chapter
+// needs one that only says it is not supported.
 
 #include <gtest/gtest.h>
 

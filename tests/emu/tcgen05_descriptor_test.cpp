@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The descriptors of tcgen05: addresses of the canonical layouts, decoded check values, and what is said of
-// wrong ones.
+// The descriptors of tcgen05: addresses of the canonical layouts, decoded check values, and what is
+// said of wrong ones.
 
 #include "common/emu/units/tcgen05_descriptor.h"
 
@@ -29,7 +29,8 @@ uint64_t descriptor(uint32_t start, uint32_t leading, uint32_t stride, uint64_t 
          swizzle << 61;
 }
 
-// Within a pattern of 8 rows the unit number of a span is XORed with the low bits of the 128-byte row number.
+// Within a pattern of 8 rows the unit number of a span is XORed with the low bits of the
+// 128-byte row number.
 uint32_t swizzled(uint32_t address, uint32_t span) {
   if (!span) return address;
   return address ^ ((address >> 7) % (span / 16)) << 4;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A PTX kernel around tcgen05.mma, and a plain host model of the instruction that shares nothing with the
-// emulator. Every block fills its shared and tensor memory from an image, the first one issues the
-// instruction, every block hands its tensor memory back.
+// A PTX kernel around tcgen05.mma, and a plain host model of the instruction that shares nothing
+// with the emulator. Every block fills its shared and tensor memory from an image, the first one
+// issues the instruction, every block hands its tensor memory back.
 
 #pragma once
 
@@ -151,8 +151,8 @@ inline Place place_of_d(const Case& c, int row, int column) {
   return column < c.n / 2 ? Place{row / 64, r, column} : Place{row / 64, 64 + r, column - c.n / 2};
 }
 
-// The byte offset of element (line, k) of a tile, before the swizzle. Tiles are dense: see leading and
-// stride.
+// The byte offset of element (line, k) of a tile, before the swizzle. Tiles are dense: see
+// leading and stride.
 inline int offset_of(const Case& c, bool mn, int lines, int line, int k) {
   const int w = c.swizzle, e8 = memory_bits(c);
   if (!mn) {
@@ -188,11 +188,12 @@ struct Image {  // of one block
   uint32_t& cell(int column, int lane) { return tmem[size_t(column * kLanes + lane)]; }
 };
 
-// 16 elements of 4 or 6 bits take the first 8 or 12 bytes of 16; packed fp4 and the others lie dense.
+// 16 elements of 4 or 6 bits take the first 8 or 12 bytes of 16; packed fp4 and others are dense.
 inline void put_element(const Case& c, const std::string& type, bool mn, int lines, int at, Image& image,
                         int line, int k, uint32_t code) {
   const int bits = type_of(type).bits;
-  const auto put_bits = [&](int unit, int first, int count) {  // a unit of 16 bytes, not yet swizzled
+  // A unit of 16 bytes, not yet swizzled.
+  const auto put_bits = [&](int unit, int first, int count) {
     const int address = swizzled(c, mn, unit + kBase) - kBase;
     for (int i = 0; i < count; ++i) {
       uint8_t& byte = image.shared[size_t(address + (first + i) / 8)];
@@ -340,8 +341,8 @@ inline std::string column_list(int first) {
   return text + "}";
 }
 
-// Moves columns of the warp's 32 lanes, 16 at a time. %rd3: global memory of this lane's cell of the first
-// one; columns lie 512 bytes apart.
+// Moves columns of the warp's 32 lanes, 16 at a time. %rd3: global memory of this lane's cell of
+// the first one; columns lie 512 bytes apart.
 inline std::string columns_of(bool in, int first, int count) {
   std::string text = "add.u32 %r11, %r10, " + std::to_string(first) +
                      ";\nmov.u64 %rd4, %rd3;\nmov.u32 %r12, 0;\nL" + std::string(in ? "IN" : "OUT") + ":\n";
@@ -370,8 +371,8 @@ struct Kernel {
   std::string columns = "512";
 };
 
-// Parameters: out, in. `in`, for each block: the image of shared memory, then that of tensor memory; `out`
-// gets tensor memory.
+// Parameters: out, in. `in`, for each block: the image of shared memory, then that of tensor
+// memory; `out` gets tensor memory.
 inline std::string kernel(const Kernel& k) {
   const std::string group = ".cta_group::" + std::to_string(k.group);
   const std::string sync =

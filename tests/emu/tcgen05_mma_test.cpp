@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05.mma on the emulator against a plain host model: every kind, shape, source and place of the
-// operands, with data of their own in every row, column and lane. Then what is said when it is misused.
+// tcgen05.mma on the emulator against a plain host model: every kind, shape, source and place
+// of the operands, with data of their own in every row, column and lane. Then what is said when
+// it is misused.
 
 #include <gtest/gtest.h>
 
@@ -381,8 +382,8 @@ TEST(Tcgen05MmaFaults, MemoryThatNobodyWrote) {
   EXPECT_TRUE(says(scales.fault(FaultKind::uninit_tmem), "columns 292-295) is read"));
 }
 
-// A pair's M and N are those of both blocks. One block's are legal too, of a smaller tile: what is left of D
-// has nobody's sums.
+// A pair's M and N are those of both blocks. One block's are legal too, of a smaller tile: what is
+// left of D has nobody's sums.
 TEST(Tcgen05MmaFaults, SizesOfOneBlockInAPair) {
   const auto pair = [](int m, int n) {
     Misuse misuse(f16_case(256, 128, 2));

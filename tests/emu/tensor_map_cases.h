@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Arguments of cuTensorMapEncodeTiled by number: mostly legal ones with up to three fields moved to values at
-// or near their limits. A driver on an H200 was asked all of them; h200/tensor_maps.npy holds what it
-// answered.
+// Arguments of cuTensorMapEncodeTiled by number: mostly legal ones with up to three fields moved to
+// values at or near their limits. A driver on an H200 was asked all of them; h200/tensor_maps.npy
+// holds what it answered.
 
 #pragma once
 
@@ -129,7 +129,7 @@ CUresult encode_case(const MapCase& c, CUtensorMap* map, Encode encode) {
                 CUtensorMapFloatOOBfill(c.fill));
 }
 
-// Returns what is kept of an answer: the error, or a hash (FNV-1a) of the 128 bytes, never that small.
+// This is kept of an answer: the error, or a hash (FNV-1a) of the 128 bytes, never that small.
 inline uint64_t answer_of(CUresult result, const CUtensorMap& map) {
   if (result != CUDA_SUCCESS) return uint64_t(result);
   uint64_t hash = 0xCBF29CE484222325ull;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps: the emulator's cuTensorMapEncodeTiled against what a driver on an H200 answered, and reading
-// maps back.
+// Tensor maps: the emulator's cuTensorMapEncodeTiled against what a driver on an H200 answered, and
+// reading maps back.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Stores of tensor boxes that hang over the tensor's edge: shared memory behind elements that are left out is
-// not read, and all that is written out must be there.
+// Stores of tensor boxes that hang over the tensor's edge: shared memory behind elements that are
+// left out is not read, and all that is written out must be there.
 
 #include <gtest/gtest.h>
 
@@ -26,9 +26,9 @@ struct Case {
   int lanes = 1;           // of warp 0 that store the box, all with the same operands
 };
 
-// Thread 32 * r + u of 256 has unit u % 4 of row r of a box of 16 x 8 words. Lane 0 stores the box once
-// those that `fills` names have written theirs; after that, %p3 names those that write again while the copy
-// is under way.
+// Thread 32 * r + u of 256 has unit u % 4 of row r of a box of 16 x 8 words. Lane 0 stores the box
+// once those that `fills` names have written theirs; after that, %p3 names those that write again
+// while the copy is under way.
 std::string kernel(const Case& c, const std::string& fills, const std::string& writes_again) {
   return R"(.version 9.0
 .target sm_100a
@@ -80,7 +80,8 @@ std::string kernel(const Case& c, const std::string& fills, const std::string& w
 )";
 }
 
-// Rows and columns inside a tensor of 58 x 20; its rows end inside a unit, and all of that unit is written.
+// Rows and columns inside a tensor of 58 x 20; its rows end inside a unit, and all of that
+// unit is written.
 const char kInside[] = "setp.lt.and.u32 %p2, %r10, 20, %p1;\n  setp.lt.and.u32 %p2, %r7, 58, %p2;\n";
 const char kFirstRowsOnly[] = "setp.lt.and.u32 %p2, %r10, 19, %p1;\n  setp.lt.and.u32 %p2, %r7, 58, %p2;\n";
 const char kFirstUnitsOnly[] = "setp.lt.and.u32 %p2, %r10, 20, %p1;\n  setp.lt.and.u32 %p2, %r7, 56, %p2;\n";
@@ -90,7 +91,7 @@ const char kOutsideAgain[] =
     "  @%p3 st.shared.u32 [%r5], %r16;\n";
 const char kInsideAgain[] = "xor.b32 %r16, %r0, %r0;\n  @%p2 st.shared.u32 [%r5], %r16;\n";
 
-// The tensor afterwards, or the fault. `bytes`: of global memory that the store writes, as it is counted.
+// The tensor afterwards, or the fault. `bytes`: of global memory written by the store, as counted.
 std::string store(const Case& c, const std::string& fills, const std::string& again,
                   std::vector<uint32_t>* result, uint64_t* bytes = nullptr) {
   gg::emu::GlobalMemory memory;
@@ -168,7 +169,7 @@ TEST(TensorStore, ReadsAllThatIsInside) {
   }
 }
 
-// ptxas makes one instruction of a store by all lanes of a warp, and a loop over them of a reduction.
+// ptxas makes one instruction of a store by all lanes of a warp, of a reduction a loop over them.
 TEST(TensorStore, ByAllLanesIsOneStore) {
   for (Case c : kCases) {
     const bool reduces = std::string(c.operation).find("reduce") != std::string::npos;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted mistakes with tensor memory, each with the program as it should be. A mistake is found in every
-// order, whether the order makes its effect visible or not.
+// Planted mistakes with tensor memory, each with the program as it should be. A mistake is found in
+// every order, whether the order makes its effect visible or not.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,8 @@ const std::string kCopy = "@%p2 tcgen05.cp.cta_group::1.128x256b [%r6], %rd8;\n"
                   kStoreTwo = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r6], {%r0, %r0};\n";
 const std::string kUse = "st.global.u32 [%rd2], %r100;\n", kUseTwo = "st.global.u32 [%rd2], %r21;\n";
 
-// 32 columns, an mbarrier for one arrival, 64 words of shared memory of each thread, the descriptor in %rd8.
+// 32 columns, an mbarrier for one arrival, 64 words of shared memory of each thread, the
+// descriptor in %rd8.
 std::string prepared(int columns = 32) {
   return alloc(columns) + init(0, 1) + fill_shared(64) + "bar.sync 0;\n" +
          make_descriptor(descriptor(1024 * 8, 160));
@@ -108,8 +109,8 @@ std::vector<Planted> order_mistakes() {
                  tile + kWaitLoad + kAfter + next,
                  tile + kWaitLoad + kSync + next,
                  {"by another warp, with no barrier between the two"}});
-  all.back().orders = {{0, false},
-                       {1, false}};  // in others a load meets the copy, see tmem_pipeline_test.cpp
+  // In other orders a load meets the copy, see tmem_pipeline_test.cpp.
+  all.back().orders = {{0, false}, {1, false}};
   const std::string filled = alloc(32) + kStoreTwo + kWaitStore;
   all.push_back({"registers_used_before_the_wait",
                  FaultKind::async_window,

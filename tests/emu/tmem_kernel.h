@@ -23,10 +23,10 @@ using Words = std::vector<uint32_t>;
 
 inline const std::vector<Order> kOrders = {{0, false}, {1, false}, {2, true}};
 
-// Parameters: out (%rd0), in (%rd1). %r0 is the thread, %r1 the rank in the cluster, %r2 the address of
-// `buffer` (64 KB), %r4 the lane, %r5 the warp. %rd2 is this thread's word of out, in the grid. %p0 is true
-// in thread 0, %p1 in warp 0, %p2 in thread 32. The slot and %r6 are for the address of tensor memory. The
-// rest is free, %r10 and %rd10 onwards.
+// Parameters: out (%rd0), in (%rd1). %r0 is the thread, %r1 the rank in the cluster, %r2 the
+// address of `buffer` (64 KB), %r4 the lane, %r5 the warp. %rd2 is this thread's word of out, in
+// the grid. %p0 is true in thread 0, %p1 in warp 0, %p2 in thread 32. The slot and %r6 are for the
+// address of tensor memory. The rest is free, %r10 and %rd10 onwards.
 inline std::string kernel(const std::string& body) {
   return R"(.version 9.0
 .target sm_100a
@@ -95,14 +95,15 @@ inline std::string registers(int count, int first = 100) {
   return text + "}";
 }
 
-// The value of 32 bits that these tests put at a lane and column, or in any other place of a number.
+// The value of 32 bits that these tests put at a lane and column, or elsewhere for a number.
 inline uint32_t value_at(uint32_t place) { return (place + 1) * 2654435761u; }
 // register = value_at(place), where `place` is a register's name.
 inline std::string value_ptx(const std::string& to, const std::string& place) {
   return "add.u32 " + to + ", " + place + ", 1;\nmul.lo.u32 " + to + ", " + to + ", 2654435761;\n";
 }
 
-// By warps 0 to 3: their quarters of columns [0, columns): value_at(512 * lane + column), or 7 everywhere.
+// By warps 0 to 3: their quarters of columns [0, columns): value_at(512 * lane + column),
+// or 7 everywhere.
 inline std::string fill(int columns, bool values) {
   std::string text =
       "shl.b32 %r90, %r5, 5;\nand.b32 %r90, %r90, 96;\nadd.u32 %r90, %r90, %r4;\n"
@@ -121,7 +122,7 @@ inline std::string fill(int columns, bool values) {
   return text + kWaitStore;
 }
 
-// Every warp's quarter of columns [0, columns), of a block of 128 threads, goes to out: lane by lane.
+// Every warp's quarter of columns [0, columns), in a block of 128 threads, goes to out by lanes.
 inline std::string dump(int columns, int out_word = 0) {
   std::string text = "mad.lo.u32 %r93, %r0, " + number(columns * 4) + ", " + number(out_word * 4) +
                      ";\ncvt.u64.u32 %rd9, %r93;\nadd.u64 %rd9, %rd9, %rd0;\n";

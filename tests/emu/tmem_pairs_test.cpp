@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Every instruction that reads or writes tensor memory, before and after every other, with every check of
-// their order: a planted mistake, which must be reported at the second one's line, and its clean twin.
+// Every instruction that reads or writes tensor memory, before and after every other, with every
+// check of their order: a planted mistake, which must be reported at the second one's line, and
+// its clean twin.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,8 @@ namespace {
 using namespace tmem_test;
 using std::string;
 
-enum class Waits { load, store, commit };  // what tells that it is over: wait::ld, wait::st, tcgen05.commit
+// Instructions that tell that it is over: wait::ld, wait::st, tcgen05.commit.
+enum class Waits { load, store, commit };
 
 struct Access {
   string text;  // touches lanes 0 to 3 of column %r6, and more

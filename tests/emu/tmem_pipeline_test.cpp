@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The warp roles of a kernel for tensor memory, with tcgen05.cp in the place of the product. Warp 4 loads
-// tiles into two stages of shared memory. Warp 5 has the tensor core move them to two stages of tensor
-// memory. Warps 0 to 3 store them. Every order gives the same values, and each wait or fence that is left out
-// is a fault in every order.
+// The warp roles of a kernel for tensor memory, with tcgen05.cp in the place of the product. Warp 4
+// loads tiles into two stages of shared memory. Warp 5 has the tensor core move them to two stages
+// of tensor memory. Warps 0 to 3 store them. Every order gives the same values, and each wait or
+// fence that is left out is a fault in every order.
 
 #include <gtest/gtest.h>
 

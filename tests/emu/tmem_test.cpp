@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor memory in small PTX kernels of sm_100a: where tcgen05.ld, st, cp and shift move what, in every
-// order, and who may allocate it. What the checks find is in tmem_checks_test.cpp.
+// Tensor memory in small PTX kernels of sm_100a: where tcgen05.ld, st, cp and shift move what, in
+// every order, and who may allocate it. What the checks find is in tmem_checks_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -166,7 +166,7 @@ TEST_P(Moves, WhatIsStoredIsLoaded) {
 INSTANTIATE_TEST_SUITE_P(Every, Moves, testing::ValuesIn(variants()),
                          [](const auto& info) { return name_of_variant(info.param); });
 
-// The immediate of 16x32bx2 is added to the address as a whole: it may name other lanes, or go back.
+// The immediate of 16x32bx2 is added to the whole address: it may name other lanes, or go back.
 TEST(Tmem, TheSecondHalfMayBeInOtherLanes) {
   const auto read = [](int first, int64_t offset) {
     return alloc(512) + fill(512, true) + kSync + "add.u32 %r80, %r6, " + number(first) +
@@ -184,8 +184,8 @@ TEST(Tmem, TheSecondHalfMayBeInOtherLanes) {
   check(read(9, -4), 0, 9, 0, 5);
 }
 
-// Kernels of NVIDIA's compilers add the lane's number to the field of lanes: the lowest lane's address
-// counts.
+// Kernels of NVIDIA's compilers add the lane's number to the field of lanes: the lowest
+// lane's address counts.
 TEST(Tmem, LanesMayAddTheirOwnNumber) {
   const std::string body = alloc(32) + fill(32, true) +
                            "shl.b32 %r80, %r4, 16;\nadd.u32 %r80, %r80, %r6;\n"
@@ -278,7 +278,7 @@ TEST(Tmem, CopiesGoToTheLanesOfTheTable) {
   check_copy(kCopies[1], kPlain, false, 19);
 }
 
-// Copies and shifts of a thread are done in the order of their issue, whatever the order draws for each.
+// Copies and shifts of a thread are done in the order of their issue, whatever is drawn for each.
 TEST(Tmem, OperationsOfAThreadAreDoneInOrder) {
   std::string body =
       alloc(32) + init(0, 1) + fill(16, false) + fill_shared(64) + kSync + "add.u32 %r80, %r6, 8;\n";
@@ -313,8 +313,8 @@ TEST(Tmem, OperationsAreDoneLate) {
   }
 }
 
-// cta_group::2: the even block's thread copies in both blocks, each from its own shared memory, and a commit
-// tells both.
+// cta_group::2: the even block's thread copies in both blocks, each from its own shared memory, and
+// a commit tells both.
 void check_copy_of_a_pair(const CopyForm& form) {
   std::string body = alloc(64, 2) + init(0, 1) + fill(16, false) + fill_shared(64);
   // Rank 1 has other bytes: those of rank 0, inverted.
@@ -416,7 +416,8 @@ TEST(Tmem, AllocationThatNobodyEndsIsADeadlock) {
   }
 }
 
-// Nobody of a pair goes on alone: rank 0's warp comes at once, rank 1's after it has seen that rank 0 waits.
+// Nobody of a pair goes on alone: rank 0's warp comes at once, rank 1's after it has seen that
+// rank 0 waits.
 TEST(Tmem, APairAllocatesTogether) {
   const std::string body = R"(
     setp.eq.u32 %p3, %r1, 1;

@@ -106,9 +106,10 @@ struct TracePhase {
 };
 
 struct TraceFile {
-  std::map<int64_t, std::string> blocks;                                      // names, by process
-  std::map<std::pair<int64_t, int64_t>, std::vector<TraceEvent>> warps;       // by block and warp
-  std::map<std::pair<int64_t, std::string>, std::vector<TracePhase>> phases;  // by block and mbarrier
+  std::map<int64_t, std::string> blocks;                                 // names, by process
+  std::map<std::pair<int64_t, int64_t>, std::vector<TraceEvent>> warps;  // by block and warp
+  // By block and mbarrier.
+  std::map<std::pair<int64_t, std::string>, std::vector<TracePhase>> phases;
   int64_t instructions = 0, waits = 0, again = 0;
 };
 

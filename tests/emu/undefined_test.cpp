@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A register without a value may be computed with, shuffled and parked in shared or local memory, as
-// compilers and libraries do in lanes beyond an edge. It is a fault where it matters, and the report says
-// where it came from. Each way that hands it on stands beside a use of what must not be used and of what may.
+// A register without a value may be computed with, shuffled and parked in shared or local memory,
+// as compilers and libraries do in lanes beyond an edge. It is a fault where it matters, and the
+// report says where it came from. Each way that hands it on stands beside a use of what must not be
+// used and of what may.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +46,8 @@ class Undefined : public testing::TestWithParam<Way> {};
 TEST_P(Undefined, IsHandedOnAndFoundWhereItIsUsed) {
   const std::string& makes = GetParam().makes;
   for (const bool checks : {true, false}) {
-    if (!checks && makes.find(".shared") != std::string::npos) continue;  // then nobody looks at its bytes
+    // Then nobody looks at its bytes.
+    if (!checks && makes.find(".shared") != std::string::npos) continue;
     EXPECT_EQ(report_of(makes, checks), "");
     EXPECT_EQ(report_of(makes + kUseBelow16, checks), "");
     const std::string report = report_of(makes + kUse, checks);
@@ -127,7 +129,7 @@ TEST(Undefined, IsAFaultWhereItMatters) {
   for (const std::string& body : uses) EXPECT_TRUE(says(report_of(body), "fault uninit-register")) << body;
 }
 
-// A shuffle that takes from a lane which takes no part in it. No register is unwritten on any way here.
+// A shuffle that takes from a lane which takes no part. No register is unwritten on any way here.
 struct Absent {
   const char* name;
   std::string shuffle;  // into %r21

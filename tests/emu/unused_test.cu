@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A file with a large shared variable, a table of device functions and a class with virtual functions: none
-// of them concerns a kernel that does not use it. The same tests run with NVIDIA's runtime and with the
-// emulator's.
+// A file with a large shared variable, a table of device functions and a class with virtual
+// functions: none of them concerns a kernel that does not use it. The same tests run with NVIDIA's
+// runtime and with the emulator's.
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Device memory that nobody wrote, in programs: what allocates it, what counts as writing it, and what the
-// emulator says when a kernel reads it. Compiled for both machines; a GPU has nothing to say here.
+// Device memory that nobody wrote, in programs: what allocates it, what counts as writing it,
+// and what the emulator says when a kernel reads it. Compiled for both machines; a GPU has
+// nothing to say here.
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -129,7 +130,7 @@ TEST_F(Unwritten, IsNotWhatTheHostReaches) {
   EXPECT_EQ(added(registered), 2 * kCount);
   ASSERT_EQ(cudaGetSymbolAddress(reinterpret_cast<void**>(&zeroed), zeros), cudaSuccess);
   EXPECT_EQ(added(zeroed), 0);
-  // Bytes that are copied there from memory without values have values, as nobody sees the host write.
+  // Bytes copied there from memory without values have values, as nobody sees the host write.
   ASSERT_EQ(cudaMemcpy(pinned, memory_, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
   added(pinned);
   cudaFreeHost(pinned);

@@ -90,7 +90,8 @@ class Compiler:
         """Makes tree/build/bin/<chapter>; what the compiler says against it, or nothing."""
         program = tree / "build" / "bin" / chapter
         program.parent.mkdir(parents=True)
-        (tree / "build" / "lib").symlink_to(self.build / "lib")  # where a program looks for the emulator
+        # A program looks for the emulator there.
+        (tree / "build" / "lib").symlink_to(self.build / "lib")
         libraries = [self.build / "common" / f"libgg_{name}.a" for name in ("harness", "base")]
         runtime = self.cached["CUDA_CUDART"]
         link = [self.cached["CMAKE_CXX_COMPILER"], tree / "main.o", "-o", program, "-Wl,--enable-new-dtags",

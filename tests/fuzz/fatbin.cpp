@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A fatbin as it may stand in any program: its entries are inside it, and their text can be had or is
-// refused.
+// A fatbin as it may stand in any program: its entries are inside it, and their text can be had
+// or is refused.
 
 #include "common/emu/runtime/fatbin.h"
 

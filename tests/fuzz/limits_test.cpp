@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// PTX that asks for more than a machine has is refused before anything is allocated for it: sizes, nesting,
-// calls that grow without end.
+// PTX that asks for more than a machine has is refused before anything is allocated for it: sizes,
+// nesting, calls that grow without end.
 
 #include <gtest/gtest.h>
 

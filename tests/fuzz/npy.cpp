@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A .npy file as anybody may write it: what is read has the bytes that its shape says, all else is refused.
+// A .npy file as anybody may write it: what is read has the bytes that its shape says, all
+// else is refused.
 
 #include "common/base/npy.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// PTX text as anybody may write it: it parses or is refused with a line and a reason, and whatever parses
-// decodes, also if the bodies of kernels are read later.
+// PTX text as anybody may write it: it parses or is refused with a line and a reason, and whatever
+// parses decodes, also if the bodies of kernels are read later.
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Stands in for libFuzzer where a compiler has none: runs the fuzzer once over each file of the folders
-// named, in at most 1 GiB of memory.
+// Stands in for libFuzzer where a compiler has none: runs the fuzzer once over each file of the
+// folders named, in at most 1 GiB of memory.
 
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Any 128 bytes taken for a tensor map: decoding and encoding keep the bytes unless they mean nothing known,
-// and what may be used has a box of a sensible size.
+// Any 128 bytes taken for a tensor map: decoding and encoding keep the bytes unless they mean
+// nothing known, and what may be used has a box of a sensible size.
 
 #include <cstring>
 
@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (describe_tensor_map(map).empty()) __builtin_trap();
   if (map.interleave || map_type_bits(map.type) < 8) return 0;  // no copy takes these
   for (const int capability : {90, 100}) {
-    // A driver leaves out of its reckoning what element strides thin out, so shared memory is no limit here.
+    // A driver leaves out of its reckoning what element strides thin out, so shared memory is
+    // no limit here.
     constexpr int64_t kLeast = 16, kMost = 8ll << 40;
     const bool usable = tensor_map_problem(map, capability).empty();
     if (usable && (map.box_bytes() < kLeast || map.box_bytes() > kMost)) __builtin_trap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Launches that follow each other: one that begins before the one before it has ended must wait before it
-// reads or writes. The emulator makes it begin early; a GPU may be lucky.
+// Launches that follow each other: one that begins before the one before it has ended must wait
+// before it reads or writes. The emulator makes it begin early; a GPU may be lucky.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The choice of the fastest way: what fails is left out, and what was chosen for a problem stays chosen.
+// The choice of the fastest way: what fails is left out, a problem's choice stays.
 
 #include <gtest/gtest.h>
 

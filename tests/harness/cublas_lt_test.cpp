@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a batch is described to cublasLt, and what becomes of its proposals. The library is fake_cublas_lt.cpp:
-// loaded first, it is what dlopen finds by the name of the toolkit's.
+// How a batch is described to cublasLt, and what becomes of its proposals. The library is
+// fake_cublas_lt.cpp: loaded first, it is what dlopen finds by the name of the toolkit's.
 
 #include "common/bench/cublas_lt.h"
 
@@ -14,7 +14,8 @@
 namespace gg {
 namespace {
 
-// Two groups of D[5,4] = A[5,3] B, B [4,3] or [3,4], as cublas.cpp has them: its A is our B, its m our N.
+// Two groups of D[5,4] = A[5,3] B, B [4,3] or [3,4], as cublas.cpp has them: its A is our B, its
+// m our N.
 class FakeCublasLt : public testing::Test {
  protected:
   static constexpr int kGroups = 2, kM = 5, kN = 4, kK = 3;

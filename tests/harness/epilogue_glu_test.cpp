@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The gated activations and the Hadamard transform on registers, against models in double precision.
+// The gated activations and the Hadamard transform on registers, against models in double.
 
 #include "common/epilogue_glu.cuh"
 
@@ -89,7 +89,7 @@ void expect_model(float gate, float up, float prob, bool is_geglu) {
     EXPECT_EQ(got, want) << say();
     EXPECT_EQ(std::signbit(got), std::signbit(want)) << say();
   } else {
-    // A product below 2^-126 has been rounded to a multiple of 2^-149, before it was multiplied again.
+    // A product below 2^-126 was rounded to a multiple of 2^-149, before it was multiplied again.
     const double least =
         0x1p-149 * std::max(1.0, std::fabs(double(up) + 1)) * std::max(1.0, std::fabs(double(prob)));
     EXPECT_LE(std::fabs(double(got) - want), error * std::fabs(double(want)) + least) << say();
@@ -131,7 +131,7 @@ TEST(Activations, WorkedExamples) {
   EXPECT_EQ(swiglu(-1000, 1, 1), 0);
 }
 
-// Where sigma is 1, or taken as it is, x is a chain of f32 roundings, of which the order can be seen.
+// Where sigma is 1, or taken as it is, x is a chain of f32 roundings, whose order can be seen.
 TEST(Activations, RoundEachProductInTheirOrder) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> large(20, 40);

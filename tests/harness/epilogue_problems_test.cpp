@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Problems with an epilogue from the command line to their files: options and what is refused, names, bytes,
-// --describe, .npy files there and back, special values. That wrong launches fail is the subject of
-// planted_epilogues_test.
+// Problems with an epilogue from the command line to their files: options and what is refused,
+// names, bytes, --describe, .npy files there and back, special values. That wrong launches fail is
+// the subject of planted_epilogues_test.
 
 #include <gtest/gtest.h>
 

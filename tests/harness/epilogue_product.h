@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A product with an epilogue, block-scaled or not, as a plain function on host memory, in f32 as a kernel
-// does it, with one bug by its name.
+// A product with an epilogue, block-scaled or not, as a plain function on host memory, in f32 as a
+// kernel does it, with one bug by its name.
 
 #pragma once
 

@@ -141,7 +141,8 @@ TEST(SpecialValues, OfABlock) {
   EXPECT_TRUE(reference.codes(largest).has(0xFF));
   EXPECT_FALSE(reference.codes(largest).has(0xFE));
   EXPECT_TRUE(reference.scaled(point(2), 0xFF, largest).is_nan());
-  EXPECT_FALSE(fits(0xFF, Format::e4m3, reference.scaled(point(2), 0xFF, largest)));  // exactly 0x7F
+  // Exactly 0x7F.
+  EXPECT_FALSE(fits(0xFF, Format::e4m3, reference.scaled(point(2), 0xFF, largest)));
 }
 
 TEST(Zero, HasEitherSignOnlyWhereTheValueMayBeZero) {
@@ -221,8 +222,9 @@ TEST(Transform, OfWorkedExamples) {
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(y[i].is_nan());
 }
 
-// Whatever the butterfly of the kernels makes of any X is right with `butterfly`, and the sum of 16 products
-// at once is right in both forms; the butterfly's own NaN and infinities are not right without.
+// Whatever the butterfly of the kernels makes of any X is right with `butterfly`, and the sum
+// of 16 products at once is right in both forms; the butterfly's own NaN and infinities are
+// not right without.
 TEST(Transform, OfLargeValuesIsWhatItsFormMakesOfThem) {
   Problem1 p;
   p.epilogue.op = Operator::glu_hadamard;
@@ -231,7 +233,8 @@ TEST(Transform, OfLargeValuesIsWhatItsFormMakesOfThem) {
                           -1e38f, INFINITY, -INFINITY, NAN,     3e38f,    -3e38f};
   int only_of_the_butterfly = 0;
   for (uint64_t draw = 0; draw < 4000; ++draw) {
-    const uint64_t kinds = draw % 3 == 0 ? 12 : draw % 3 == 1 ? 7 : 5;  // all; no infinity; fewer signs
+    // All; no infinity; fewer signs.
+    const uint64_t kinds = draw % 3 == 0 ? 12 : draw % 3 == 1 ? 7 : 5;
     float v[16];
     Range x[16], of_tensor[16], of_butterfly[16];
     for (uint64_t i = 0; i < 16; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The arithmetic of epilogues against a model in double that shares no code with it: every formula, its order
-// of roundings, and every special value. A product of two f32 is exact in double, so (float)(double) rounds
-// once.
+// The arithmetic of epilogues against a model in double that shares no code with it: every formula,
+// its order of roundings, and every special value. A product of two f32 is exact in double, so
+// (float)(double) rounds once.
 
 #include "common/epilogue.cuh"
 
@@ -39,12 +39,13 @@ float model_raw(float largest, float reciprocal, float norm) {
 }
 float model_factor(int code, float norm) {
   if (code == 255) return kNaN;
-  if (code == 0) return norm > 0 ? kMost : kNaN;  // 1 / 2^-127: the operand counts as 0, the result is capped
+  // 1 / 2^-127: the operand counts as 0, the result is capped.
+  if (code == 0) return norm > 0 ? kMost : kNaN;
   if (code == 254) return std::isinf(norm) ? kNaN : 0.0f;  // 1 / 2^127: the result counts as 0
   return std::min(rounded(double(norm) / std::ldexp(1.0, code - 127)), kMost);
 }
 
-// The values of the codes of an FP8 format without their sign, counted up to the largest finite one.
+// The values of the codes of an FP8 format without sign, counted up to the largest finite one.
 std::vector<double> magnitudes(Format format) {
   const bool e4m3 = format == Format::e4m3;
   const int mantissa = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;

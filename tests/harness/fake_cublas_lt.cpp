@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of cublasLt that common/bench/cublas_lt.cpp calls, over host memory, for bf16. This cublasLt
-// proposes three kernels: one that it marks as invalid, one that fails when it is launched, and one that
-// multiplies.
+// The functions of cublasLt that common/bench/cublas_lt.cpp calls, over host memory, for bf16. This
+// cublasLt proposes three kernels: one that it marks as invalid, one that fails when it is
+// launched, and one that multiplies.
 
 #include <library_types.h>
 

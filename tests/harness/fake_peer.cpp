@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Peer libraries for peers_test, all from this file: plain loops over host memory. The build defines which
-// one: FAKE_RIGHT, FAKE_PADDED (has A and D of its own), FAKE_WRONG, FAKE_EARLY (computes in prepare),
-// FAKE_ONCE (in its first launch only), FAKE_MUTE (has no gg_peer_launch) or FAKE_GLU (has a gated linear
-// unit and no product).
+// Peer libraries for peers_test, all from this file: plain loops over host memory. The build
+// defines which one: FAKE_RIGHT, FAKE_PADDED (has A and D of its own), FAKE_WRONG, FAKE_EARLY
+// (computes in prepare), FAKE_ONCE (in its first launch only), FAKE_MUTE (has no gg_peer_launch) or
+// FAKE_GLU (has a gated linear unit and no product).
 
 #include <cstring>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// An expert's offset into B computed in 32 bits: `smoke` and `edges` pass it, the set `far` does not. Its
-// experts lie 2^31 elements apart; on the emulator what lies between them takes no memory.
+// An expert's offset into B computed in 32 bits: `smoke` and `edges` pass it, the set `far` does
+// not. Its experts lie 2^31 elements apart; on the emulator what lies between them takes no memory.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ __global__ void multiply(const bf16* a, const bf16* b, bf16* d, const int32_t* o
                          int64_t b_group_stride) {
   const int group = int(blockIdx.y), row = offsets[group] + int(blockIdx.x);
   if (row >= offsets[group + 1]) return;
-  const bf16* b_first = b + Index(group) * Index(b_group_stride);  // the planted bug, where Index is narrow
+  // The planted bug, where Index is narrow.
+  const bf16* b_first = b + Index(group) * Index(b_group_stride);
   for (int col = int(threadIdx.x); col < n; col += int(blockDim.x)) {
     float sum = 0;
     for (int i = 0; i < k; ++i)
@@ -81,7 +82,8 @@ TEST_F(FarB, ShowsASignedOffsetOf32Bits) {
 
 TEST_F(FarB, PassesAKernelThatIsRight) { EXPECT_EQ(said_on("far", launch<int64_t>), ""); }
 
-// Its memory is reserved and given back: there is as much free as before, and room for more than there is.
+// Its memory is reserved and given back: there is as much free as before, and room for more
+// than there is.
 TEST_F(FarB, TakesNoMemoryOnTheEmulator) {
   if (!emulator()) GTEST_SKIP() << "on the emulator alone";
   const size_t before = machine_->free_bytes(), much = before + (size_t(1) << 33);

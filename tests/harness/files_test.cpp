@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Problems in folders: what is written comes back, with B as [K,N] and as [N,K], as packed rows and as groups
-// of their own sizes.
+// Problems in folders: what is written comes back, with B as [K,N] and as [N,K], as packed rows and
+// as groups of their own sizes.
 
 #include "common/verify/files.h"
 

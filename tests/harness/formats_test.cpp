@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Codes and values: every code of the formats of 4, 8 and 16 bits, with CUDA's own conversions and a search
-// over all values as second opinions, and the verdict on one element.
+// Codes and values: every code of the formats of 4, 8 and 16 bits, with CUDA's own conversions and
+// a search over all values as second opinions, and the verdict on one element.
 
 #include "common/base/formats.h"
 
@@ -74,7 +74,8 @@ TEST(Formats, FloatCodesComeBack) {
   }
 }
 
-// All upper halves of a float with the lower halves where rounding turns: just below a tie, the tie, above.
+// All upper halves of a float with the lower halves where rounding turns: just below a tie,
+// the tie, above.
 TEST(Formats, NarrowRoundingIsCudas) {
   for (Format format : kNarrow) {
     for (uint32_t upper = 0; upper < 65536; ++upper) {
@@ -104,10 +105,11 @@ TEST(Formats, SubnormalTiesGoToEven) {
 TEST(Formats, FloatRoundingIsTheProcessors) {
   for (uint64_t i = 0; i < 200000; ++i) {
     const uint64_t bits = hash(1, 0, i);
-    const int exponent = int(bits >> 53) % 300 - 160;  // subnormal, normal and beyond the largest float
+    // Subnormal, normal and beyond the largest float.
+    const int exponent = int(bits >> 53) % 300 - 160;
     double x = std::ldexp(1 + double(bits & 0xFFFFFFFFFFFFF) * 0x1p-52, exponent);
-    if (i % 4 == 0)
-      x = std::ldexp(std::floor(std::ldexp(x, 24 - exponent)), exponent - 24);  // ties, half of them
+    // Ties, half of them.
+    if (i % 4 == 0) x = std::ldexp(std::floor(std::ldexp(x, 24 - exponent)), exponent - 24);
     if (bits >> 52 & 1) x = -x;
     ASSERT_EQ(encode(Format::f32, x), bits_of(float(x))) << std::hexfloat << x;
   }
@@ -172,8 +174,8 @@ struct Model {
     if (field == 0) return std::ldexp(double(fraction), 1 - bias - mantissa_bits);
     return std::ldexp(double((1 << mantissa_bits) + fraction), field - bias - mantissa_bits);
   }
-  // The magnitude's code: the nearest of all values, the even one of two as near; for UE8M0 the next above.
-  // A magnitude beyond them all saturates.
+  // The magnitude's code: the nearest of all values, the even one of two as near; for UE8M0 the
+  // next above. A magnitude beyond them all saturates.
   uint32_t rounded(double magnitude) const {
     if (magnitude > value(largest)) return largest;
     uint32_t best = 0;
@@ -257,8 +259,8 @@ uint32_t cuda_encode_tiny(Format format, float x) {
   }
 }
 
-// All upper halves of a float, the lower halves at both ends and around the middle; and what rounding turns
-// on in formats with few bits lies in the upper half.
+// All upper halves of a float, the lower halves at both ends and around the middle; and what
+// rounding turns on in formats with few bits lies in the upper half.
 TEST(TinyFormats, RoundAsCudaDoes) {
   for (Format format : kTiny) {
     for (uint32_t upper = 0; upper < 65536; ++upper) {
@@ -357,7 +359,8 @@ TEST(Elements, OfEachWidthAreStoredAndLoadedByIndex) {
     ASSERT_EQ(bytes_of(format, kElems), size_t((kElems * bits + 7) / 8));
     const uint32_t mask = bits == 32 ? 0xFFFFFFFFu : (1u << bits) - 1;
     const auto code = [&](int64_t i) { return uint32_t(hash(5, 0, uint64_t(i))) & mask; };
-    for (const int64_t first : {1, 0}) {  // odd elements before even ones: neither may disturb the other
+    // Odd elements before even ones: neither may disturb the other.
+    for (const int64_t first : {1, 0}) {
       for (int64_t i = first; i < kElems; i += 2) store_code(memory.data(), format, i, code(i));
     }
     for (int64_t i = 0; i < kElems; ++i) EXPECT_EQ(load_code(memory.data(), format, i), code(i)) << bits;
@@ -407,7 +410,8 @@ TEST(Judge, InfinityIsDemandedExactlyWhereTheReferenceRoundsToIt) {
     const uint32_t largest = infinity(format) - 1;
     const double value = decode(format, largest), tie = value + ulp(format, value) / 2;
     for (const Limit& limit : {exact(format), bounded(format)}) {
-      const double magnitude = 1e6 * value;  // no limit, however wide, lets a number stand for infinity
+      // No limit, however wide, lets a number stand for infinity.
+      const double magnitude = 1e6 * value;
       EXPECT_TRUE(judge(infinity(format), tie, magnitude, limit).ok);
       EXPECT_FALSE(judge(largest, tie, magnitude, limit).ok);
       EXPECT_FALSE(judge(sign(format) | infinity(format), tie, magnitude, limit).ok);
@@ -447,8 +451,8 @@ TEST(Judge, BoundedAllowsOneUlpAndItsShareOfTheSum) {
   }
 }
 
-// Formats that saturate: a reference beyond the largest value asks for the largest, never for infinity or
-// NaN.
+// Formats that saturate: a reference beyond the largest value asks for the largest, never for
+// infinity or NaN.
 TEST(Judge, SaturatingFormatsWantTheirLargestValue) {
   for (Format format : kTinyElements) {
     const FormatInfo f = format_info(format);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The guards around tensors: on the emulator a kernel that reads one is stopped, whichever tensor it is
-// beside. What is written there the comparison finds, on any machine.
+// The guards around tensors: on the emulator a kernel that reads one is stopped, whichever tensor
+// it is beside. What is written there the comparison finds, on any machine.
 
 #include <gtest/gtest.h>
 

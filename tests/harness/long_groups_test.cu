@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The references on groups that are longer than what they compute at a time: judged by a product of this
-// file, whose every wrong element must be counted, wherever it lies.
+// The references on groups that are longer than what they compute at a time: judged by a product of
+// this file, whose every wrong element must be counted, wherever it lies.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ class LongGroups : public testing::TestWithParam<BlockFormat> {
     setup_.formats = {element, element, Format::bf16, scaled};
     setup_.b_layout = BLayout::nk;
     if (emulator()) machines_.push_back(emulator_machine());
-    if (emulator() || why_not_on_gpu({}).empty()) machines_.push_back(gpu_machine());  // its own reference
+    // Its own reference.
+    if (emulator() || why_not_on_gpu({}).empty()) machines_.push_back(gpu_machine());
     machines_.push_back(host_machine());
   }
 
@@ -87,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, LongGroups,
                          testing::Values(BlockFormat::none, BlockFormat::mxfp8, BlockFormat::mxfp4,
                                          BlockFormat::nvfp4));
 
-// Host memory whose own reference finds all right: what is found beside it, the second witness has found.
+// Host memory whose own reference finds all right: any failure is the second witness's.
 class BlindMachine : public Machine {
  public:
   void* allocate(size_t bytes, const char* what) override { return host_->allocate(bytes, what); }

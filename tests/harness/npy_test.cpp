@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// .npy files: what is written comes back, what is malformed is named, and a failed write leaves what was
-// there.
+// .npy files: what is written comes back, what is malformed is named, and a failed write leaves
+// what was there.
 
 #include "common/base/npy.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The command line of chapters that no build needs: what their limits refuse, which sets they take, and the
-// options that come with values of their own.
+// The command line of chapters that no build needs: what their limits refuse, which sets they take,
+// and the options that come with values of their own.
 
 #include "common/run/options.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Peers from shared libraries: which paths are taken, what a library must export, and that one whose D is
-// wrong is not timed. The libraries are made from fake_peer.cpp and work in host memory.
+// Peers from shared libraries: which paths are taken, what a library must export, and that one
+// whose D is wrong is not timed. The libraries are made from fake_peer.cpp and work in host memory.
 
 #include "common/bench/peers.h"
 
@@ -36,7 +36,7 @@ const Formats kBf16 = {Format::bf16, Format::bf16, Format::bf16};
 
 class FakePeer : public testing::Test {
  protected:
-  // Prepares, checks and once more launches the peer; what it was refused with, or nothing if D is right.
+  // Prepares, checks and launches the peer once more; its refusal, or nothing if D is right.
   std::string outcome(const std::string& fake, const Shape& shape = {{5, 17, 64}, {24}, {16}},
                       const Formats& formats = kBf16, BLayout b_layout = BLayout::nk,
                       bool wide_offsets = false, const Epilogue& epilogue = {}) {

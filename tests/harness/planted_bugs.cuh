@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted bugs: small wrong kernels that the harness must fail and name, beside clean twins that it must
-// pass. Each is written once, for a host function (planted_bugs_test.cu) and a GPU kernel
-// (planted_bugs_gpu_test.cu).
+// Planted bugs: small wrong kernels that the harness must fail and name, beside clean twins
+// that it must pass. Each is written once, for a host function (planted_bugs_test.cu) and a
+// GPU kernel (planted_bugs_gpu_test.cu).
 
 #pragma once
 
@@ -106,14 +106,16 @@ struct MissingLastSlice {
     v.store(v.offsets[group] + r, col, v.sum(v.offsets[group] + r, group, col, 0, v.k - 16));
   }
 };
-struct LastSliceOfAnotherStage {  // slices of 64, in a ring whose next stage still has the slice before
+// Slices of 64, in a ring whose next stage still has the slice before.
+struct LastSliceOfAnotherStage {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const int64_t row = v.offsets[group] + r;
     const int last = v.k - 64;
     v.store(row, col, v.sum(row, group, col, 0, last) + v.sum(row, group, col, last - 64, last));
   }
 };
-struct HalfOfAnotherTile {  // tiles of 64x64, whose lower half has the columns of the tile on the right
+// Tiles of 64x64, whose lower half has the columns of the tile on the right.
+struct HalfOfAnotherTile {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const int64_t row = v.offsets[group] + r;
     const bool moved = r % 64 >= 32 && col / 64 * 64 + 128 <= v.n;
@@ -125,7 +127,8 @@ struct SwappedColumns {
     v.store(v.offsets[group] + r, col, v.sum(v.offsets[group] + r, group, col ^ 16, 0, v.k));
   }
 };
-struct NoSwizzle {  // TMA has put chunk c of row r of B to c xor r % 8, and the product takes it from c
+// TMA has put chunk c of row r of B to c xor r % 8, and the product takes it from c.
+struct NoSwizzle {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const bool nk = v.b_layout == gg::BLayout::nk;
     float acc = 0;
@@ -137,7 +140,8 @@ struct NoSwizzle {  // TMA has put chunk c of row r of B to c xor r % 8, and the
   }
 };
 GG_HD unsigned dice();
-struct AlwaysBoxesOf32Rows {  // the rows of two groups race for the place of those behind the first one's end
+// The rows of two groups race for the place of those behind the first one's end.
+struct AlwaysBoxesOf32Rows {
   static GG_HD void element(const View& v, int group, int r, int col) {
     const int64_t row = v.offsets[group] + r;
     int weights = group;
@@ -194,7 +198,8 @@ struct Truncation {
     gg::store_code(v.d, gg::Format::bf16, int64_t(v.offsets[group] + r) * v.n + col, code);
   }
 };
-struct NarrowOperand {  // A is cut to 3 bits behind the leading one, enough for whole numbers up to 16
+// A is cut to 3 bits behind the leading one, enough for whole numbers up to 16.
+struct NarrowOperand {
   static GG_HD void element(const View& v, int group, int r, int col) {
     float acc = 0;
     for (int kk = 0; kk < v.k; ++kk) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Every planted bug and clean twin as a function on host memory, and what chapter 01 says of the checks: for
-// each a bug that passes all the others, and the words in which it is reported.
+// Every planted bug and clean twin as a function on host memory, and what chapter 01 says of the
+// checks: for each a bug that passes all the others, and the words in which it is reported.
 
 #include <cstdio>
 
@@ -19,7 +19,8 @@ TEST_P(CleanTwin, Passes) { must_pass(*gg::host_machine(), GetParam().host); }
 INSTANTIATE_TEST_SUITE_P(Host, PlantedBug, testing::ValuesIn(bugs()), name_of);
 INSTANTIATE_TEST_SUITE_P(Host, CleanTwin, testing::ValuesIn(twins()), name_of);
 
-// Finds its rows by the offsets of its first launch, as a launch does that reads them while it is recorded.
+// Finds its rows by the offsets of its first launch, as a launch does that reads them while
+// it is recorded.
 gg::Launch offsets_kept() {
   return [kept = std::vector<int32_t>()](const gg::Problem& p, cudaStream_t) mutable {
     const auto* offsets = p.offsets().as<int32_t>();
@@ -31,7 +32,7 @@ gg::Launch offsets_kept() {
   };
 }
 
-// Each launch adds up in the order opposite to the one before, as blocks do that add to D as they come.
+// Each launch adds up in the order opposite to the one before, as blocks may that add to D.
 gg::Launch sum_in_any_order() {
   return [backwards = false](const gg::Problem& p, cudaStream_t stream) mutable {
     backwards = !backwards;

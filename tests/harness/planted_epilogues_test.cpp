@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted bugs of epilogues, as functions on host memory. The harness must fail each and say what it looks
-// like; the same functions without a bug must pass.
+// Planted bugs of epilogues, as functions on host memory. The harness must fail each and say what
+// it looks like; the same functions without a bug must pass.
 
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ struct Kind {  // of problems
   bool odd_norm = false;  // see norm_from
 };
 
-// Returns a norm from this one on for which largest * norm * RCP and largest * RCP * norm have different
-// codes for some float. To find one takes longer than many a test here, which begins with the list of all
-// bugs.
+// Returns a norm from this one on for which largest * norm * RCP and largest * RCP * norm have
+// different codes for some float. To find one takes longer than many a test here, which begins with
+// the list of all bugs.
 float norm_from(float norm) {
   const auto differ = [&] {
     for (uint32_t bits = std::bit_cast<uint32_t>(1.0f); bits < std::bit_cast<uint32_t>(2.0f); ++bits) {
@@ -307,7 +307,8 @@ TEST(CleanEpilogues, OfManyProductsInGroupsOfFewRowsPass) {
   passes(kind);
 }
 
-// A gate of -88 has a sigma that may be 0, so times an up of infinity it is NaN or -infinity, and no other.
+// A gate of -88 has a sigma that may be 0, so times an up of infinity it is NaN or -infinity,
+// and no other.
 TEST(CleanEpilogues, WhoseGateVanishesBeforeAnInfiniteUpPass) {
   Kind kind = unscaled_swiglu();
   kind.epilogue.bias = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted bugs in where things begin: the scales of later experts, atoms of scales in another order, an
-// output that is written in part. Each must be named. And how many elements of a large problem are said to be
-// wrong.
+// Planted bugs in where things begin: the scales of later experts, atoms of scales in another
+// order, an output that is written in part. Each must be named. And how many elements of a large
+// problem are said to be wrong.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ void expect_named(const Setup& setup, const Launch& launch, const Shape& shape, 
   EXPECT_NE(result.failure->sentence.find(words), std::string::npos) << result.failure->sentence;
 }
 
-// K of 160 has five blocks of 32, in two atoms: later experts begin in the middle of the ones before.
+// K of 160 has five blocks of 32, in two atoms: later experts begin in the middle of earlier ones.
 TEST(ScaleOffsets, OfLaterExpertsInBAreNamed) {
   Product product;
   product.sfb = [](const View& v, int group, int col, int64_t block) {
@@ -59,8 +59,8 @@ TEST(ScaleOffsets, OfLaterGroupsInAAreNamed) {
                "A scaled from a wrong offset: group 1 has what lies 1024 bytes before its own scales");
 }
 
-// Tiles of 256 columns, whose scales are stored in one order and taken in the other: the Break of 08c takes
-// them so. Blocks beyond K are zeros there.
+// Tiles of 256 columns, whose scales are stored in one order and taken in the other: the Break of
+// 08c takes them so. Blocks beyond K are zeros there.
 TEST(ScaleOffsets, OfAtomsInMemorysOrderAreNamed) {
   for (const auto& [format, depth] : {std::pair{BlockFormat::mxfp4, 2}, {BlockFormat::nvfp4, 4}}) {
     for (const bool taken : {true, false}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Planted bugs of block-scaled products, as functions on host memory: each takes a scale or half a byte from
-// where a kernel might take it by mistake. The harness must fail and name them, beside clean twins that it
-// must pass.
+// Planted bugs of block-scaled products, as functions on host memory: each takes a scale or half a
+// byte from where a kernel might take it by mistake. The harness must fail and name them, beside
+// clean twins that it must pass.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ std::vector<Planted> bugs() {
              return v.p.scaled().sfa + row * v.of_a.blocks + block;
            }),
   };
-  // tcgen05.mma with a scale id that stays 0: the first of a column's four blocks, of E2M1 the first two.
+  // tcgen05.mma with a scale id that stays 0: the first of a column's four blocks, two of E2M1.
   const auto stuck = [](const View& v, int64_t block) {
     return block / 4 * 4 + block % (v.scaling.element == Format::e2m1 ? 2 : 1);
   };
@@ -131,9 +131,11 @@ std::vector<Planted> bugs() {
 }
 
 std::vector<Planted> twins() {
-  Planted halves{"BothHalvesSwapped", Symptom::unknown, true, {}};  // the same products in another order
+  // The same products in another order.
+  Planted halves{"BothHalvesSwapped", Symptom::unknown, true, {}};
   halves.product.a_element = halves.product.b_element = [](int64_t element) { return element ^ 1; };
-  Planted padding{"PaddingTimesZero", Symptom::unknown, false, {}};  // as the zero-filled end of a tile does
+  // As the zero-filled end of a tile does.
+  Planted padding{"PaddingTimesZero", Symptom::unknown, false, {}};
   padding.product.masked = [](const View& v, int group) {
     float sum = 0;
     for (int64_t block = v.of_a.blocks; block < v.of_a.block_atoms() * 4; ++block) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The helpers of block scaling on a device give the host's bits: every code and the boundaries beside it, the
-// places of scales both ways, and blocks of all kinds quantised.
+// The helpers of block scaling on a device give the host's bits: every code and the boundaries
+// beside it, the places of scales both ways, and blocks of all kinds quantised.
 
 #include <cmath>
 #include <limits>
@@ -22,8 +22,8 @@ GG_HD uint32_t bits_of(float value) {
   return value == value ? bits : 0x7FFFFFFF;  // one NaN is as good as another
 }
 
-// Stores what a code means, what comes back, where rounding up to the next code begins, and the factor that
-// the code gives a block as its scale.
+// Stores what a code means, what comes back, where rounding up to the next code begins, and the
+// factor that the code gives a block as its scale.
 GG_HD void describe(Format format, uint32_t code, uint32_t* out) {
   const uint32_t mask = (1u << format_info(format).bits) - 1;
   const float value = decode(format, code);

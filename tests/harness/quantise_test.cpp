@@ -40,8 +40,8 @@ TEST(ScaleLayout, TheFirstAtomIsAsDrawn) {
   EXPECT_EQ(layout.offset(31, 0), 496);
   EXPECT_EQ(layout.offset(127, 3), 511);
   for (int64_t row = 0; row < 128; ++row) {
-    for (int64_t block = 0; block < 4;
-         ++block) {  // as the array [4 rows / 32][32 rows][4] with strides 4, 16, 1
+    // As the array [4 rows / 32][32 rows][4] with strides 4, 16, 1.
+    for (int64_t block = 0; block < 4; ++block) {
       EXPECT_EQ(layout.offset(row, block), row % 32 * 16 + row / 32 * 4 + block);
     }
   }
@@ -165,8 +165,8 @@ TEST(Quantise, SpecialBlocks) {
   }
 }
 
-// For random blocks over the whole range, the scale is the least that fits, every element lies within half a
-// step of its value, and no element saturates.
+// For random blocks over the whole range, the scale is the least that fits, every element lies
+// within half a step of its value, and no element saturates.
 TEST(Quantise, RandomBlocksLoseHalfAStepAtMost) {
   for (BlockFormat format : kBlockFormats) {
     const BlockScaling scaling = block_scaling(format);

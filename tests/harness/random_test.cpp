@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The test data: in range, spread as they should be, and different for every seed, tensor and index.
+// The test data: in range, spread as they should be, different for every seed, tensor and index.
 
 #include "common/base/random.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The GPU machine against host memory: the same data bit for bit, the same verdicts on the same matrices.
+// The GPU machine against host memory: the same data bit for bit, the same verdicts on them.
 
 #include <gtest/gtest.h>
 
@@ -29,8 +29,8 @@ class OnGpu : public testing::Test {
   std::unique_ptr<Machine> host = host_machine(), gpu;
 };
 
-// Odd sizes, empty and long groups; packed, or each group with sizes and leading dimensions of its own;
-// B as [K,N] and as [N,K].
+// Odd sizes, empty and long groups; packed, or each group with sizes and leading dimensions of its
+// own; B as [K,N] and as [N,K].
 struct Case {
   Setup setup;
   Shape shape;
@@ -163,8 +163,8 @@ TEST_F(OnGpu, AgreesOnHowFarOffRandomDataAre) {
     }
     const double factor = format_info(judged.format()).sum_factor;
     EXPECT_GT(judged.compare({judged.format(), false, factor, false}).worst_factor, 0);
-    EXPECT_GT(judged.compare({judged.format(), false, 0, false}).failures,
-              0);  // a code up: 0.5 to 1.5 ulps off
+    // A code up: 0.5 to 1.5 ulps off.
+    EXPECT_GT(judged.compare({judged.format(), false, 0, false}).failures, 0);
   }
 }
 
@@ -207,7 +207,8 @@ TEST_F(OnGpu, FindsTheFirstDifferentByte) {
   for (size_t byte : {size_t(0), size_t(1), size_t(7), size_t(8), size_t(123457), kBytes - 4, kBytes - 1}) {
     differ_at(byte, 0x12);
     EXPECT_EQ(gpu->first_difference(x.get(), y.get(), kBytes), int64_t(byte));
-    EXPECT_EQ(gpu->first_difference(x.get(), y.get(), byte), -1);  // what lies beyond is not looked at
+    // Bytes beyond are not looked at.
+    EXPECT_EQ(gpu->first_difference(x.get(), y.get(), byte), -1);
     differ_at(byte, 0x11);
   }
   differ_at(999, 0x12);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Refusals that no chapter's tables reach, each with its whole sentence and exit code 2; and limits at the
-// last number that is accepted and the first that is not, products of two numbers among them.
+// Refusals that no chapter's tables reach, each with its whole sentence and exit code 2; and
+// limits at the last number that is accepted and the first that is not, products of two
+// numbers among them.
 
 #include <gtest/gtest.h>
 

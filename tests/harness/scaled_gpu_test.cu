@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A block-scaled chapter in small on a device: gg::run hands a plain kernel both scale tensors and the ends
-// of the groups, checks it, and fails its twin that takes scales from the wrong place.
+// A block-scaled chapter in small on a device: gg::run hands a plain kernel both scale tensors and
+// the ends of the groups, checks it, and fails its twin that takes scales from the wrong place.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Block-scaled problems from the command line to their files: the names of their formats, padded groups, what
-// --describe says, exact sums, scales in .npy files. That wrong launches fail is the subject of
-// planted_scales.
+// Block-scaled problems from the command line to their files: the names of their formats, padded
+// groups, what --describe says, exact sums, scales in .npy files. That wrong launches fail is the
+// subject of planted_scales.
 
 #include <gtest/gtest.h>
 
@@ -88,7 +88,8 @@ TEST(Formats, AreChosenByName) {
   EXPECT_EQ(kernel_name(padded(), parsed({"--format", "nvfp4"}), {}, ""), "grouped_gemm");
 }
 
-TEST(Launch, GetsTheTagOfTheFormatsInUse) {  // the spelling of a chapter's main.cu, without running it
+// The spelling of a chapter's main.cu, without running it.
+TEST(Launch, GetsTheTagOfTheFormatsInUse) {
   const auto lambda = []<class Element, int BLOCK, class Scale, class D>(
                           BlockScaled<Element, BLOCK, Scale, D>) { return int(sizeof(D)) * 100 + BLOCK; };
   EXPECT_EQ(lambda(BlockScaled<e2m1, 16, ue4m3, float>{}), 416);
@@ -169,7 +170,7 @@ void store_reference(const Buffers& buffers) {
   }
 }
 
-// The second witness takes strips of columns, of which these groups have three, the last one narrow.
+// The second witness takes strips of columns; these groups have three, the last one narrow.
 TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
   const std::unique_ptr<Machine> host = host_machine();
   std::vector<gg::Setup> setups(2);
@@ -210,8 +211,8 @@ TEST(Sets, ThatAReplayLeavesOutAreSeen) {
   EXPECT_TRUE(right_in_sets(*host, sets, 2, [&] { replay(2); })) << "a set that was not timed";
 }
 
-// The sum of magnitudes of a row times a column stays below 2^24 of the smallest product, so no order of
-// adding can round.
+// The sum of magnitudes of a row times a column stays below 2^24 of the smallest product, so no
+// order of adding can round.
 TEST(WholeNumbers, HaveExactSumsWithTheirScales) {
   for (const BlockFormat format : kBlockFormats) {
     const int range = whole_numbers(block_scaling(format).element);

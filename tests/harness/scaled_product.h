@@ -26,8 +26,8 @@ struct View {  // what a planted product sees
   int last_row() const { return p.offsets().ends()[p.groups() - 1] - 1; }  // of all groups
 };
 
-// Where the product takes the scale of A's row (counted over all groups; `r` inside its group), of B's
-// column, and an element of A: the right places unless a bug says otherwise.
+// Where the product takes the scale of A's row (counted over all groups; `r` inside its group), of
+// B's column, and an element of A: the right places unless a bug says otherwise.
 struct Product {
   std::function<const uint8_t*(const View&, int row, int r, int64_t block)> sfa =
       [](const View& v, int row, int, int64_t block) { return v.p.scaled().sfa + v.of_a.offset(row, block); };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A persistent kernel that is right for the first tile of each block only. A device with a block for each
-// tile does not show the mistake. The check on the emulator plays a small device too, which does.
+// A persistent kernel that is right for the first tile of each block only. A device with a
+// block for each tile does not show the mistake. The check on the emulator plays a small device
+// too, which does.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of a problem's tensors: which operator has which, what of them groups own, and the memory that the
-// list is mapped to.
+// The list of a problem's tensors: which operator has which, what of them groups own, and the
+// memory that the list is mapped to.
 
 #include "common/problem/tensors.h"
 

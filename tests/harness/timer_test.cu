@@ -66,7 +66,7 @@ TEST_F(TimedWork, IsRunAgainOnEverySet) {
   EXPECT_FALSE(right(INT32_MAX, 1)) << "set 1 is never written";
 }
 
-// However slow the machine is, so many launches are timed: two by themselves, one batch, five rounds.
+// However slow the machine is, so many launches are timed: two alone, one batch, five rounds.
 constexpr int kLeastTimed = 8;
 
 TEST_F(TimedWork, ThatWasRightAtFirstAloneIsFound) { EXPECT_FALSE(right(kLeastTimed)); }

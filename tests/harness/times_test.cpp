@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// From launches to a row of results, with a stopwatch that knows what each launch takes: how launches rotate
-// and what is counted, percentiles, and every column that follows. No GPU is needed.
+// From launches to a row of results, with a stopwatch that knows what each launch takes:
+// how launches rotate and what is counted, percentiles, and every column that follows. No
+// GPU is needed.
 
 #include "common/run/times.h"
 
@@ -21,8 +22,8 @@ using testing_gg::Folder;
 // A device of this test's own: a launch adds what it takes to the time that has passed.
 class FakeStopwatch : public Stopwatch {
  public:
-  // A graph holds its launches with their sets: `frozen` replays what they took. Otherwise they are made
-  // again.
+  // A graph holds its launches with their sets: `frozen` replays what they took. Otherwise they
+  // are made again.
   explicit FakeStopwatch(double* now, bool frozen = false) : now_(*now), frozen_(frozen) {}
   cudaStream_t stream() override { return nullptr; }
   double time(const std::function<void()>& work, const std::function<void()>& meanwhile) override {
@@ -68,8 +69,8 @@ TEST(ColdSets, ExceedTwiceTheL2OrAreNone) {
   }
 }
 
-// Launches of 300 us are timed one by one, those of 5 us in graphs. Either way the time of a launch comes
-// out, and all sets take turns.
+// Launches of 300 us are timed one by one, those of 5 us in graphs. Either way the time of a launch
+// comes out, and all sets take turns.
 TEST(TimeContestants, GiveTheTimeOfOneLaunch) {
   for (const double us : {300.0, 5.0, 5000.0}) {
     for (const int sets : {1, 3}) {
@@ -112,8 +113,8 @@ TEST(TimeContestants, LeaveOutWhatWarmsUp) {
   EXPECT_DOUBLE_EQ(timing.p90, 300);
 }
 
-// Behind another contestant the first 100 ms are slow: sustained rounds begin with them and do not count
-// them.
+// Behind another contestant the first 100 ms are slow: sustained rounds begin with them and do
+// not count them.
 TEST(TimeContestants, LetASustainedRoundSettle) {
   double now = 0, began = 0;
   int last = -1;
@@ -136,7 +137,8 @@ TEST(TimeContestants, LetASustainedRoundSettle) {
 TEST(TimeContestants, TakePercentilesOverRounds) {
   double now = 0;
   FakeStopwatch watch(&now);
-  std::vector<double> samples;  // microseconds of the launches of a round, each of which is timed alone
+  // Microseconds of the launches of a round, each of which is timed alone.
+  std::vector<double> samples;
   int round = 0;
   std::vector<std::string> order;
   const Contestant ours{"ours", [&](int, cudaStream_t) {
@@ -149,7 +151,8 @@ TEST(TimeContestants, TakePercentilesOverRounds) {
                           }};
   const std::vector<Timing> timings = time_contestants({ours, theirs}, 1, Rounds::brief, watch);
   EXPECT_DOUBLE_EQ(timings[1].median, 70000);
-  // 1.5 s are 21 rounds of 70 ms; 11 successive launches have each of 11 times, 21 have ten of them twice.
+  // 1.5 s are 21 rounds of 70 ms; 11 successive launches have each of 11 times, 21 have ten
+  // of them twice.
   EXPECT_NEAR(timings[0].median, 20500, 50);
   EXPECT_NEAR(timings[0].p10, 20100, 50);
   EXPECT_NEAR(timings[0].p90, 20900, 50);
@@ -161,8 +164,8 @@ TEST(TimeContestants, TakePercentilesOverRounds) {
 
 // ---- rows ----
 
-constexpr double kUs =
-    1500;  // what a launch takes on the buffers that the launch before it used; twice that on others
+// Time of a launch on the buffers that the launch before it used; twice that on others.
+constexpr double kUs = 1500;
 
 struct Asked {
   Chapter chapter{.id = "x_chapter", .b_layouts = {BLayout::nk}, .own_sizes = OwnSizes::when_listed};
@@ -244,7 +247,8 @@ TEST(Times, WriteEveryColumn) {
   const auto rows = rows_of(asked.options.csv);
   ASSERT_EQ(rows.size(), 2u);
   const double flops = 2.0 * 8 * 24 * 40;
-  const double bytes = 2.0 * (8 * 40 + 2 * 24 * 40 + 8 * 24);  // A, B of the two groups that have rows, D
+  // A, B of the two groups that have rows, D.
+  const double bytes = 2.0 * (8 * 40 + 2 * 24 * 40 + 8 * 24);
   for (const bool warm : {false, true}) {
     const double us = warm ? kUs : 2 * kUs;
     const auto& row = rows[warm];
@@ -286,8 +290,9 @@ TEST(Times, WriteEveryColumn) {
   EXPECT_GT(asked.launches.size(), 2u);
 }
 
-// Launches of 4, 5 and 9 ms in turn: the shortest of them is the 10th percentile, the middle one the median,
-// the longest the 90th. Rates are those of the median: 15,360 operations and 4,864 bytes in it.
+// Launches of 4, 5 and 9 ms in turn: the shortest of them is the 10th percentile, the middle one
+// the median, the longest the 90th. Rates are those of the median: 15,360 operations and 4,864
+// bytes in it.
 TEST(Times, WriteThreeDifferentTimesIntoTheirColumns) {
   const Folder folder;
   Asked asked(folder.at("x.csv"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How far an output may be off on random data, tried from outside: an element just within the stated limit
-// must pass, and one just beyond it must fail. The limits are written here anew, from the formulas that the
-// spec states: nothing here asks the code that judges.
+// How far an output may be off on random data, tried from outside: an element just within the
+// stated limit must pass, and one just beyond it must fail. The limits are written here anew, from
+// the formulas that the spec states: nothing here asks the code that judges.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ Sums sums_of(const Buffers& buffers, const Group& group) {
   return sums;
 }
 
-// Distance of a code from the middle of what is right, as a share of what it may be: 1 at the limit.
+// Distance of a code from the middle of what is right, as a share of what it may be: 1
+// at the limit.
 using Share = std::function<double(size_t element, uint32_t code)>;
 
 // Codes in the order of their values, from the lowest.
@@ -49,8 +50,9 @@ struct Edge {  // the code nearest to a limit, on one side of it
   double share = 0;
 };
 
-// The code that is nearest to its limit, of all elements of an output, within it and beyond. `noise`: how far
-// the two may be from the limit and are not tried, for what is right has roundings of its own.
+// The code that is nearest to its limit, of all elements of an output, within it and beyond.
+// `noise`: how far the two may be from the limit and are not tried, for what is right has roundings
+// of its own.
 class Edges {
  public:
   Edges(Format format, double noise) : format_(format), noise_(noise) { beyond_.share = INFINITY; }
@@ -112,8 +114,8 @@ double ulp_at(Format format, double x) {
 
 class OfProducts : public testing::TestWithParam<Formats> {};
 
-// One ulp of D's type at the sum and 2^-19 of the sum of |a*b|; twice that of two types, which go through
-// tf32.
+// One ulp of D's type at the sum and 2^-19 of the sum of |a*b|; twice that of two types, which
+// go through tf32.
 TEST_P(OfProducts, IsWhereItIsSaid) {
   gg::Setup setup;
   setup.formats = GetParam();
@@ -171,7 +173,7 @@ Interval operator*(const Interval& x, const Interval& y) {
 Interval operator*(const Interval& x, double y) { return hull({x.lo * y, x.hi * y}); }
 Interval operator+(const Interval& x, double y) { return {x.lo + y, x.hi + y}; }
 
-// A code is right where something in the interval rounds to it: the limit is half way to its neighbour.
+// A code is right where something in the interval rounds to it: its limit is half way to the next.
 double share_of(Format format, const Interval& right, uint32_t code) {
   const double half = (right.hi - right.lo) / 2, middle = right.middle();
   const int64_t order = ordered(format, code);
@@ -187,8 +189,8 @@ struct Kind {
   double nearest = 1.6;  // how near to its limit some element must come
 };
 
-// Rows of one group, their sums and what an epilogue makes of them, all in double: roundings to f32 are
-// noise.
+// Rows of one group, their sums and what an epilogue makes of them, all in double: roundings to
+// f32 are noise.
 class Expected {
  public:
   explicit Expected(const Buffers& buffers)
@@ -232,8 +234,8 @@ class Expected {
     const Interval sigma = {of_sigma(t.lo, -1), of_sigma(t.hi, 1)};
     return gate * sigma * up * double(buffers_.epilogue_operands().prob[size_t(row)]);
   }
-  // X is rounded to bf16, and each sum of 16 is off by 2^-20 of its terms. Nothing where noise decides to
-  // which number an X is rounded.
+  // X is rounded to bf16, and each sum of 16 is off by 2^-20 of its terms. Nothing where noise
+  // decides to which number an X is rounded.
   Interval transformed(int row, int col) const {
     Interval all;
     double size = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The work of the trials around a launch, on host memory: running out of memory, other offsets, the shape
-// sets, NaN in given operands. That wrong launches fail is the subject of planted_bugs.
+// The work of the trials around a launch, on host memory: running out of memory, other offsets, the
+// shape sets, NaN in given operands. That wrong launches fail is the subject of planted_bugs.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@
 namespace gg {
 namespace {
 
-// One launch on the host; `skipped` says of which elements of D (row counted from the first group's) to leave
-// as they are, `spoilt` where to write NaN.
+// One launch on the host; `skipped` says of which elements of D (row counted from the first
+// group's) to leave as they are, `spoilt` where to write NaN.
 using Where = std::function<bool(int row, int col)>;
 Launch product(Where skipped, Where spoilt) {
   return [=](const Problem& p, cudaStream_t) {
@@ -56,7 +56,8 @@ TEST(Memory, TooLittleIsSaidBeforeAnythingRunsWithBytesNeededAndFree) {
   EXPECT_NE(free_and_needed(*error).find("100000 are free"), std::string::npos) << error->what();
 }
 
-TEST(Memory, WhatRunsOutAfterTheOperandsIsNamedToo) {  // room for A, B and D but not for copies of D
+// Room for A, B and D but not for copies of D.
+TEST(Memory, WhatRunsOutAfterTheOperandsIsNamedToo) {
   const Shape shape{{64, 64}, {256}, {128}};
   const std::unique_ptr<Machine> machine = host_machine(800000);
   const auto error = testing_gg::error_of([&] { check_problem(*machine, {}, kClean, shape, {}); });
@@ -66,7 +67,8 @@ TEST(Memory, WhatRunsOutAfterTheOperandsIsNamedToo) {  // room for A, B and D bu
 }
 
 TEST(Memory, SizesBeyond64BitsAreNoMemoryToo) {
-  for (Shape shape : {Shape{std::vector<int>(4096, 1), {1 << 30}, {1 << 22}},  // 2^64 elements of B: 0
+  // 2^64 elements of B: 0.
+  for (Shape shape : {Shape{std::vector<int>(4096, 1), {1 << 30}, {1 << 22}},
                       Shape{{INT32_MAX - 256}, {INT32_MAX}, {INT32_MAX}}}) {
     for (bool own_sizes : {false, true}) {
       shape.own_sizes = own_sizes;
@@ -124,15 +126,16 @@ TEST(OutputTypes, DecideTheRounding) {
       const auto machine = host_machine();
       const CheckResult right = check_problem(*machine, setup, rounded_first_to(Format::f32), shape, {});
       EXPECT_FALSE(right.failure) << right.failure->sentence;
-      const Format cut =
-          out == Format::bf16 ? Format::f16 : Format::bf16;  // not a step finer than the output
+      // Not a step finer than the output.
+      const Format cut = out == Format::bf16 ? Format::f16 : Format::bf16;
       const CheckResult wrong = check_problem(*machine, setup, rounded_first_to(cut), shape, {});
       EXPECT_TRUE(wrong.failure) << format_info(in).name << " " << format_info(out).name;
     }
   }
 }
 
-// Chapters of equal groups have no other offsets: their second launch finds other data, and the same rows.
+// Chapters of equal groups have no other offsets: their second launch finds other data, and
+// the same rows.
 TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
   gg::Setup setup;
   setup.equal_groups = true;
@@ -147,7 +150,8 @@ TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
   EXPECT_FALSE(result.failure) << result.failure->sentence;
   EXPECT_EQ(first_of_a.size(), 4u);
   EXPECT_NE(first_of_a.front(), first_of_a.back());
-  const Launch once = [&](const Problem& p, cudaStream_t stream) {  // later outputs stay as they are
+  // Later outputs stay as they are.
+  const Launch once = [&](const Problem& p, cudaStream_t stream) {
     const uint32_t there = load_code(p.d<bf16>(), Format::bf16, 0);
     if (there == 0xFFFF || there == 0x5A5A) kClean(p, stream);
   };
@@ -284,7 +288,7 @@ TEST(ShapeSets, PeersAreTheTenRowsOfTheTable) {
   std::sort(shares.rbegin(), shares.rend());
   EXPECT_NEAR(double(shares[0]) / shares[1], 4.0 / 3, 0.01);     // shares 1/3 and 1/4
   EXPECT_NEAR(double(shares[0]) / shares[127], 130.0 / 3, 0.5);  // and 1/130
-  EXPECT_EQ(peers[8].m[0], 4097);                                // 25 % and a row of what rounding left
+  EXPECT_EQ(peers[8].m[0], 4097);                                // 25 % and a row left by rounding
 }
 
 TEST(ShapeSets, RaggedOnesAreDrawnOnce) {
@@ -340,7 +344,8 @@ TEST(SplitRows, DealsOutEveryRow) {
   EXPECT_EQ(split_rows(0, {1, 2}), (std::vector<int>{0, 0}));
 }
 
-// Two groups of 3 and 2 rows, 4 columns, K = 5; NaN in row 1 of A and in column 2 of the second group's B.
+// Two groups of 3 and 2 rows, 4 columns, K = 5; NaN in row 1 of A and in column 2 of the
+// second group's B.
 GivenOperands with_nan() {
   GivenOperands given;
   given.shape = {{3, 2}, {4}, {5}, "files"};
@@ -385,7 +390,7 @@ TEST(CheckGiven, NanWhereANumberBelongsFails) {
       << result.failure->sentence;
 }
 
-// Each of the two neighbours of a sum is within the limit; one launch writes one, the next the other.
+// Each neighbour of a sum is within the limit; one launch writes one of them, the next the other.
 TEST(CheckGiven, TwoLaunchesThatDifferFail) {
   int launches = 0;
   const Launch launch = [&](const Problem& p, cudaStream_t stream) {
@@ -412,8 +417,8 @@ TEST(CheckGiven, ANumberWhereNanBelongsFails) {
   EXPECT_TRUE(check_given(*host_machine(), {}, launch, with_nan()).failure);
 }
 
-// A row of A, times ones: its sum, and the codes that pass and fail where all its terms are added in f32, in
-// some order.
+// A row of A, times ones: its sum, and the codes that pass and fail where all its terms are added
+// in f32, in some order.
 struct Order {
   std::vector<float> a;
   std::vector<float> right, wrong;

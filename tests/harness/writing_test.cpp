@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Files that our programs leave on a disk: several files together or none, rows of many programs in one CSV,
-// symbolic links that stay links, and nothing that was there is touched on the way.
+// Files that our programs leave on a disk: several files together or none, rows of many programs in
+// one CSV, symbolic links that stay links, and nothing that was there is touched on the way.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic of compute capability 10.0: floats to e4m3, e5m2, e2m1 and ue8m0, back from e2m1, and fma of two
-// f32 at once. Each thread has operands of its own.
+// Arithmetic of compute capability 10.0: floats to e4m3, e5m2, e2m1 and ue8m0, back from e2m1, and
+// fma of two f32 at once. Each thread has operands of its own.
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic that came with Hopper or just before it: conversions to and from fp8, sums of bf16, extremes of
-// pairs of integers that stop at zero, a fused product that gives 0 where a factor lies outside its tensor,
-// and elect.
+// Arithmetic that came with Hopper or just before it: conversions to and from fp8, sums of bf16,
+// extremes of pairs of integers that stop at zero, a fused product that gives 0 where a factor lies
+// outside its tensor, and elect.
 
 #include <algorithm>
 #include <cmath>

@@ -111,8 +111,8 @@ TEST_F(Alu, Bits) {
   }
 }
 
-// a + b is `high` in double and `low` more. The float next to `nearest` on the side of `limit` if that is
-// where rounding toward it goes.
+// a + b is `high` in double and `low` more. The float next to `nearest` on the side of `limit` if
+// that is where rounding toward it goes.
 float toward(double a, double b, float nearest, float limit) {
   const double high = a + b, part = high - a, low = (a - (high - part)) + (b - part);
   if (std::isnan(high) || std::isinf(high)) return nearest;

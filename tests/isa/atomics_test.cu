@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Atomic sums and extremes of f16, bf16 and f32 in global and in shared memory, by atom, red and bulk
-// reductions: zeros of both signs, subnormal numbers, ties, overflow, infinities, NaN. PTX ISA: sums round to
-// nearest even; those of halves keep subnormal numbers (.noftz), as those of f32 in shared memory do, while
-// those of f32 in global memory flush operands and results. A NaN that is made is 0x7FFF, 0x7FFFFFFF of f32:
-// the ISA leaves it open.
+// Atomic sums and extremes of f16, bf16 and f32 in global and in shared memory, by atom, red and
+// bulk reductions: zeros of both signs, subnormal numbers, ties, overflow, infinities, NaN.
+// PTX ISA: sums round to nearest even; those of halves keep subnormal numbers (.noftz), as those of
+// f32 in shared memory do, while those of f32 in global memory flush operands and results. A NaN
+// that is made is 0x7FFF, 0x7FFFFFFF of f32: the ISA leaves it open.
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,8 @@ constexpr int kThreads = 256, kHalves = 8;  // of 16 bytes, which are a thread's
 #define GG_4_V2(DO, OP) GG_WORDS(DO(OP, 0, "{%0, %1}") DO(OP, 8, "{%2, %3}"))
 #define GG_4_V4(DO, OP) GG_WORDS(DO(OP, 0, "{%0, %1, %2, %3}"))
 
-// The operands of a thread are words[i], and what was in memory comes back there where the form tells it.
+// The operands of a thread are words[i], and what was in memory comes back there where the
+// form tells it.
 #define GG_GLOBAL(CODE)                                               \
   const int i = int(blockIdx.x) * kThreads + int(threadIdx.x);        \
   uint4 w = words[i];                                                 \
@@ -58,7 +59,7 @@ constexpr int kThreads = 256, kHalves = 8;  // of 16 bytes, which are a thread's
   memory[i] = tile[threadIdx.x];                                              \
   words[i] = w;
 
-// X takes a name, where memory is, how 16 bytes are cut, atom or red, and the rest of the instruction.
+// X takes a name, where memory is, how 16 bytes are cut, atom or red, the rest of the instruction.
 #define GG_FORMS_OF(X, T)                                           \
   X(T##_atom, GLOBAL, 8, ATOM, ".global.add.noftz." #T)             \
   X(T##_red, GLOBAL, 8, RED, ".global.add.noftz." #T)               \
@@ -125,9 +126,9 @@ struct Form {
 void PrintTo(const Form& form, std::ostream* out) { *out << form.how << form.operation; }
 std::vector<Form> forms() { return {GG_FORMS(GG_ROW) GG_BULK(GG_BULK_ROW)}; }
 
-// ---- the host's model: numbers by their fields, in double, where the sum of two of them is exact or far
-// from a tie ----
+// ---- the host's model ----
 
+// Numbers by their fields, in double, where the sum of two of them is exact or far from a tie.
 struct Kind {
   const char* name;
   int mantissa_bits, exponent_bits;
@@ -147,7 +148,7 @@ struct Kind {
 };
 constexpr Kind kF16 = {"f16", 10, 5}, kBf16 = {"bf16", 7, 8}, kF32 = {"f32", 23, 8};
 
-// The code whose value is nearest, of two the even one: infinity from half a step behind the largest on.
+// The code of the nearest value, of two the even one: infinity from half a step above the largest.
 uint32_t nearest(const Kind& kind, double x) {
   uint32_t low = 0, high = kind.infinity();  // the last code that is not above |x|
   while (low < high) {

@@ -12,8 +12,8 @@ namespace barrier {
 constexpr int kTeams = 2, kTeamThreads = 64;
 
 // [probe]
-// In each round every thread hands its number on to the thread across its team, in the other warp, and adds
-// one.
+// In each round every thread hands its number on to the thread across its team, in the other warp,
+// and adds one.
 __global__ void hand_on(int* numbers, int rounds_of_team_0, int rounds_of_team_1) {
   __shared__ int shared[kTeams][kTeamThreads];
   const int team = int(threadIdx.x) / kTeamThreads, thread = int(threadIdx.x) % kTeamThreads;
@@ -27,8 +27,8 @@ __global__ void hand_on(int* numbers, int rounds_of_team_0, int rounds_of_team_1
   numbers[threadIdx.x] = number;
 }
 
-// Team 0 puts a number into each slot, team 1 takes them out. Each waits for the other's word, not for its
-// way.
+// Team 0 puts a number into each slot, team 1 takes them out. Each waits for the other's word, not
+// for its way.
 __global__ void pass_on(const int* in, int* out, int rounds) {
   __shared__ int slots[kTeamThreads];
   constexpr int FULL = 1, EMPTY = 2, ALL = kTeams * kTeamThreads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Clusters: loads and stores in the shared memory of other blocks, barriers that blocks share, and copies
-// that several of them receive.
+// Clusters: loads and stores in the shared memory of other blocks, barriers that blocks share, and
+// copies that several of them receive.
 
 #include "common/ptx/cluster.cuh"
 #include "common/ptx/mbarrier.cuh"
@@ -21,8 +21,8 @@ __device__ void cluster_sync() {
 }
 
 // [probe]
-// Every thread stores a number of its own in the next block's shared memory, for another thread there; then
-// it loads what the block after that one has received.
+// Every thread stores a number of its own in the next block's shared memory, for another thread
+// there; then it loads what the block after that one has received.
 __global__ void __cluster_dims__(kBlocks) store_and_load(uint32_t* received, uint32_t* seen) {
   __shared__ uint32_t inbox[kThreads];
   const int rank = gg::ptx::cluster_ctarank(), thread = int(threadIdx.x);
@@ -37,8 +37,8 @@ __global__ void __cluster_dims__(kBlocks) store_and_load(uint32_t* received, uin
   cluster_sync();  // nobody reads a block that has ended
 }
 
-// The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes. Who says how
-// many come: that block, or, FROM_THERE, the one that stores.
+// The same store, asynchronous: the receiving block waits on its own mbarrier, for the bytes. Who
+// says how many come: that block, or, FROM_THERE, the one that stores.
 template <class Number, bool FROM_THERE>
 __global__ void __cluster_dims__(kBlocks) store_async(Number* received) {
   __shared__ Number inbox[kThreads];
@@ -61,8 +61,8 @@ __global__ void __cluster_dims__(kBlocks) store_async(Number* received) {
   cluster_sync();  // no bytes are on their way to a block that has ended
 }
 
-// All threads of the cluster arrive at rank 0's barrier, round by round; rank 0 hands the round's sum on to
-// all.
+// All threads of the cluster arrive at rank 0's barrier, round by round; rank 0 hands the round's
+// sum on to all.
 __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
   __shared__ uint32_t inbox[kBlocks * kThreads], sum;
   __shared__ uint64_t full, ready;
@@ -80,7 +80,7 @@ __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
                                number);
     gg::ptx::mbarrier_arrive_cluster(gg::ptx::mapa(full_addr, 0));
     if (rank == 0 && thread == 0) {
-      gg::ptx::mbarrier_wait_parity_cluster(full_addr, round % 2);  // all numbers of the round are there
+      gg::ptx::mbarrier_wait_parity_cluster(full_addr, round % 2);  // the round's numbers are there
       uint32_t total = 0;
       for (const uint32_t each : inbox) total += each;
       for (int block = 0; block < kBlocks; ++block) {
@@ -96,8 +96,8 @@ __global__ void __cluster_dims__(kBlocks) gather(int rounds, uint32_t* sums) {
 }
 
 // [multicast]
-// Each of two blocks loads one half of a box, for both; box after box into the same place. DIMS: of the map;
-// of a map of matrices, the second one.
+// Each of two blocks loads one half of a box, for both; box after box into the same place. DIMS: of
+// the map; of a map of matrices, the second one.
 template <int DIMS>
 __global__ void __cluster_dims__(2)
     multicast(const __grid_constant__ CUtensorMap map, int boxes, uint32_t* out) {
@@ -113,8 +113,8 @@ __global__ void __cluster_dims__(2)
   cluster_sync();  // the barriers of both blocks are there
   for (int i = 0; i < boxes; ++i) {
     if (thread == 0) {
-      gg::ptx::mbarrier_wait_parity(empty_addr, i % 2 ^ 1);  // all threads of both blocks have read the box
-      gg::ptx::mbarrier_arrive_expect_tx(full_addr, int(sizeof box));  // both halves, whoever asks for them
+      gg::ptx::mbarrier_wait_parity(empty_addr, i % 2 ^ 1);            // all threads have read it
+      gg::ptx::mbarrier_arrive_expect_tx(full_addr, int(sizeof box));  // both halves, whoever asks
       const uint32_t dst_addr = gg::ptx::shared_addr(box[rank]);
       const int c0 = int(blockIdx.x / 2) * 32, c1 = i * 8 + rank * 4;
       if constexpr (DIMS == 2) gg::ptx::tma_load_2d_multicast(dst_addr, &map, c0, c1, full_addr, 0b11);
@@ -130,9 +130,9 @@ __global__ void __cluster_dims__(2)
 }
 // [/multicast]
 
-// The first block sends a word to each lane of the other one's warps, and the next words as soon as these
-// have said that they read the ones before. Stores keep their loads waiting. An arrival before the load would
-// let words be lost.
+// The first block sends a word to each lane of the other one's warps, and the next words as soon as
+// these have said that they read the ones before. Stores keep their loads waiting. An arrival
+// before the load would let words be lost.
 __global__ void __cluster_dims__(2) read_and_tell(int words, uint32_t* out, uint32_t* read) {
   __shared__ uint32_t cell[32];
   __shared__ uint64_t full, empty;
@@ -204,7 +204,8 @@ __global__ void __cluster_dims__(kBlocks) copy_across(uint32_t* out) {
 class ClusterOf4 : public HopperProbe {
  protected:
   static constexpr int kClusters = 2, kAll = kClusters * kBlocks * kThreads;
-  // Returns what block `block` finds in its inbox for thread `thread` when the block before it sent numbers.
+  // Returns what block `block` finds in its inbox for thread `thread` when the block before
+  // it sent numbers.
   static uint32_t sent(int block, int thread) {
     const int from = block / kBlocks * kBlocks + (block + kBlocks - 1) % kBlocks;
     for (int t = 0; t < kThreads; ++t) {

@@ -12,8 +12,8 @@ namespace cp_async {
 constexpr int kThreads = 64;
 
 // [probe]
-// Three copies per thread, of `bytes`, of 16 - `bytes` and of 16 bytes: two groups, and one that is in none.
-// Each thread then takes what the last thread but itself has copied.
+// Three copies per thread, of `bytes`, of 16 - `bytes` and of 16 bytes: two groups, and one that is
+// in none. Each thread then takes what the last thread but itself has copied.
 __global__ void copy_in_groups(const uint4* in, const int* bytes, uint4* out) {
   __shared__ uint4 tile[3][kThreads];
   const int thread = int(threadIdx.x), other = kThreads - 1 - thread;
@@ -41,10 +41,10 @@ class CpAsync : public Probe {};
 
 TEST_F(CpAsync, CopiesAndFillsWithZeros) {
   std::vector<uint8_t> in(3 * kThreads * 16);
-  for (size_t i = 0; i < in.size(); ++i) in[i] = uint8_t(1 + (i * 37 + i / 251) % 255);  // never zero
+  for (size_t i = 0; i < in.size(); ++i) in[i] = uint8_t(1 + (i * 37 + i / 251) % 255);  // not 0
   std::vector<int> bytes(kThreads);
-  for (size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = int(i * 7 % 17);  // 0 to 16, different beside each other
+  // 0 to 16, different beside each other.
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = int(i * 7 % 17);
   const Array<uint8_t> in_array(in), out_array(std::vector<uint8_t>(in.size(), 0xEE));
   const Array<int> bytes_array(bytes);
   copy_in_groups<<<1, kThreads>>>(reinterpret_cast<const uint4*>(in_array.get()), bytes_array.get(),

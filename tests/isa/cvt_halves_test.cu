@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// cvt between f16 and bf16 without a rounding modifier, as Triton writes it where fp8 becomes bf16. The PTX
-// ISA asks for a modifier here; ptxas takes the instruction without one and makes of it what it makes of .rn:
-// the nearest number, of two equally near ones the even one. All 65536 codes, each in a lane of its own.
+// cvt between f16 and bf16 without a rounding modifier, as Triton writes it where fp8 becomes bf16.
+// The PTX ISA asks for a modifier here; ptxas takes the instruction without one and makes of it
+// what it makes of .rn: the nearest number, of two equally near ones the even one. All 65536 codes,
+// each in a lane of its own.
 
 #include <cmath>
 #include <cstdio>
@@ -16,8 +17,8 @@ namespace cvt_halves {
 constexpr int kThreads = 256, kCodes = 1 << 16;
 
 // [probe]
-// Thread t converts codes[t], codes[t + 256], ...: as f16 numbers into out, as bf16 ones into its second
-// half.
+// Thread t converts codes[t], codes[t + 256], ...: as f16 numbers into out, as bf16 ones into
+// its second half.
 __global__ void convert(const uint16_t* codes, uint16_t* out) {
   for (int i = threadIdx.x; i < kCodes; i += kThreads) {
     const uint16_t code = codes[i];
@@ -37,8 +38,8 @@ class ConvertHalves : public Probe {
 constexpr const char* kRoundings[] = {"to nearest even", "toward zero", "down", "up", "ties away from zero"};
 constexpr int kCount = 5;
 
-// The two codes of `to` around x, the one nearer to zero first; the same one twice if x is a number of `to`.
-// Codes of one sign follow each other as their magnitudes do, up to infinity.
+// The two codes of `to` around x, the one nearer to zero first; the same one twice if x is a number
+// of `to`. Codes of one sign follow each other as their magnitudes do, up to infinity.
 struct Around {
   uint32_t inner, outer;
 };
@@ -68,7 +69,7 @@ std::string hex(uint32_t code) {
   return text;
 }
 
-// Compares all results with the model, and says of the first wrong ones which rounding would give them.
+// Compares all results with the model; says of the first wrong ones which rounding would give them.
 void compare(gg::Format to, gg::Format from, const std::vector<uint16_t>& codes, const uint16_t* got) {
   int wrong = 0, differs[kCount] = {};
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -90,8 +91,8 @@ void compare(gg::Format to, gg::Format from, const std::vector<uint16_t>& codes,
 
 TEST_F(ConvertHalves, RoundsToNearestEvenWithoutAModifier) {
   std::vector<uint16_t> codes(kCodes);
-  for (size_t i = 0; i < kCodes; ++i)
-    codes[i] = uint16_t(i * 40503);  // odd: every code once, neighbours apart
+  // An odd factor: every code once, neighbours apart.
+  for (size_t i = 0; i < kCodes; ++i) codes[i] = uint16_t(i * 40503);
   const Array<uint16_t> codes_array(codes), out(std::vector<uint16_t>(2 * kCodes));
   convert<<<1, kThreads>>>(codes_array.get(), out.get());
   const std::vector<uint16_t> got = out.read();

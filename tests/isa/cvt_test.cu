@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// cvt: roundings to integers and to narrower floats, saturation, and pairs, of which the first operand goes
-// to the upper half.
+// cvt: roundings to integers and to narrower floats, saturation, and pairs, of which the first
+// operand goes to the upper half.
 
 #include <algorithm>
 #include <cmath>

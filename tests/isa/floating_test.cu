@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Approximations of 2^x and 1 / x: their errors, and what is exact. Each thread has a number of its own.
+// Approximations of 2^x and 1 / x: errors, and what is exact. Each thread has its own number.
 
 #include <algorithm>
 #include <cmath>
@@ -52,8 +52,8 @@ void expect_within_errors(const std::vector<float>& numbers) {
 
 TEST_F(Floating, StaysWithinTheErrorsOfTheIsa) {
   std::vector<float> numbers(kThreads);
-  for (size_t i = 0; i < kThreads; ++i)
-    numbers[i] = float(int(uint32_t(i + 1) * 2654435761u)) * 0x1p-24f;  // -128 to 128
+  // From -128 to 128.
+  for (size_t i = 0; i < kThreads; ++i) numbers[i] = float(int(uint32_t(i + 1) * 2654435761u)) * 0x1p-24f;
   const float inf = INFINITY;
   const float special[] = {0,        -0.0f,     inf,      -inf,  NAN,     0x1p-127f, -0x1p-127f, 0x1p-149f,
                            0x1p127f, -0x1p127f, -126,     -127,  127,     128,       -149.5f,    127.99999f,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// malloc, free, new and delete in kernels: blocks of a thread's own, lists that threads build for each other,
-// blocks that one kernel hands to the next, and a heap that runs out.
+// malloc, free, new and delete in kernels: blocks of a thread's own, lists that threads build for
+// each other, blocks that one kernel hands to the next, and a heap that runs out.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix: which element of which row ends in which half of which register of which lane. And movmatrix,
-// which transposes in registers.
+// ldmatrix: which element of which row ends in which half of which register of which lane. And
+// movmatrix, which transposes in registers.
 
 #include "common/ptx/ldmatrix.cuh"
 #include "probe.cuh"
@@ -12,8 +12,8 @@ namespace ldmatrix {
 constexpr int kWarps = 2;
 
 // [probe]
-// Each warp has four 8x8 matrices, 32 rows of 16 bytes, in shuffled places: row r of matrix i is the row
-// whose address lane 8 * i + r gives.
+// Each warp has four 8x8 matrices, 32 rows of 16 bytes, in shuffled places: row r of matrix i is
+// the row whose address lane 8 * i + r gives.
 __global__ void load_matrices(const uint16_t* rows, uint32_t* registers, bool transposed) {
   __shared__ __align__(16) uint16_t shared[kWarps][32][8];
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
@@ -61,15 +61,15 @@ TEST_P(Ldmatrix, PutsEachElementWhereMmaWantsIt) {
 INSTANTIATE_TEST_SUITE_P(Isa, Ldmatrix, testing::Bool(),
                          [](const auto& info) { return info.param ? "Transposed" : "Plain"; });
 
-// One and two matrices, their rows given by 8 and 16 lanes, by generic and by shared addresses; the other
-// lanes' addresses don't count.
+// One and two matrices, their rows given by 8 and 16 lanes, by generic and by shared addresses; the
+// other lanes' addresses don't count.
 __global__ void load_fewer(const uint16_t* rows, uint32_t* registers) {
   __shared__ __align__(16) uint16_t shared[kWarps][16][8];
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   for (int e = 0; e < 8; ++e) shared[warp][lane % 16][e] = rows[(warp * 16 + lane % 16) * 8 + e];
   __syncwarp();
-  const uint16_t* row =
-      shared[warp][lane < 16 ? 15 - lane : 0] + (lane < 16 ? 0 : 1);  // no lane above 15 is aligned
+  // No lane above 15 has an aligned address.
+  const uint16_t* row = shared[warp][lane < 16 ? 15 - lane : 0] + (lane < 16 ? 0 : 1);
   uint32_t reg[6];
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                : "=r"(reg[0])

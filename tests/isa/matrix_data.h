@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Operands for the probes of matrix instructions: formats, whole numbers whose sums are exact, and numbers of
-// every size with the same bits on every machine. What a machine answered to the latter is kept in
-// tests/isa/h200.
+// Operands for the probes of matrix instructions: formats, whole numbers whose sums are exact, and
+// numbers of every size with the same bits on every machine. What a machine answered to the latter
+// is kept in tests/isa/h200.
 
 #pragma once
 
@@ -79,8 +79,8 @@ class Bits {
     int field = below(fields - 1);  // of any finite number, and zeros
     if (sizes == Sizes::near_one) field = f.bias() - 3 + below(6);
     if (sizes == Sizes::spread) field = std::max(0, std::min(fields - 2, f.bias() - 12 + below(24)));
-    if (sizes == Sizes::tiny)
-      field = least + below(f.exponent_bits == 8 ? 12 : 3);          // products near the least normal float
+    // Products near the least normal float.
+    if (sizes == Sizes::tiny) field = least + below(f.exponent_bits == 8 ? 12 : 3);
     if (sizes == Sizes::any) field = below(8) ? field : fields - 1;  // infinities and NaN too
     if (sizes == Sizes::sparse && below(3)) field = 0;
     uint32_t fraction = random_() & ((1u << f.mantissa_bits) - 1);
@@ -111,8 +111,8 @@ class Bits {
   std::mt19937 random_;
 };
 
-// How many trials to make, so many of each kind. GG_TRIALS=N makes N times as many, to be recorded on two
-// machines and compared.
+// How many trials to make, so many of each kind. GG_TRIALS=N makes N times as many, to be recorded
+// on two machines and compared.
 inline int trials(int of_each) {
   const char* times = std::getenv("GG_TRIALS");
   return of_each * kSizes * (times ? std::atoi(times) : 1);

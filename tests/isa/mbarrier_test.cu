@@ -17,8 +17,8 @@ struct Step {
 };
 
 // [probe]
-// One thread does one thing after the other to a barrier, and asks after each whether the phases of parity 0
-// and of parity 1 have ended: bits 0 and 1.
+// One thread does one thing after the other to a barrier, and asks after each whether the phases of
+// parity 0 and of parity 1 have ended: bits 0 and 1.
 __global__ void phases(const Step* steps, int count, int arrivals, int* ended) {
   __shared__ uint64_t bar;
   const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
@@ -64,8 +64,8 @@ __global__ void phases(const Step* steps, int count, int arrivals, int* ended) {
   gg::ptx::mbarrier_inval(bar_addr);
 }
 
-// Two warps hand numbers to and fro through a ring of stages. full[stage]: the stage has been written;
-// empty[stage]: it has been read. The reader's lane takes what another lane wrote.
+// Two warps hand numbers to and fro through a ring of stages. full[stage]: the stage has been
+// written; empty[stage]: it has been read. The reader's lane takes what another lane wrote.
 constexpr int kStages = 3;
 __global__ void ring(int rounds, uint32_t* sums) {
   __shared__ uint64_t full[kStages], empty[kStages];
@@ -85,7 +85,8 @@ __global__ void ring(int rounds, uint32_t* sums) {
     const uint32_t full_addr = gg::ptx::shared_addr(&full[stage]);
     const uint32_t empty_addr = gg::ptx::shared_addr(&empty[stage]);
     if (threadIdx.x < 32) {
-      gg::ptx::mbarrier_wait_parity(empty_addr, phase ^ 1);  // read by all lanes; at first: never written
+      // Read by all lanes; at first: never written.
+      gg::ptx::mbarrier_wait_parity(empty_addr, phase ^ 1);
       numbers[stage][lane] = uint32_t(round * round + lane * 7919);
       gg::ptx::mbarrier_arrive(full_addr);
     } else {
@@ -98,8 +99,8 @@ __global__ void ring(int rounds, uint32_t* sums) {
 }
 // [/probe]
 
-// The token of an arrival names its phase: out[0] to [3] what test_wait says of it, then the arrivals that
-// were pending before each of the arrivals.
+// The token of an arrival names its phase: out[0] to [3] what test_wait says of it, then the
+// arrivals that were pending before each of the arrivals.
 __global__ void tokens(uint32_t* out) {
   __shared__ uint64_t bar;
   const uint32_t bar_addr = gg::ptx::shared_addr(&bar);
@@ -168,8 +169,8 @@ class Mbarrier : public HopperProbe {
     return ended.read();
   }
 };
-constexpr int kFirst = 2,
-              kSecond = 1;  // in an even phase that of parity 1 is the last to have ended, in an odd one 0
+// In an even phase that of parity 1 is the last to have ended, in an odd one 0.
+constexpr int kFirst = 2, kSecond = 1;
 
 TEST_F(Mbarrier, CountsArrivals) {
   EXPECT_EQ(run({{Op::none, 0}, {Op::arrive, 0}, {Op::arrive, 0}, {Op::arrive_2, 0}, {Op::arrive, 0}}, 2),
@@ -192,7 +193,8 @@ TEST_F(Mbarrier, BytesMayComeFirst) {
             (std::vector<int>{kFirst, kSecond, kSecond, kSecond, kSecond, kFirst}));
 }
 
-TEST_F(Mbarrier, ExpectingMayEndAPhase) {  // the last arrival is there, and more bytes than were expected
+// The last arrival is there, and more bytes than were expected.
+TEST_F(Mbarrier, ExpectingMayEndAPhase) {
   EXPECT_EQ(run({{Op::complete, 48}, {Op::arrive_expect, 16}, {Op::expect, 16}, {Op::expect, 16}}, 1),
             (std::vector<int>{kFirst, kFirst, kFirst, kSecond}));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// mma.sync in all types and shapes of Hopper, beyond those that common/ptx/mma.cuh utters: fragments filled
-// by hand from the tables of the PTX ISA; whole numbers, whose sums are exact, and numbers of every size
-// against an H200.
+// mma.sync in all types and shapes of Hopper, beyond those that common/ptx/mma.cuh utters:
+// fragments filled by hand from the tables of the PTX ISA; whole numbers, whose sums are exact, and
+// numbers of every size against an H200.
 
 #include "matrix_data.h"
 #include "probe.cuh"
@@ -19,8 +19,8 @@ constexpr int kWarps = 2;
 template <int FORM>
 struct Spelling;
 
-// D = A * B + C with REGISTERS registers of B, twice as many of A, and four accumulators in f32 or two in f16
-// pairs.
+// D = A * B + C with REGISTERS registers of B, twice as many of A, and four accumulators in f32 or
+// two in f16 pairs.
 template <int FORM, int REGISTERS, int ACCUMULATORS>
 __device__ void mma(uint32_t (&d)[ACCUMULATORS], const uint32_t* a, const uint32_t* b, const uint32_t* c) {
   if constexpr (REGISTERS == 2 && ACCUMULATORS == 4) {
@@ -46,9 +46,10 @@ __device__ void mma(uint32_t (&d)[ACCUMULATORS], const uint32_t* a, const uint32
 }
 
 // [probe]
-// Each warp: D[16,8] = C + A[16,k] * B[k,8]; A and B as codes of 32 / `each` bits, row-major, one to a word.
-// With g = lane / 4 and t = lane % 4 a register of A holds `each` neighbours of row g, then of row g + 8,
-// then further along k; of B, of column g; of C and D, columns 2t and 2t + 1 of row g, then of row g + 8.
+// Each warp: D[16,8] = C + A[16,k] * B[k,8]; A and B as codes of 32 / `each` bits, row-major, one
+// to a word. With g = lane / 4 and t = lane % 4 a register of A holds `each` neighbours of row g,
+// then of row g + 8, then further along k; of B, of column g; of C and D, columns 2t and 2t + 1 of
+// row g, then of row g + 8.
 template <int FORM, int REGISTERS, int ACCUMULATORS>
 __global__ void multiply(const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* d, int each) {
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, g = lane / 4, t = lane % 4;

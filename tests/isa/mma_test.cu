@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// mma.sync: fragments filled by hand from the tables of the PTX ISA, so that a wrong layout cannot hide
-// behind a load that is wrong in the same way. Whole numbers: every sum is exact.
+// mma.sync: fragments filled by hand from the tables of the PTX ISA, so that a wrong layout cannot
+// hide behind a load that is wrong in the same way. Whole numbers: every sum is exact.
 
 #include "common/ptx/mma.cuh"
 #include "probe.cuh"
@@ -12,7 +12,8 @@ namespace mma {
 constexpr int kWarps = 2;
 
 // [probe]
-// Each warp: D[16,16] = C + A[16,16] * B[16,16] in two halves of 8 columns, all row-major; D starts as C.
+// Each warp: D[16,16] = C + A[16,16] * B[16,16] in two halves of 8 columns, all row-major; D
+// starts as C.
 template <class A, class B>
 __global__ void multiply(const A* a, const B* b, float* d) {
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
@@ -104,8 +105,8 @@ class MmaTf32 : public Probe {};
 
 TEST_F(MmaTf32, MultipliesAndAdds) {
   std::vector<float> a = numbers<float>(kWarps * 128, 4), b = numbers<float>(kWarps * 64, 5);
-  for (float& x : a)
-    x += x < 0 ? -1.0f / 16 : 1.0f / 16;  // ten bits after the leading one, as many as tf32 holds
+  // Ten bits after the leading one, as many as tf32 holds.
+  for (float& x : a) x += x < 0 ? -1.0f / 16 : 1.0f / 16;
   const std::vector<float> c = numbers<float>(kWarps * 128, 6);
   const Array<float> a_array(a), b_array(b), d_array(c);
   multiply_tf32<<<1, kWarps * 32>>>(reinterpret_cast<const uint32_t*>(a_array.get()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls through pointers in CUDA C++: tables of functions in global and constant memory, pointers that the
-// host hands over, virtual functions, results of many words, and functions that call themselves. Lanes of a
-// warp call different functions, and to different depths.
+// Calls through pointers in CUDA C++: tables of functions in global and constant memory, pointers
+// that the host hands over, virtual functions, results of many words, and functions that call
+// themselves. Lanes of a warp call different functions, and to different depths.
 
 #include <cstdint>
 

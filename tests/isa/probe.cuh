@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Base of every probe: a machine that can run it, a GPU or the emulator that the test was started on, and
-// arrays that both sides read. A probe is one block; each lane and each warp has data of its own, so that
-// results in the wrong place don't look right.
+// Base of every probe: a machine that can run it, a GPU or the emulator that the test was started
+// on, and arrays that both sides read. A probe is one block; each lane and each warp has data of
+// its own, so that results in the wrong place don't look right.
 
 #pragma once
 

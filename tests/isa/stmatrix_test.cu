@@ -12,9 +12,9 @@ namespace stmatrix {
 constexpr int kWarps = 2;
 
 // [probe]
-// Each warp stores `matrices` 8x8 matrices from its lanes' registers; row r of matrix i goes to the place
-// whose address lane 8 * i + r gives, places being shuffled. Every place is written before, so that what is
-// left alone shows.
+// Each warp stores `matrices` 8x8 matrices from its lanes' registers; row r of matrix i goes to the
+// place whose address lane 8 * i + r gives, places being shuffled. Every place is written before,
+// so that what is left alone shows.
 __global__ void store_matrices(const uint32_t* registers, uint16_t* rows, int matrices, bool transposed) {
   __shared__ __align__(16) uint16_t shared[kWarps][32][8];
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
@@ -47,8 +47,8 @@ class Stmatrix : public Probe, public testing::WithParamInterface<Form> {
 TEST_P(Stmatrix, PutsEachHalfWhereItBelongs) {
   const auto [matrices, transposed] = GetParam();
   std::vector<uint32_t> registers(kWarps * 32 * 4);
-  for (size_t i = 0; i < registers.size(); ++i)
-    registers[i] = uint32_t(2 * i + 1) << 16 | uint32_t(2 * i);  // all halves different
+  // All halves different.
+  for (size_t i = 0; i < registers.size(); ++i) registers[i] = uint32_t(2 * i + 1) << 16 | uint32_t(2 * i);
   const Array<uint32_t> in(registers);
   const Array<uint16_t> out(std::vector<uint16_t>(kWarps * 32 * 8));
   store_matrices<<<1, kWarps * 32>>>(in.get(), out.get(), matrices, transposed);

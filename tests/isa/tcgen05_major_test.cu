@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05 with block scales and B along K or along N. The host lays tiles out by the tables of the PTX ISA,
-// byte by byte. Whole numbers and powers of two, whose sums are exact; every row and column has its own.
+// tcgen05 with block scales and B along K or along N. The host lays tiles out by the tables of the
+// PTX ISA, byte by byte. Whole numbers and powers of two, whose sums are exact; every row and
+// column has its own.
 
 #include "blackwell.cuh"
 #include "common/base/block_scales.h"
@@ -16,11 +17,12 @@ namespace tcgen05_major {
 
 constexpr int kM = 128, kN = 256, kK = 128, kThreads = 128, kRowBytes = 128;
 constexpr int kABytes = kM * kRowBytes, kBBytes = kN * kRowBytes, kAtomBytes = 512;
-constexpr int kBytes =
-    kABytes + kBBytes + 3 * kAtomBytes;  // A, B, scales of A, of B's first and last 128 columns
+// A, B, scales of A, of B's first and last 128 columns.
+constexpr int kBytes = kABytes + kBBytes + 3 * kAtomBytes;
 
 // [probe]
-// D [128,256] = A [128,128] * B, of E4M3 with a scale for each 32 k; B is [256,128] or, along N, [128,256].
+// D [128,256] = A [128,128] * B, of E4M3 with a scale for each 32 k; B is [256,128] or,
+// along N, [128,256].
 __global__ void __launch_bounds__(kThreads) multiply(const uint4* image, bool along_n, float* d) {
   extern __shared__ __align__(1024) uint4 shared[];
   __shared__ gg::ptx::TmemAddr slot;
@@ -76,7 +78,8 @@ __global__ void __launch_bounds__(kThreads) multiply(const uint4* image, bool al
 }
 // [/probe]
 
-// PTX ISA, "Shared Memory Layout": in eight rows of 128 bytes, the 16-byte unit u of row r lies at u ^ r % 8.
+// PTX ISA, "Shared Memory Layout": in eight rows of 128 bytes, the 16-byte unit u of row r lies at
+// u ^ r % 8.
 size_t swizzled(int row, int byte) {
   return size_t(row * kRowBytes + ((byte / 16) ^ row % 8) * 16 + byte % 16);
 }

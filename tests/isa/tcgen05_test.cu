@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05: sums in tensor memory, and scales of blocks along K. The host lays tiles out by the tables of the
-// PTX ISA, byte by byte, and the kernel copies them to shared memory as they are. Whole numbers and powers of
-// two, whose sums are exact; every row and column has its own.
+// tcgen05: sums in tensor memory, and scales of blocks along K. The host lays tiles out by the
+// tables of the PTX ISA, byte by byte, and the kernel copies them to shared memory as they are.
+// Whole numbers and powers of two, whose sums are exact; every row and column has its own.
 
 #include <numeric>
 
@@ -73,8 +73,9 @@ __global__ void __launch_bounds__(kThreads) multiply(const uint4* image, float* 
 // [/probe]
 
 // [pair]
-// D [256,N] = A [256,64] * B [N,64] by each pair of blocks: one has rows 0 to 127 of A and D and the first
-// half of B's rows, the other has the rest. `images` has a block's A, then its B, for each block.
+// D [256,N] = A [256,64] * B [N,64] by each pair of blocks: one has rows 0 to 127 of A and D
+// and the first half of B's rows, the other has the rest. `images` has a block's A, then its B,
+// for each block.
 template <int N>
 __global__ void __cluster_dims__(2) __launch_bounds__(kThreads)
     multiply_in_pairs(const uint4* images, float* d) {
@@ -126,8 +127,8 @@ __global__ void __cluster_dims__(2) __launch_bounds__(kThreads)
 // [/pair]
 
 // [transform]
-// Y [128,32] = X W^T for each half of X's 32 columns, W [16,16]: X goes from registers to tensor memory. With
-// BLOCKS = 2, a pair has 256 rows of X and Y, and each block half of W's rows.
+// Y [128,32] = X W^T for each half of X's 32 columns, W [16,16]: X goes from registers to tensor
+// memory. With BLOCKS = 2, a pair has 256 rows of X and Y, and each block half of W's rows.
 template <int BLOCKS>
 __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
     transform(const uint4* x, const uint4* w, float* y) {
@@ -185,8 +186,9 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
 // [/transform]
 
 // [copy]
-// tcgen05.cp: kAtoms atoms of 512 bytes, each into four columns of tensor memory, and what all lanes find
-// there: words[block][thread][column]. CTA_GROUP 2: one thread of the pair copies in both blocks.
+// tcgen05.cp: kAtoms atoms of 512 bytes, each into four columns of tensor memory, and what all
+// lanes find there: words[block][thread][column]. CTA_GROUP 2: one thread of the pair copies
+// in both blocks.
 constexpr int kAtomBytes = 512, kAtoms = 8, kAtomColumns = 4 * kAtoms;
 template <int CTA_GROUP>
 __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(kThreads)
@@ -235,15 +237,16 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(kThreads)
 // [/copy]
 
 // [block_scale]
-// A slice of elements of T, each V of a row with a Scale: 128 bytes of each row, and the atoms of its scales.
+// A slice of elements of T, each V of a row with a Scale: 128 bytes of each row, and the atoms
+// of its scales.
 template <class T, int V>
 struct Slice {
   static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1, K = kRowBytes * IN_BYTE;
   static constexpr int ATOMS = K / V / 4;  // of 128 rows, along K
 };
-// D [128 * BLOCKS,N] = A * B, with their scales; BLOCKS = 2: by a pair of blocks, as multiply_in_pairs.
-// `images` has a block's A, its part of B, its rows' scales [ATOMS], and all columns' scales [N /
-// 128][ATOMS].
+// D [128 * BLOCKS,N] = A * B, with their scales; BLOCKS = 2: by a pair of blocks, as
+// multiply_in_pairs. `images` has a block's A, its part of B, its rows' scales [ATOMS], and all
+// columns' scales [N / 128][ATOMS].
 template <class T, class Scale, int V, int N, int BLOCKS>
 __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
     multiply_scaled(const uint4* images, float* d) {
@@ -282,7 +285,8 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
       }
     }
     constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_block_scale<T, Scale, BLOCKS * kM, N>();
-    for (int step = 0; step < kSteps; ++step) {  // of 32 bytes, with one, two or four scales of a row
+    // Steps of 32 bytes, with one, two or four scales of a row.
+    for (int step = 0; step < kSteps; ++step) {
       const int scale = step * K / kSteps / V, atom = scale / 4, id = scale % 4;
       gg::ptx::tcgen05_mma_block_scale<T, V, BLOCKS>(
           slot, gg::ptx::tcgen05_advance(a, step * 32), gg::ptx::tcgen05_advance(b, step * 32),
@@ -308,8 +312,8 @@ __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads)
 }
 // [/block_scale]
 
-// PTX ISA, "Shared Memory Layout": eight rows of 128 bytes make a pattern, in which the 16-byte unit u of row
-// r lies at place u ^ r % 8.
+// PTX ISA, "Shared Memory Layout": eight rows of 128 bytes make a pattern, in which the 16-byte
+// unit u of row r lies at place u ^ r % 8.
 int place_of(int line, int byte) { return line * kRowBytes + ((byte / 16) ^ line % 8) * 16 + byte % 16; }
 int byte_of(int line, int k) { return place_of(line, 2 * k); }
 
@@ -396,7 +400,8 @@ void expect_copied() {
   for (int block = 0; block < kBlocks; ++block) {
     for (int lane = 0; lane < kThreads; ++lane) {
       for (int column = 0; column < kAtomColumns; ++column) {
-        // PTX ISA, "tcgen05.cp", .32x128b.warpx4: row r of 16 bytes to lane r of each quarter of the lanes.
+        // PTX ISA, "tcgen05.cp", .32x128b.warpx4: row r of 16 bytes to lane r of each quarter
+        // of the lanes.
         const int at = block * kWords + (column / 4 * kAtomBytes + lane % 32 * 16) / 4 + column % 4;
         ASSERT_EQ(got[size_t((block * kThreads + lane) * kAtomColumns + column)], numbers[size_t(at)])
             << "block " << block << ", lane " << lane << ", column " << column;
@@ -405,9 +410,9 @@ void expect_copied() {
   }
 }
 
-// Codes of elements and of scales, rows by blocks along K, all over the place. Sums of the products are
-// exact: elements are small multiples of 1/2, scales powers of two near 1 or, of UE4M3, up to 1.875 times
-// these.
+// Codes of elements and of scales, rows by blocks along K, all over the place. Sums of the products
+// are exact: elements are small multiples of 1/2, scales powers of two near 1 or, of UE4M3, up to
+// 1.875 times these.
 struct ScaledRows {
   int rows, k, block;
   gg::Format element, scale;

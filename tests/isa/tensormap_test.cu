@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps that one kernel makes and the next one uses: every group has a matrix of its own, with its own
-// place, rows, columns and stride.
+// Tensor maps that one kernel makes and the next one uses: every group has a matrix of its own,
+// with its own place, rows, columns and stride.
 
 #include <algorithm>
 
@@ -63,7 +63,7 @@ __global__ void use(const CUtensorMap* maps, uint32_t* out) {
 class Tensormap : public HopperProbe {};
 
 TEST_F(Tensormap, EveryGroupHasItsOwn) {
-  // In one buffer, one behind the other; columns and rows end inside the box, behind it and at its edge.
+  // In one buffer, one behind the other; columns and rows end inside, behind and at the box's edge.
   const int columns[kGroups] = {40, 48, 17, 300, 20}, rows[kGroups] = {10, 5, 100, 12, 7};
   std::vector<uint32_t> numbers;
   std::vector<size_t> begins;
@@ -83,7 +83,8 @@ TEST_F(Tensormap, EveryGroupHasItsOwn) {
                                                    .dims = {8, 8},
                                                    .stride_bytes = {32},
                                                    .box = {kBoxColumns, kBoxRows}});
-  for (int round = 0; round < 2; ++round) {  // the second time in reverse order: over maps that were used
+  // The second time in reverse order: over maps that were used.
+  for (int round = 0; round < 2; ++round) {
     if (round == 1) {
       std::reverse(matrices.begin(), matrices.end());
       GG_CHECK(

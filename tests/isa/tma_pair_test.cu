@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// TMA with .cta_group::2: each block of a pair loads a box of its own, and the even block's mbarrier counts
-// the bytes of both. With .multicast::cluster one block loads for others too.
+// TMA with .cta_group::2: each block of a pair loads a box of its own, and the even block's
+// mbarrier counts the bytes of both. With .multicast::cluster one block loads for others too.
 
 #include <array>
 
@@ -18,8 +18,9 @@ namespace tma_pair {
 constexpr int kThreads = 128, kRows = 8, kColumns = 32, kBoxBytes = kRows * kColumns * 4;
 
 // [probe]
-// Block b loads rows 8b to 8b + 7 of the matrix twice: through a map of two dimensions, then through one of
-// three. The even block waits and the other block learns of it from the cluster barrier.
+// Block b loads rows 8b to 8b + 7 of the matrix twice: through a map of two dimensions,
+// then through one of three. The even block waits and the other block learns of it from
+// the cluster barrier.
 __global__ void __cluster_dims__(2) load_in_pairs(const __grid_constant__ CUtensorMap map_2d,
                                                   const __grid_constant__ CUtensorMap map_3d, uint32_t* out) {
   __shared__ __align__(1024) uint32_t words[2][kRows * kColumns];
@@ -78,9 +79,9 @@ TEST_F(TmaPair, EvenBlockCountsTheBytesOfBoth) {
 }
 
 // [multicast]
-// In clusters of four, ranks 0 and 1, 2 and 3 are pairs. Block r loads one box for the blocks whose bits are
-// set in masks[r], to place r of each. The even block of each pair waits for the bytes of both, and the other
-// one learns of it from the cluster barrier.
+// In clusters of four, ranks 0 and 1, 2 and 3 are pairs. Block r loads one box for the blocks whose
+// bits are set in masks[r], to place r of each. The even block of each pair waits for the bytes of
+// both, and the other one learns of it from the cluster barrier.
 __global__ void __cluster_dims__(4)
     load_for_others(const __grid_constant__ CUtensorMap map, uint64_t masks, uint32_t* out) {
   __shared__ __align__(1024) uint32_t words[4][kRows * kColumns];
@@ -104,7 +105,7 @@ __global__ void __cluster_dims__(4)
     gg::ptx::tma_load_3d_pair_multicast(gg::ptx::shared_addr(words[rank]), &map, 0, row % 16, row / 16,
                                         bar_addr, mask_of(rank));
   }
-  if (rank % 2 == 0) gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // the boxes of both blocks have landed
+  if (rank % 2 == 0) gg::ptx::mbarrier_wait_parity(bar_addr, 0);  // both boxes have landed
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the odd blocks know that too
   for (int i = int(threadIdx.x); i < 4 * kRows * kColumns; i += kThreads) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// TMA: which element of the box lands at which byte, what becomes of elements outside the tensor, and what
-// stores leave alone. Shared memory is filled before every load and shown whole after it, so that a byte too
-// many is seen as well as one too few.
+// TMA: which element of the box lands at which byte, what becomes of elements outside the tensor,
+// and what stores leave alone. Shared memory is filled before every load and shown whole after it,
+// so that a byte too many is seen as well as one too few.
 
 #include <algorithm>
 #include <cmath>
@@ -57,8 +57,8 @@ __global__ void load(const __grid_constant__ CUtensorMap map, const Place* place
 // [/load]
 
 // [dealt]
-// Loads a box of five dimensions: columns, and rows that lie in the order of the other four. Block b takes
-// the first column and the last dimension's coordinate from places[b].
+// Loads a box of five dimensions: columns, and rows that lie in the order of the other four. Block
+// b takes the first column and the last dimension's coordinate from places[b].
 __global__ void load_dealt_rows(const __grid_constant__ CUtensorMap map, const Place* places, uint32_t* out) {
   __shared__ __align__(1024) uint32_t words[kWords];
   __shared__ uint64_t bar;
@@ -77,8 +77,8 @@ __global__ void load_dealt_rows(const __grid_constant__ CUtensorMap map, const P
 // [/dealt]
 
 // [policy]
-// The same box under each policy: block 0 in two dimensions, evicted first, block 1 last, 2 and 3 in three
-// dimensions. A policy says what the L2 keeps, not what comes.
+// The same box under each policy: block 0 in two dimensions, evicted first, block 1 last, 2 and 3
+// in three dimensions. A policy says what the L2 keeps, not what comes.
 __global__ void load_with_policy(const __grid_constant__ CUtensorMap map_2d,
                                  const __grid_constant__ CUtensorMap map_3d, uint32_t* out) {
   __shared__ __align__(1024) uint32_t words[256];
@@ -134,15 +134,15 @@ __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool add
       gg::ptx::tma_store_2d(&map, p.c0, p.c1, src_addr);
     }
     gg::ptx::bulk_commit_group();
-    gg::ptx::bulk_wait_group<0>();  // the box is in global memory; and shared memory must last until it was
-                                    // read
+    // The box is in global memory; and shared memory must last until it was read.
+    gg::ptx::bulk_wait_group<0>();
   }
 }
 
 // [fenced_by_issuer]
-// Each round fills shared memory and stores it, and the thread that stores is the only one to run the proxy
-// fence, behind the barrier. A store that came before the other threads' writes would show those of the round
-// before.
+// Each round fills shared memory and stores it, and the thread that stores is the only one to run
+// the proxy fence, behind the barrier. A store that came before the other threads' writes would
+// show those of the round before.
 constexpr int kRoundWords = 8 * kThreads;
 __device__ __host__ inline uint32_t round_word(int block, int round, int i) {
   return uint32_t(block) << 24 ^ uint32_t(round) << 16 ^ uint32_t(i) * 40503;
@@ -166,8 +166,8 @@ __global__ void store_fenced_by_issuer(uint32_t* out, int rounds) {
 }
 // [/fenced_by_issuer]
 
-// Runs of bytes in and out through two buffers: chunk by chunk, each block its own array. A thread adds its
-// number to what came.
+// Runs of bytes in and out through two buffers: chunk by chunk, each block its own array. A thread
+// adds its number to what came.
 constexpr int kChunk = kThreads;  // words
 __global__ void through(const uint32_t* in, uint32_t* out, int chunks) {
   __shared__ __align__(16) uint32_t arriving[kChunk], leaving[2][kChunk];
@@ -186,7 +186,7 @@ __global__ void through(const uint32_t* in, uint32_t* out, int chunks) {
       gg::ptx::bulk_load(gg::ptx::shared_addr(arriving), in + first + chunk * kChunk, int(sizeof arriving),
                          bar_addr);
     }
-    __syncthreads();                                     // the buffer is free, and the barrier there
+    __syncthreads();                                     // the buffer is free, the barrier there
     gg::ptx::mbarrier_wait_parity(bar_addr, chunk % 2);  // the chunk has landed
     buffer[thread] = arriving[thread] + thread;
     gg::ptx::fence_proxy_async();
@@ -287,8 +287,8 @@ CUtensorMapSwizzle swizzle_of(int span) {
          : span       ? CU_TENSOR_MAP_SWIZZLE_128B
                       : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
-// Where the swizzle puts the byte that stands at `address` without it: of the bits above the span's last
-// 16-byte unit (bit 7 and up) as many as number the units are added to them.
+// Where the swizzle puts the byte that stands at `address` without it: of the bits above the span's
+// last 16-byte unit (bit 7 and up) as many as number the units are added to them.
 int swizzled(int address, int span) {
   const int units = span ? span / 16 : 1;
   return address ^ (address / 128 % units * 16);
@@ -333,7 +333,8 @@ TEST_P(TmaLoad, PutsEveryByteInItsPlace) {
   if (dims > 2) spec.stride_bytes.push_back(tensor.slice_bytes);
   const CUtensorMap map = gg::make_tensor_map(spec);
 
-  // Inside, over each edge, at places in shared memory that begin with each row of the swizzle, and outside.
+  // Inside, over each edge, at places in shared memory that begin with each row of the
+  // swizzle, and outside.
   const std::vector<Place> places = {{0, 0, 0, 0},
                                      {128, unit, 3, 1},
                                      {384, -unit, 5, 0},
@@ -387,8 +388,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Tma : public HopperProbe {};
 
-// 64 rows of a tensor are eight gates, then eight ups that lie 32 rows behind them, and so on: a dimension's
-// stride may be less than that of the dimension before.
+// 64 rows of a tensor are eight gates, then eight ups that lie 32 rows behind them, and so on: a
+// dimension's stride may be less than that of the dimension before.
 TEST_F(Tma, LoadsDealRowsByTheStridesOfTheMap) {
   constexpr int kColumns = 100, kPairs = 3, kPair = 64;
   const Tensor tensor(kColumns, kPairs * kPair, 1, 2);
@@ -479,15 +480,16 @@ TEST_F(Tma, LoadsRoundToTf32) {
   EXPECT_EQ(got, rounded);
 }
 
-// Beyond the last row, and in units of 16 bytes beyond the last column: if rows of the tensor end inside a
-// unit, all of it is written. (A box of a store may not begin at negative coordinates: that is an illegal
-// instruction.)
+// Beyond the last row, and in units of 16 bytes beyond the last column: if rows of the tensor end
+// inside a unit, all of it is written. (A box of a store may not begin at negative coordinates:
+// that is an illegal instruction.)
 TEST_F(Tma, StoresLeaveOutWhatIsOutside) {
   std::vector<uint32_t> shared(kWords);
   for (size_t i = 0; i < shared.size(); ++i) shared[i] = uint32_t(i * 2654435761u);
   const Array<uint32_t> source(shared);
   const uint8_t* from = reinterpret_cast<const uint8_t*>(shared.data());
-  const int boxes[][2] = {{0, 24}, {32, 16}, {64, 32}, {128, 64}, {128, 32}};  // swizzle, columns; 20 rows
+  // Swizzle, columns; 20 rows.
+  const int boxes[][2] = {{0, 24}, {32, 16}, {64, 32}, {128, 64}, {128, 32}};
   const Place places[] = {{0, 0, 0, 0},      {128, 8, 3, 0},   {384, 80, 5, 0},
                           {1024, 16, 20, 0}, {896, 88, 17, 0}, {256, 104, 0, 0}};
   for (const int columns : {96, 100}) {
@@ -598,8 +600,8 @@ TEST_F(Tma, KernelsMakeTensorMaps) {
       EXPECT_EQ(got[size_t(swizzled(row * 128 + col * 4, 128) / 4)], expected) << row << "," << col;
     }
   }
-  // The same fields as the driver's own map, but for the promotion in L2, which a kernel cannot name, and for
-  // the driver's notes behind the first 64 bytes.
+  // The same fields as the driver's own map, but for the promotion in L2, which a kernel cannot
+  // name, and for the driver's notes behind the first 64 bytes.
   const CUtensorMap theirs = gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
                                                   .data = tensor.get(),
                                                   .dims = {kColumns, kRows},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic on the bytes and halves of a word. First the intrinsics of CUDA C++, some of which the compiler
-// makes video instructions of. Then video instructions as such, one by one.
+// Arithmetic on the bytes and halves of a word. First the intrinsics of CUDA C++, some of which the
+// compiler makes video instructions of. Then video instructions as such, one by one.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The lanes of a warp tell each other values: shuffles within segments, votes, matches and reductions among
-// the lanes of a membermask.
+// The lanes of a warp tell each other values: shuffles within segments, votes, matches and
+// reductions among the lanes of a membermask.
 
 #include <algorithm>
 
@@ -13,7 +13,8 @@ namespace warp {
 constexpr int kThreads = 64, kResults = 11;
 
 // [probe]
-// Lane l shuffles by its own distance, in segments of 8 lanes. The lanes of `members` vote, match and add up.
+// Lane l shuffles by its own distance, in segments of 8 lanes. The lanes of `members` vote, match
+// and add up.
 __global__ void tell(const uint32_t* values, const uint32_t* by, uint32_t members, uint32_t* out) {
   const uint32_t x = values[threadIdx.x], n = by[threadIdx.x];
   uint32_t* r = out + kResults * threadIdx.x;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// setmaxnreg: two warpgroups have most of the block's registers in turn. griddepcontrol: a kernel that begins
-// while the one before it still runs, and waits for it.
+// setmaxnreg: two warpgroups have most of the block's registers in turn. griddepcontrol: a kernel
+// that begins while the one before it still runs, and waits for it.
 
 #include <numeric>
 
@@ -11,7 +11,8 @@
 namespace probe {
 namespace warpgroup {
 
-constexpr int kThreads = 256, kFew = 16, kMany = 160, kRounds = 5;  // kMany: more than a thread begins with
+// kMany: more than a thread begins with.
+constexpr int kThreads = 256, kFew = 16, kMany = 160, kRounds = 5;
 
 // NUMBERS registers that are all needed until the end.
 template <int NUMBERS>
@@ -75,7 +76,7 @@ TEST_F(Warpgroups, TradeRegistersAndKeepTheirNumbers) {
 __global__ void follow(const uint32_t* in, uint32_t* out, int rounds) {
   gg::ptx::griddepcontrol_launch_dependents();
   const uint32_t own = blockIdx.x * 1000 + threadIdx.x;  // what needs nothing of the kernel before
-  gg::ptx::griddepcontrol_wait();                        // that one has ended, and what it wrote is there
+  gg::ptx::griddepcontrol_wait();                        // it has ended, its writes are visible
   const uint32_t blocks = gridDim.x, from = (blockIdx.x + 1) % blocks * blockDim.x + threadIdx.x;
   uint32_t number = in[from] + own;
   for (int round = 0; round < rounds; ++round) number = number * 1664525 + 1013904223;

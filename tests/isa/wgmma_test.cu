@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// wgmma: shapes, types, layouts and descriptors. The host lays the tiles out by the tables of the PTX ISA,
-// byte by byte, and the kernel copies them to shared memory as they are, so that no copy of ours can be wrong
-// in the same way. Whole numbers, whose sums are exact; and numbers of every size against an H200.
+// wgmma: shapes, types, layouts and descriptors. The host lays the tiles out by the tables of the
+// PTX ISA, byte by byte, and the kernel copies them to shared memory as they are, so that no copy
+// of ours can be wrong in the same way. Whole numbers, whose sums are exact; and numbers of every
+// size against an H200.
 
 #include <algorithm>
 
@@ -25,7 +26,8 @@ using matrix::Matrix;
 constexpr int kWarpgroups = 2, kThreads = kWarpgroups * 128, kSteps = 4;
 constexpr int kAlignment = 1024;
 
-// A product of kSteps instructions, each 32 bytes of k; two warpgroups, each with tiles and sums of its own.
+// A product of kSteps instructions, each 32 bytes of k; two warpgroups, each with tiles and sums
+// of its own.
 struct Plan {
   TileLayout a, b;
   int a_start[kSteps], b_start[kSteps];  // bytes into the warpgroup's image, of each step
@@ -99,8 +101,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- tiles, laid out by the host ----
 
-// How rows of A, or columns of B, lie in shared memory: what the plan says of it, and what else an image
-// needs to know.
+// How rows of A, or columns of B, lie in shared memory: what the plan says of it, and what else an
+// image needs to know.
 struct Tile {
   Major major = Major::k;
   TileLayout layout;
@@ -155,8 +157,8 @@ void lay_out(std::vector<uint8_t>& image, const Tile& tile, const Format& f, con
   }
 }
 
-// The tile for a major and a swizzle mode, `lines` long, with strides that differ from the dense ones if
-// `wide`.
+// The tile for a major and a swizzle mode, `lines` long, with strides that differ from the dense
+// ones if `wide`.
 Tile tile_of(Major major, Swizzle swizzle, const Format& f, int lines, int start, bool wide) {
   Tile tile{major, {swizzle, 0, 0, 0}, start, 0};
   const int span = span_of(swizzle), k = kSteps * 32 / (f.bits / 8), more = wide ? 8 * std::max(span, 16) : 0;
@@ -459,8 +461,8 @@ __device__ void wgmma_half(uint32_t (&d)[2], WgmmaDesc a, WgmmaDesc b, bool accu
       : "memory");
 }
 
-// A word of C has columns 2i and 2i + 1 of a row. Thread t has, with g and q as ever, rows g and g + 8, word
-// q.
+// A word of C has columns 2i and 2i + 1 of a row. Thread t has, with g and q as ever, rows g and
+// g + 8, word q.
 template <class T, int A_SIGN, int B_SIGN>
 __global__ void __launch_bounds__(kThreads) multiply_half(const uint4* images, uint32_t* c, Plan plan) {
   const uint32_t image = copy_images(images, plan.image_bytes);
@@ -558,7 +560,8 @@ INSTANTIATE_TEST_SUITE_P(Isa, WgmmaHalf,
                                                   multiply_half<e5m2, -1, -1>}),
                          [](const auto& info) { return info.param.name; });
 
-// Two groups under way: the older one's sums may be read while the younger one goes on, on the same tiles.
+// Two groups under way: the older one's sums may be read while the younger one goes on, on
+// the same tiles.
 __global__ void __launch_bounds__(kThreads) multiply_in_groups(const uint4* images, float* c, Plan plan) {
   const uint32_t image = copy_images(images, plan.image_bytes);
   c += threadIdx.x / 128 * 64 * 32;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// nvcuda::wmma, the tensor cores of CUDA C++: every shape and type of elements, both layouts of each matrix,
-// with rows that are padded, from global and from shared memory. Whole numbers: every sum is exact.
+// nvcuda::wmma, the tensor cores of CUDA C++: every shape and type of elements, both layouts of
+// each matrix, with rows that are padded, from global and from shared memory. Whole numbers: every
+// sum is exact.
 
 #include <mma.h>
 
@@ -26,8 +27,8 @@ template <class T>
 __device__ void round_to_format(T&) {}
 __device__ void round_to_format(float& x) { x = wmma::__float_to_tf32(x); }
 
-// Each warp: D[M,N] = 2 * (A[M,K] * B[K,N] + C[M,N]) + 1, A through shared memory. `Element` is what the
-// fragments say that they hold, T what memory holds.
+// Each warp: D[M,N] = 2 * (A[M,K] * B[K,N] + C[M,N]) + 1, A through shared memory. `Element` is
+// what the fragments say that they hold, T what memory holds.
 template <class Element, class T, class AccC, class AccD, int M, int N, int K, class LayoutA, class LayoutB>
 __global__ void multiply(const T* a, const T* b, const AccC* c, AccD* d, wmma::layout_t layout_c,
                          wmma::layout_t layout_d) {
@@ -57,7 +58,8 @@ __global__ void multiply(const T* a, const T* b, const AccC* c, AccD* d, wmma::l
                           layout_d);
 }
 
-// Each warp: D[8,8] = C + A[8,32] * B[32,8] of 4-bit numbers, and of bits, A and B 8 words of 32 elements.
+// Each warp: D[8,8] = C + A[8,32] * B[32,8] of 4-bit numbers, and of bits, A and B 8 words
+// of 32 elements.
 template <class Element>
 __global__ void multiply_small(const uint32_t* a, const uint32_t* b, int* d) {
   const int warp = int(threadIdx.x) / 32;

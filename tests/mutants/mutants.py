@@ -97,8 +97,8 @@ ORDER = {"race", "uninit-shared", "uninit-global", "uninit-tmem", "tcgen05-fence
          "tensor-map", "exit", "use-after-free"}
 MEETING = {"deadlock", "diverged", "barrier", "barrier-count", "mbarrier", "mbarrier-state"}
 REMOVE = ""
-# What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a whole statement,
-# replacement, kinds of faults).
+# What to look for, what to make of it, and the faults that this can cause: name -> (pattern of a
+# whole statement, replacement, kinds of faults).
 KINDS = {
     "remove barrier": (r"(?:bar|barrier)(?:\.cta|\.cluster)?\.(?:sync|arrive|wait|red)[^;]*;", REMOVE, ORDER | MEETING),
     "other barrier": (r"((?:bar|barrier)(?:\.cta)?\.sync(?:\.aligned)?\s+)(\d+)(\s*,[^;]*;)", more, ORDER | MEETING),

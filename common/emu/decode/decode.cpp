@@ -16,8 +16,8 @@ namespace gg::emu {
 namespace {
 
 constexpr int kCallDepth = 32;
-// Limits on what calls may add to a kernel, in statements, registers and variables: two calls in each of 32
-// functions would make 2^32 of the last.
+// Limits on what calls may add to a kernel, in statements, registers and variables: two calls in
+// each of 32 functions would make 2^32 of the last.
 constexpr size_t kMostExpanded = size_t(1) << 18;
 constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 
@@ -26,9 +26,9 @@ Next unsupported(Warp& warp, const Instr& in, Mask) {
               "the emulator does not know this form; common/emu/README.md lists what it knows");
 }
 
-// Returns how well a form's refusal says what is wrong. A form that minds a modifier or an operand says it
-// best, before those that are for other types or want what is not there; of these, the one that took most of
-// the modifiers.
+// Returns how well a form's refusal says what is wrong. A form that minds a modifier or an operand
+// says it best, before those that are for other types or want what is not there; of these, the one
+// that took most of the modifiers.
 int how_close(const Decoder& decoder, const std::string& why) {
   constexpr int kMoreThanModifiers = 1000;
   const bool meant = why.rfind("no ", 0) != 0 && why.rfind("type ", 0) != 0;
@@ -40,8 +40,8 @@ class Expansion {
  public:
   Expansion(Code& code, const FormTable& forms) : code_(code), forms_(forms) {}
 
-  // All code: that of the functions which are called comes first. Lanes go on at the lowest place, so that
-  // those which have called come back before the others leave.
+  // All code: that of the functions which are called comes first. Lanes go on at the lowest place,
+  // so that those which have called come back before the others leave.
   void kernel() {
     for (size_t i = 0; i < code_.called.size(); ++i) called_function(int(i));
     Frame frame{code_.function, int(code_.registers.size()), 0, {}};
@@ -84,7 +84,8 @@ class Expansion {
   void function(const Frame& frame, int depth) {
     const Function& f = *frame.function;
     std::vector<int32_t> start(f.body.size() + 1);
-    std::vector<std::pair<size_t, size_t>> own;  // instructions of this function, not of those it calls
+    // Instructions of this function, not of those it calls.
+    std::vector<std::pair<size_t, size_t>> own;
     for (size_t i = 0; i < f.body.size(); ++i) {
       start[i] = int32_t(code_.instrs.size());
       const Statement& s = f.body[i];
@@ -204,7 +205,7 @@ class Expansion {
     }
     frame.local_base = (*local_bytes_ + 15) / 16 * 16;
     int64_t end = frame.local_base + f.local_bytes;
-    // Names come again in other scopes, whose calls are over by then: the place is the largest one's.
+    // Names come again in other scopes, whose calls are over then: the place is the largest one's.
     std::map<std::string, int64_t> bytes;
     for (const Variable& v : f.locals) {
       if (v.space == Space::param) bytes[v.name] = std::max(bytes[v.name], v.bytes);
@@ -253,7 +254,8 @@ class Expansion {
   std::vector<int> places_;
   std::map<int, uint32_t> slots_;  // of a number
   size_t expanded_ = 0;
-  int64_t* local_bytes_ = nullptr;  // of the kernel, or of a frame of the function that is being expanded
+  // Local memory of the kernel, or of a frame of the function that is being expanded.
+  int64_t* local_bytes_ = nullptr;
 };
 
 void names_in(const Operand& o, std::set<std::string>* names) {
@@ -262,8 +264,8 @@ void names_in(const Operand& o, std::set<std::string>* names) {
   if (o.second) names_in(*o.second, names);
 }
 
-// The names that the kernel and the functions that it calls use: the kernel is charged for those shared
-// variables of the module and of functions, and for no others.
+// The names that the kernel and the functions that it calls use: the kernel is charged for those
+// shared variables of the module and of functions, and for no others.
 class Named {
  public:
   explicit Named(const Code& code) : module_(*code.module) {
@@ -362,8 +364,8 @@ std::vector<std::string> FormTable::opcodes() const {
   return all;
 }
 
-// Decoded twice: first with a place for every register, to learn which are in use together; then with the
-// places shared.
+// Decoded twice: first with a place for every register, to learn which are in use together; then
+// with the places shared.
 std::unique_ptr<Code> decode(const Module& module, const Function& function, const FormTable& forms,
                              const std::map<std::string, uint64_t>& global_symbols) {
   const std::unique_ptr<Code> first = expand(module, function, forms, global_symbols, {});

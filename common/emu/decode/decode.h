@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The files of isa/ use this to turn a Statement into an Instr. Decoding is a whitelist: every modifier must
-// be asked for and every operand must have the size its type says, or the instruction is not supported and
-// faults when executed.
+// The files of isa/ use this to turn a Statement into an Instr. Decoding is a whitelist: every
+// modifier must be asked for and every operand must have the size its type says, or the instruction
+// is not supported and faults when executed.
 
 #pragma once
 
@@ -23,16 +23,16 @@ struct Unsupported {
   std::string why;
 };
 
-// A function's place in the code of a kernel. Calls are expanded where they stand, so a function called twice
-// has two.
+// A function's place in the code of a kernel. Calls are expanded where they stand, so a function
+// called twice has two.
 struct Frame {
   const Function* function = nullptr;
   int first_register = 0;  // index in code.registers of its register 0
   int64_t local_base = 0;  // where its .local variables begin in the thread's local memory
-  std::map<std::string, int64_t>
-      params;  // .param variables of calls, which live in local memory too: name -> address
-  int called =
-      -1;  // in code.called, the function whose frame the addresses count from; -1: they are the kernel's
+  // .param variables of calls, which live in local memory too: name -> address.
+  std::map<std::string, int64_t> params;
+  // In code.called, the function whose frame the addresses count from; -1: they are the kernel's.
+  int called = -1;
 };
 
 class Decoder {
@@ -56,8 +56,9 @@ class Decoder {
   size_t operands() const { return statement_.operands.size(); }
   const Operand& operand(size_t index) const;
 
-  // Slots of the register file. A register must have `bits` bits (0: a predicate); an immediate is stored as
-  // a value of `type`. `wider`: the register may have more bits than the type, as ld, st and cvt allow.
+  // Slots of the register file. A register must have `bits` bits (0: a predicate); an immediate is
+  // stored as a value of `type`. `wider`: the register may have more bits than the type, as ld, st
+  // and cvt allow.
   uint32_t source(size_t index, const TypeInfo& type, bool wider = false) {
     return source(operand(index), type, wider);
   }
@@ -65,20 +66,21 @@ class Decoder {
   uint32_t destination(size_t index, const TypeInfo& type, bool wider = false) {
     return destination(operand(index), type, wider);
   }
-  uint32_t destination(const Operand& operand, const TypeInfo& type,
-                       bool wider = false);  // 0 for `_`: a slot nobody reads
-  // The instruction makes its destinations of its sources and does nothing else: any source without a value
-  // leaves them without one (Carry).
+  // 0 for `_`: a slot that nobody reads.
+  uint32_t destination(const Operand& operand, const TypeInfo& type, bool wider = false);
+  // The instruction makes its destinations of its sources and does nothing else: any source without
+  // a value leaves them without one (Carry).
   void computes();
-  // Where it depends on more: a source like source(), which may be without a value, and the destinations that
-  // `lanes` then tells about; null for a load or a store.
+  // Where it depends on more: a source like source(), which may be without a value, and the
+  // destinations that `lanes` then tells about; null for a load or a store.
   uint32_t carried(const Operand& operand, const TypeInfo& type, bool wider = false);
   void carries(const std::vector<const Operand*>& to, decltype(Carry::lanes) lanes);
   uint32_t predicate(const Operand& operand, bool* negated);
   uint32_t predicate_destination(const Operand& operand);
   int register_bits(const Operand& operand) const;
 
-  // [reg + offset], [symbol + offset] or [offset]: the slot of a base of base_bits, and the bytes to add.
+  // [reg + offset], [symbol + offset] or [offset]: the slot of a base of base_bits, and the
+  // bytes to add.
   struct Address {
     uint32_t slot;
     int base_bits;
@@ -99,7 +101,8 @@ class Decoder {
   }
   uint32_t scratch(int bits);  // a slot of its own, zero at the start
   uint32_t constant(uint64_t bits, int width_bits);
-  // An address of the thread's local memory, `offset` bytes behind where the function's frame begins.
+  // An address of the thread's local memory, `offset` bytes behind where the
+  // function's frame begins.
   uint32_t local_address(int64_t offset, int bits);
   int64_t immediate(size_t index) const;  // Unsupported if the operand is none
   Code& code() { return code_; }
@@ -125,8 +128,7 @@ class Decoder {
 void take_address(Decoder& decoder, const Operand& operand);
 
 using Decode = void (*)(Decoder&);
-// One opcode on a page of isa/. Decoding throws Unsupported where the statement is another
-// form.
+// One opcode on a page of isa/. Decoding throws Unsupported where the statement is another form.
 struct Form {
   const char* opcode;
   Decode decode;
@@ -137,9 +139,9 @@ struct Form {
 std::vector<Form> computing(Family family,
                             std::initializer_list<std::pair<const char*, Decode>> opcodes_and_decoders);
 
-// The forms that decoding knows, by opcode. An opcode may stand in several lists, or twice in one (add:
-// integer, float, half): they are tried in turn, each with a fresh Decoder, until one does not throw
-// Unsupported. What is reported if none fits is the reason of the one that came closest.
+// The forms that decoding knows, by opcode. An opcode may stand in several lists, or twice in one
+// (add: integer, float, half): they are tried in turn, each with a fresh Decoder, until one does
+// not throw Unsupported. What is reported if none fits is the reason of the one that came closest.
 class FormTable {
  public:
   explicit FormTable(std::initializer_list<std::vector<Form>> lists);
@@ -150,10 +152,10 @@ class FormTable {
   std::map<std::string, std::vector<Form>> by_opcode_;
 };
 
-// A kernel's instructions, handlers chosen, by the forms of the table. An instruction that the table does not
-// have faults when it is executed. `global_symbols`: device addresses of the module's .global and .const
-// variables. Module and function must outlive the code. Throws std::bad_alloc where a warp's registers would
-// be more than any kernel has.
+// A kernel's instructions, handlers chosen, by the forms of the table. An instruction that the
+// table does not have faults when it is executed. `global_symbols`: device addresses of the
+// module's .global and .const variables. Module and function must outlive the code. Throws
+// std::bad_alloc where a warp's registers would be more than any kernel has.
 std::unique_ptr<Code> decode(const Module& module, const Function& function, const FormTable& forms,
                              const std::map<std::string, uint64_t>& global_symbols = {});
 

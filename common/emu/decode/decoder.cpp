@@ -220,15 +220,16 @@ uint32_t Decoder::source(const Operand& o, const TypeInfo& type, bool wider) {
           return local_address(frame_.local_base + v.offset + o.offset, type.bits);
         }
       }
-      const auto parameter = frame_.params.find(o.name);  // of a function that is called: in local memory
+      // A parameter of a function that is called is in local memory.
+      const auto parameter = frame_.params.find(o.name);
       if (parameter != frame_.params.end()) return local_address(parameter->second + o.offset, type.bits);
       const auto global = code_.global_symbols.find(o.name);
       if (global != code_.global_symbols.end())
         return constant(global->second + uint64_t(o.offset), type.bits);
       if (const uint64_t function = address_of(*code_.module, o.name))
         return constant(function + uint64_t(o.offset), type.bits);
-      for (const Variable& v :
-           frame_.function->params) {  // of a kernel: its address is filled in at the launch
+      // Parameters of a kernel: the address is filled in at the launch.
+      for (const Variable& v : frame_.function->params) {
         if (v.name == o.name && frame_.function->entry && type.bits >= 32) {
           return launch_value("%param", int(v.offset + o.offset), type.bits);
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Liveness by backward data flow over basic blocks, then a linear scan over the stretches of code in which
-// each register is live. A lane keeps its own values, so what other lanes do elsewhere does not matter.
+// Liveness by backward data flow over basic blocks, then a linear scan over the stretches of code
+// in which each register is live. A lane keeps its own values, so what other lanes do elsewhere
+// does not matter.
 
 #include "common/emu/decode/liveness.h"
 
@@ -71,8 +72,8 @@ std::vector<BasicBlock> blocks_of(const Code& code) {
   return blocks;
 }
 
-// From what is live behind an instruction to what is live before it. A guarded write leaves the old value in
-// some lanes.
+// From what is live behind an instruction to what is live before it. A guarded write leaves the old
+// value in some lanes.
 void step_back(const Instr& in, Set& live) {
   if (in.guard.slot == 0) {
     for (const int32_t* r = in.writes; *r >= 0; ++r) remove(live, *r);
@@ -82,8 +83,9 @@ void step_back(const Instr& in, Set& live) {
   for (const int32_t* r = in.reads; *r >= 0; ++r) add(live, *r);
 }
 
-// Registers times blocks, and words times blocks times passes, that are worth the time: a kernel of 50000
-// registers, 5000 blocks and 15 passes. Larger ones, which nobody has seen, go without sharing.
+// Registers times blocks, and words times blocks times passes, that are worth the time: a
+// kernel of 50000 registers, 5000 blocks and 15 passes. Larger ones, which nobody has seen,
+// go without sharing.
 constexpr size_t kMostBits = size_t(1) << 28, kMostSteps = size_t(1) << 26;
 
 // False if it takes too long: passes are as many as blocks in code that jumps back again and again.
@@ -130,13 +132,13 @@ bool some(const int32_t* list, const Set& set) {
   return false;
 }
 
-// The memories that an instruction may go to and that copies without a value can lie in, one bit each.
+// The memories, one bit each, that an instruction may go to and copies without a value can lie in.
 uint8_t memories(const Instr& in) {
   return in.space == Space::shared ? 1 : in.space == Space::local || in.space == Space::param ? 2 : 3;
 }
 
-// Registers that get what a doubtful one is copied to are doubtful too, through memory as well: the answer
-// is which memories hold such values.
+// Registers that get what a doubtful one is copied to are doubtful too, through memory as well: the
+// answer is which memories hold such values.
 uint8_t hand_on(const Code& code, Set& doubtful) {
   uint8_t memory = 0;
   for (bool changed = true; changed;) {
@@ -168,8 +170,8 @@ void find_straight(Code& code) {
   const size_t count = code.registers.size(), words = (count + 63) / 64;
   std::vector<BasicBlock> blocks = blocks_of(code);
   if (blocks.size() * count > kMostBits || !flow(code, blocks, words)) return;
-  // A register that is live at the start, of the kernel or of a called function, may be read before it is
-  // written.
+  // A register that is live at the start, of the kernel or of a called function, may be read before
+  // it is written.
   Set doubtful(words);
   for (const BasicBlock& b : blocks) {
     if (!is_entry(code, b.begin)) continue;
@@ -207,8 +209,8 @@ std::vector<int> share_registers(const Code& code) {
       for (const int32_t* list : {in.reads, in.writes}) {
         for (const int32_t* r = list; *r >= 0; ++r) {
           stretches[size_t(*r)].cover(at);
-          // An asynchronous operation writes its registers later than the instruction stands: they share with
-          // nobody.
+          // An asynchronous operation writes its registers later than the instruction stands: they
+          // share with nobody.
           if (in.statement->opcode == "wgmma") stretches[size_t(*r)] = {0, INT32_MAX};
         }
       }
@@ -218,7 +220,7 @@ std::vector<int> share_registers(const Code& code) {
   for (size_t i = 0; i < count; ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return stretches[a].begin < stretches[b].begin; });
-  std::map<int, std::multimap<int32_t, int>> in_use, unused;  // by size: end of the stretch -> place
+  std::map<int, std::multimap<int32_t, int>> in_use, unused;  // by size: end of stretch -> place
   int next = 0, function = -1;
   std::vector<int> functions(count, -1);
   for (size_t f = 0; f < code.called.size(); ++f) {

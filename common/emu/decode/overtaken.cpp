@@ -29,8 +29,8 @@ bool acts(const Instr& in) {
                                                      "tcgen05", "bra", "brx",      "nanosleep", "wmma"};
   return opcodes.count(in.statement->opcode) != 0;
 }
-// Whether all that came before the instruction in its lane has been done. A barrier orders that for its own
-// block only, but arrivals of other warps behind one are not looked at.
+// Whether all that came before the instruction in its lane has been done. A barrier orders that for
+// its own block only, but arrivals of other warps behind one are not looked at.
 bool orders(const Instr& in) {
   const Statement& s = *in.statement;
   if (s.opcode == "bar" || s.opcode == "barrier") return !s.has("warp");
@@ -38,8 +38,8 @@ bool orders(const Instr& in) {
   return s.opcode == "fence" && !s.has("proxy") && !s.has("mbarrier_init") && !s.has("cta");
 }
 
-// So many instructions are looked at for all loads of a kernel; the chapters' kernels take 700. Loads that
-// are left over then are not watched.
+// So many instructions are looked at for all loads of a kernel; the chapters' kernels take 700.
+// Loads that are left over then are not watched.
 constexpr size_t kMostSteps = size_t(1) << 20;
 
 // The arrivals that the load may come behind. Takes its steps from those that are left.

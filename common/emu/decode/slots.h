@@ -12,8 +12,8 @@ namespace gg::emu {
 
 constexpr uint32_t kLineBytes = 64;  // of the cache: every register's lanes begin with one
 
-// A new place for a value of this many bits in each lane. Throws std::bad_alloc where a warp's file would be
-// larger than any kernel's.
+// A new place for a value of this many bits in each lane. Throws std::bad_alloc where a warp's file
+// would be larger than any kernel's.
 uint32_t append_slot(Code& code, int bits);
 // Bits of a register's place: a predicate takes a byte.
 int slot_bits(const TypeInfo& type);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Atomic operations and reductions in global and shared memory. PTX ISA: "Parallel Synchronization and
-// Communication Instructions: atom, red". Lanes go in their order; blocks on other threads see each as one
-// step.
+// Atomic operations and reductions in global and shared memory. PTX ISA: "Parallel Synchronization
+// and Communication Instructions: atom, red". Lanes go in their order; blocks on other threads see
+// each as one step.
 
 #include <algorithm>
 
@@ -30,7 +30,8 @@ ReduceOp reduce_op(Op op) {
   return kOps[int(op)];
 }
 
-// Sums of f32 in global memory flush, the ISA says of current devices; in shared memory they do not.
+// Sums of f32 in global memory flush, the ISA says of current devices; in shared memory
+// they do not.
 Reduction reduction_at(const AtomicForm& f, const Place& place) {
   Reduction reduction = f.reduction;
   reduction.flush = !place.block && reduction.kind == 'f' && reduction.bytes == 4;
@@ -50,7 +51,8 @@ uint64_t exchange(const AtomicForm& f, const Reduction& r, uint8_t* at, uint64_t
   Bits old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
   for (;;) {
     const Bits now = Bits(combined(f, r, old, b, c));
-    // Spinning blocks on several threads would pull the line to and fro if they wrote what is there.
+    // Spinning blocks on several threads would pull the line to and fro if they wrote
+    // what is there.
     if (now == old) return old;
     if (__atomic_compare_exchange_n(p, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return old;
   }

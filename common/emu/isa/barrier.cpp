@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Barriers of a block and of a cluster. PTX ISA: "Parallel Synchronization and Communication Instructions:
-// bar, barrier", "barrier.cluster", "bar.warp.sync".
+// Barriers of a block and of a cluster. PTX ISA: "Parallel Synchronization and Communication
+// Instructions: bar, barrier", "barrier.cluster", "bar.warp.sync".
 
 #include <algorithm>
 
@@ -74,8 +74,8 @@ void check_lanes(Warp& w, const Instr& in, Mask m, const Phase& phase, uint32_t 
         kReturnedBefore);
 }
 
-// bar.sync a {, b}: the warp arrives at barrier a and waits for b threads, the whole block if there is no b;
-// bar.arrive does not wait; bar.red also combines a predicate.
+// bar.sync a {, b}: the warp arrives at barrier a and waits for b threads, the whole block if there
+// is no b; bar.arrive does not wait; bar.red also combines a predicate.
 Next bar(Warp& w, const Instr& in, Mask m) {
   uint32_t id;
   const std::shared_ptr<Phase> phase = enter(w, in, m, &id);
@@ -90,7 +90,8 @@ Next bar(Warp& w, const Instr& in, Mask m) {
     phase->voters += __builtin_popcount(m);
     for (Lanes l(m); l; ++l) phase->votes += w.at<uint8_t>(in.s[2])[*l] != in.variant2;
   }
-  if (in.variant == kArrive) ++w.block->cluster->changes;  // whoever arrives in a loop brings the end nearer
+  // Whoever arrives in a loop brings the end nearer.
+  if (in.variant == kArrive) ++w.block->cluster->changes;
   const bool last = complete_barrier(*w.block, id);
   if (in.variant == kArrive) return Next::go_on;
   const auto leave = [&w, &in, phase, m] {
@@ -114,8 +115,8 @@ Next bar(Warp& w, const Instr& in, Mask m) {
   return Next::wait;
 }
 
-// A barrier of some lanes of a warp counts as one of all: what the other lanes did not tell is not looked
-// for.
+// A barrier of some lanes of a warp counts as one of all: what the other lanes did not tell is
+// not looked for.
 Next warp_sync(Warp& w, const Instr&, Mask) {
   meet(w);
   return Next::go_on;
@@ -160,8 +161,8 @@ void decode_bar(Decoder& d) {
   d.instr.run = bar;
 }
 
-// barrier.cluster.arrive and .wait: all threads of the cluster that have not ended. A warp arrives once
-// between two waits.
+// barrier.cluster.arrive and .wait: all threads of the cluster that have not ended. A warp arrives
+// once between two waits.
 Next cluster_arrive(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
   if (w.flow.cluster_arrived) {

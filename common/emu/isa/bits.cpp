@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Logic and shifts. PTX ISA: "Logic and Shift Instructions". bits_fields.cpp has bits counted, found and
-// moved.
+// Logic and shifts. PTX ISA: "Logic and Shift Instructions". bits_fields.cpp has bits counted,
+// found and moved.
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Bits counted and found, bit fields, and bytes permuted. PTX ISA: "Integer Arithmetic Instructions": popc,
-// clz, bfind, fns, brev, bfe, bfi, bmsk, szext; "Data Movement and Conversion Instructions": prmt.
+// Bits counted and found, bit fields, and bytes permuted. PTX ISA: "Integer Arithmetic
+// Instructions": popc, clz, bfind, fns, brev, bfe, bfi, bmsk, szext; "Data Movement and
+// Conversion Instructions": prmt.
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,8 +36,8 @@ Next clz(Warp& w, const Instr& in, Mask m) {
     return a == 0 ? uint32_t(kWidth) : uint32_t(__builtin_clzll(a) - (64 - kWidth));
   });
 }
-// The highest one; of a signed number, the highest bit unlike its sign. .shiftamt: how far it is from the
-// top.
+// The highest one; of a signed number, the highest bit unlike its sign. .shiftamt: how far it is
+// from the top.
 template <class T>
 Next bfind(Warp& w, const Instr& in, Mask m) {
   const bool shift_amount = in.variant;
@@ -47,8 +48,8 @@ Next bfind(Warp& w, const Instr& in, Mask m) {
     return shift_amount ? uint32_t(8 * sizeof(T) - 1) - at : at;
   });
 }
-// The n-th one of the mask from `base` upward (offset n > 0) or downward (-n); offset 0: base, if its bit is
-// set.
+// The n-th one of the mask from `base` upward (offset n > 0) or downward (-n); offset 0: base, if
+// its bit is set.
 uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset) {
   if (offset == 0) return base < 32 && mask >> base & 1 ? base : ~0u;
   int64_t left = std::abs(int64_t(offset));
@@ -99,7 +100,8 @@ void decode_fns(Decoder& d) {
 
 uint64_t low_ones(int n) { return n >= 64 ? ~uint64_t(0) : (uint64_t(1) << n) - 1; }
 
-// The field at the bottom, its highest bit, or the number's if it reaches beyond, repeated above when signed.
+// The field at the bottom, its highest bit, or the number's if it reaches beyond, repeated
+// above when signed.
 template <class T>
 Next bfe(Warp& w, const Instr& in, Mask m) {
   return map3<T, T, uint32_t, uint32_t>(w, in, m, [](T a, uint32_t b, uint32_t c) {
@@ -127,8 +129,8 @@ Next bfi(Warp& w, const Instr& in, Mask m) {
   put(w, in.d, m, values);
   return Next::go_on;
 }
-// Ones from bit a on, b of them. .clamp: positions and lengths beyond 31 reach over the end; .wrap:
-// modulo 32.
+// Ones from bit a on, b of them. .clamp: positions and lengths beyond 31 reach over the end;
+// .wrap: modulo 32.
 uint32_t bit_mask(uint32_t a, uint32_t b, bool wrap) {
   if (wrap) a &= 31, b &= 31;
   if (a > 31) return 0;
@@ -139,7 +141,7 @@ Next bmsk(Warp& w, const Instr& in, Mask m) {
   return map2<uint32_t, uint32_t, uint32_t>(w, in, m,
                                             [=](uint32_t a, uint32_t b) { return bit_mask(a, b, wrap); });
 }
-// The low b bits of a, extended with zeros or their sign. .clamp: all of a from 32 on; .wrap: b modulo 32.
+// The low b bits of a, extended by zeros or sign. .clamp: all of a from 32 on; .wrap: b modulo 32.
 template <class T>
 Next szext(Warp& w, const Instr& in, Mask m) {
   const bool wrap = in.variant;

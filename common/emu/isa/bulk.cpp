@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Bulk copies of a run of bytes, and the groups that stores are waited for by. PTX ISA: "Data Movement and
-// Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch,
-// cp.async.bulk.commit_group, cp.async.bulk.wait_group". Each lane starts a copy of its own.
+// Bulk copies of a run of bytes, and the groups that stores are waited for by. PTX ISA: "Data
+// Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk,
+// cp.async.bulk.prefetch, cp.async.bulk.commit_group, cp.async.bulk.wait_group". Each lane starts a
+// copy of its own.
 
 #include <algorithm>
 #include <array>
@@ -172,7 +173,8 @@ void note_wait(BulkGroups::Lane& lane, int64_t left) {
   lane.waited = std::max(lane.waited, lane.commits - std::min(lane.commits, uint64_t(left)));
 }
 
-// Waits until all but the newest N groups of each lane are done; .read (variant 1): have read their sources.
+// Waits until all but the newest N groups of each lane are done; .read (variant 1): have
+// read their sources.
 Next wait_group(Warp& w, const Instr& in, Mask m) {
   std::vector<std::shared_ptr<BulkGroup>> awaited;
   for (Lanes l(m); l; ++l) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls: of functions that have code of their own, by name and through pointers, and of what the runtime
-// gives, vprintf, __assertfail, malloc and free. PTX ISA: "Control Flow Instructions: call, ret", "Control
-// Flow Directives: .callprototype, .calltargets". CUDA C++ Programming Guide, "Formatted Output", "Dynamic
-// Global Memory Allocation and Operations". All other functions are expanded where they are called
-// (decode.cpp).
+// Calls: of functions that have code of their own, by name and through pointers, and of what the
+// runtime gives, vprintf, __assertfail, malloc and free. PTX ISA: "Control Flow Instructions: call,
+// ret", "Control Flow Directives: .callprototype, .calltargets". CUDA C++ Programming Guide,
+// "Formatted Output", "Dynamic Global Memory Allocation and Operations". All other functions are
+// expanded where they are called (decode.cpp).
 
 #include <algorithm>
 #include <cstdio>
@@ -109,7 +109,8 @@ T value_at(Warp& w, const Instr& in, int lane, Space space, uint64_t address) {
   return value;
 }
 
-// in.list: where the result goes, ~0 for nowhere, then where the parameters are, in the caller's frame.
+// in.list: where the result goes, ~0 for nowhere, then where the parameters are, in
+// the caller's frame.
 template <class T>
 T parameter(Warp& w, const Instr& in, int lane, int number) {
   return value_at<T>(w, in, lane, Space::local, frame_of(w, in, lane) + in.list[number]);
@@ -121,7 +122,7 @@ void give_result(Warp& w, const Instr& in, int lane, T value) {
   std::memcpy(locate(w, in, lane, Space::local, at, sizeof value, 4).bytes, &value, sizeof value);
 }
 
-// Arguments lie behind each other, each aligned to its size: int 4 bytes, everything longer and double 8.
+// Arguments lie behind each other, aligned to their sizes: int 4 bytes, all longer and double 8.
 std::string formatted(Warp& w, const Instr& in, int lane, const std::string& format, uint64_t args) {
   std::string out;
   uint64_t at = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Shared memory of other blocks of the cluster: its addresses, and stores and reductions that an mbarrier
-// there counts. PTX ISA: "Data Movement and Conversion Instructions: mapa, getctarank, st.async",
-// "red.async". A shared address holds the block's rank in its bits 24 and up.
+// Shared memory of other blocks of the cluster: its addresses, and stores and reductions that an
+// mbarrier there counts. PTX ISA: "Data Movement and Conversion Instructions: mapa, getctarank,
+// st.async", "red.async". A shared address holds the block's rank in its bits 24 and up.
 
 #include <algorithm>
 
@@ -35,8 +35,8 @@ uint64_t in_shared(Warp& w, const Instr& in, int lane, uint64_t address) {
 Next map_address(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const uint64_t from = in_shared(w, in, *l, operand_value(w, in.s[0], in.bytes * 8, *l));
-    const uint64_t rank =
-        w.at<uint32_t>(in.s[1])[*l];  // one too large for the cluster is found when it is used
+    // A rank too large for the cluster is found when it is used.
+    const uint64_t rank = w.at<uint32_t>(in.s[1])[*l];
     const uint64_t to = (in.variant ? kSharedWindow : 0) + (rank << kRankShift | (from & kInBlock));
     if (in.bytes == 4) {
       w.at<uint32_t>(in.d)[*l] = uint32_t(to);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A running cluster takes the work of one that has not started. PTX ISA: "Parallel Synchronization and
-// Communication Instructions: clusterlaunchcontrol.try_cancel, clusterlaunchcontrol.query_cancel". A request
-// is asynchronous: some time later 16 bytes of answer are in shared memory, and 16 bytes count at an
-// mbarrier. The answer is opaque; here its words are the first block of the cancelled cluster, x, y and z,
-// and a mark.
+// A running cluster takes the work of one that has not started. PTX ISA: "Parallel Synchronization
+// and Communication Instructions: clusterlaunchcontrol.try_cancel,
+// clusterlaunchcontrol.query_cancel". A request is asynchronous: some time later 16 bytes of answer
+// are in shared memory, and 16 bytes count at an mbarrier. The answer is opaque; here its words are
+// the first block of the cancelled cluster, x, y and z, and a mark.
 
 #include <algorithm>
 #include <optional>
@@ -106,8 +106,8 @@ Next is_cancelled(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// Components variant .. variant + count - 1 of the first block's index. Of a refused request they are
-// undefined, and compilers may ask for them before they look at is_canceled.
+// Components variant .. variant + count - 1 of the first block's index. Of a refused request they
+// are undefined, and compilers may ask for them before they look at is_canceled.
 Next first_block(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const Answer answer = answer_of(w, in, *l);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Comparison and selection: setp, set, selp and slct on integers and bits. PTX ISA: "Comparison and Selection
-// Instructions".
+// Comparison and selection: setp, set, selp and slct on integers and bits. PTX ISA: "Comparison
+// and Selection Instructions".
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/alu.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Branches and ends; call.cpp has calls. PTX ISA: "Control Flow Instructions", "Miscellaneous Instructions:
-// trap, brkpt".
+// Branches and ends; call.cpp has calls. PTX ISA: "Control Flow Instructions", "Miscellaneous
+// Instructions: trap, brkpt".
 
 #include "common/emu/decode/called.h"
 #include "common/emu/isa/forms.h"
@@ -54,8 +54,8 @@ void decode_ret(Decoder& d) {
   if (&d.statement() == &end_of_call()) return decode_end_of_call(d);
   d.take("uni");
   d.done();
-  d.instr.run =
-      d.frame().function->entry ? leave : branch;  // the target is known once the function is expanded
+  // The target is known once the function is expanded.
+  d.instr.run = d.frame().function->entry ? leave : branch;
 }
 
 Next trap(Warp& w, const Instr& in, Mask m) {

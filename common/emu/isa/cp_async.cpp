@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// cp.async: copies from global to shared memory that a thread starts and later waits for, by groups. PTX ISA:
-// "Data Movement and Conversion Instructions: Asynchronous copy: Non-bulk copy". The bytes land when the
-// thread waits for their group (an even seed of the order) or at once (an odd one); until the wait they are
-// arriving, and nobody may touch them.
+// cp.async: copies from global to shared memory that a thread starts and later waits for, by
+// groups. PTX ISA: "Data Movement and Conversion Instructions: Asynchronous copy: Non-bulk copy".
+// The bytes land when the thread waits for their group (an even seed of the order) or at once (an
+// odd one); until the wait they are arriving, and nobody may touch them.
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// cvt: conversions between integers and floats of every size, packed ones among them. PTX ISA: "Data Movement
-// and Conversion Instructions": cvt, cvt.pack.
+// cvt: conversions between integers and floats of every size, packed ones among them. PTX ISA:
+// "Data Movement and Conversion Instructions": cvt, cvt.pack.
 
 #include <algorithm>
 
@@ -55,8 +55,9 @@ struct Modifiers {
 
 [[noreturn]] void refuse(const char* what) { throw Unsupported{what}; }
 
-// Checks which roundings and modifiers go with which types: "cvt" in the PTX ISA, and what ptxas takes for
-// sm_90a. Between f16 and bf16 ptxas takes no rounding too, and makes the machine code of .rn of it.
+// Checks which roundings and modifiers go with which types: "cvt" in the PTX ISA, and what ptxas
+// takes for sm_90a. Between f16 and bf16 ptxas takes no rounding too, and makes the machine code of
+// .rn of it.
 void check_scalar(const Modifiers& m, const Kind& to, const Kind& from, const TypeInfo& to_type,
                   const TypeInfo& from_type) {
   const bool to_bf16 = to_type.name == "bf16", from_bf16 = from_type.name == "bf16",
@@ -171,8 +172,8 @@ void decode_cvt(Decoder& d) {
   decode_scalar(d, m, c, to, from);
 }
 
-// cvt.pack.sat.T.s32 d, a, b{, c}: a and b clamped to T, a above b; of 8 bits and less, below what is left of
-// c.
+// cvt.pack.sat.T.s32 d, a, b{, c}: a and b clamped to T, a above b; of 8 bits and less, below what
+// is left of c.
 Next convert_pack(Warp& w, const Instr& in, Mask m) {
   const int bits = in.count;
   const bool is_signed = in.variant;

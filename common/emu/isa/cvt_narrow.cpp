@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// cvt to and from the formats that compute capability 10.0 added: pairs of e2m1 (4 bits), e2m3 and e3m2 (6
-// bits, a byte each) and ue8m0 (an exponent alone, for scales). PTX ISA: "Data Movement and Conversion
-// Instructions: cvt", "Alternate Floating-Point Data Formats". The first source, or the upper half of a pair,
-// goes to the upper part of the result. Pairs of e4m3 and e5m2, which older devices have too, are in
-// cvt.cpp.
+// cvt to and from the formats that compute capability 10.0 added: pairs of e2m1 (4 bits), e2m3
+// and e3m2 (6 bits, a byte each) and ue8m0 (an exponent alone, for scales). PTX ISA: "Data
+// Movement and Conversion
+// Instructions: cvt", "Alternate Floating-Point Data Formats". The first source, or the upper half
+// of a pair, goes to the upper part of the result. Pairs of e4m3 and e5m2, which older devices have
+// too, are in cvt.cpp.
 
 #include <algorithm>
 #include <array>
@@ -16,8 +17,8 @@
 namespace gg::emu {
 namespace {
 
-// As halves.h describes formats. None has an infinity or a NaN: .satfinite makes the largest number of both,
-// and of a NaN the positive one. kPitch: bits from one number of a pair to the other.
+// As halves.h describes formats. None has an infinity or a NaN: .satfinite makes the largest number
+// of both, and of a NaN the positive one. kPitch: bits from one number of a pair to the other.
 struct E2M1 {
   static constexpr int kMantissaBits = 1, kLeastExponent = 0, kSignBit = 3, kPitch = 4;
   static constexpr double kMost = 6;
@@ -110,9 +111,10 @@ Next widen_pair(Warp& w, const Instr& in, Mask m) {
 struct ScaleMode {
   bool up = false, satfinite = false;
 };
-// The power of two next to the magnitude of an f32, below it (.rz) or above it (.rp). Less than the least
-// power becomes that. Beyond the largest one is the NaN, or with .satfinite the largest. The ISA does not say
-// what becomes of negative numbers; CUDA's functions for the host (cuda_fp8.h) take the magnitude.
+// The power of two next to the magnitude of an f32, below it (.rz) or above it (.rp). Less than the
+// least power becomes that. Beyond the largest one is the NaN, or with .satfinite the largest. The
+// ISA does not say what becomes of negative numbers; CUDA's functions for the host (cuda_fp8.h)
+// take the magnitude.
 uint32_t scale_code(float x, ScaleMode mode) {
   const uint32_t magnitude = std::bit_cast<uint32_t>(x) & 0x7FFFFFFF;
   constexpr uint32_t kInfinity = 0x7F800000, kLeast = 0x400000;  // 2^-127, a subnormal number

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// cvta and isspacep, which know the windows of generic addresses: global memory has its own addresses, shared
-// and local memory a window each, see memory.h. PTX ISA: "Data Movement and Conversion Instructions": cvta,
-// isspacep.
+// cvta and isspacep, which know the windows of generic addresses: global memory has its own
+// addresses, shared and local memory a window each, see memory.h. PTX ISA: "Data Movement and
+// Conversion Instructions": cvta, isspacep.
 
 #include <algorithm>
 
@@ -17,8 +17,8 @@ Next cvta(Warp& w, const Instr& in, Mask m) {
   const uint64_t window = uint64_t(in.offset);
   return map1<uint64_t, uint64_t>(w, in, m, [=](uint64_t a) { return kToSpace ? a - window : a + window; });
 }
-// Addresses of parameters are generic ones here; 32 bits of one hold its place in the block of parameters
-// instead.
+// Addresses of parameters are generic ones here; 32 bits of one hold its place in the block
+// of parameters instead.
 Next cvta_param(Warp& w, const Instr& in, Mask m) {
   const uint64_t block = w.block->grid->params_address;
   return map1<uint64_t, uint64_t>(w, in, m, [=](uint64_t a) { return a >> 32 ? a : a + block; });

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar, fence",
-// "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy", "applypriority", "discard". Memory here
-// is never weaker than the order of execution, but between clusters, which run on threads of the host: a
-// fence is one of the host too. It moves no bytes, and tells the race and proxy checks what is ordered.
+// Fences and hints. PTX ISA: "Parallel Synchronization and Communication Instructions: membar,
+// fence", "Miscellaneous Instructions: nanosleep, pmevent", "createpolicy", "applypriority",
+// "discard". Memory here is never weaker than the order of execution, but between clusters, which
+// run on threads of the host: a fence is one of the host too. It moves no bytes, and tells the race
+// and proxy checks what is ordered.
 
 #include <atomic>
 
@@ -16,8 +17,9 @@ Next nothing(Warp&, const Instr&, Mask) { return Next::go_on; }
 
 enum : uint8_t { kAcquire = 1, kRelease = 2 };
 
-// membar and fence: the warp learns what others published by fences and what its relaxed waits have seen; it
-// publishes what it knows, through relaxed arrivals that follow too. PTX ISA, "Release and Acquire Patterns".
+// membar and fence: the warp learns what others published by fences and what its relaxed waits
+// have seen; it publishes what it knows, through relaxed arrivals that follow too. PTX ISA,
+// "Release and Acquire Patterns".
 Next fence(Warp& w, const Instr& in, Mask) {
   Cluster& c = *w.block->cluster;
   std::atomic_thread_fence(std::memory_order_seq_cst);

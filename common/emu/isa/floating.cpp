@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic and comparison of f32 and f64. PTX ISA: "Floating Point Instructions", "Comparison and Selection
-// Instructions". Where the ISA leaves a NaN open, an H200's is given: 0x7FFFFFFF for f32; for f64 an operand
-// that is one, made quiet, or 0xFFF8000000000000.
+// Arithmetic and comparison of f32 and f64. PTX ISA: "Floating Point Instructions", "Comparison and
+// Selection Instructions". Where the ISA leaves a NaN open, an H200's is given: 0x7FFFFFFF for f32;
+// for f64 an operand that is one, made quiet, or 0xFFF8000000000000.
 //
-// The .approx instructions, and div.full, are computed as exactly as double allows. Hardware differs in the
-// last bits; each instruction's section in the ISA says how far it may. An H200 was seen to stay within these
-// relative errors, which tests/emu/alu_float_test.cpp asks of the emulator: 2^-23 for rcp and sqrt, 2^-22.9
-// for rsqrt, 2^-22 for div, ex2 and lg2 (of lg2 the absolute error where that is larger), 2^-11 for tanh; for
-// sin and cos an absolute one of 2^-20.4 within a turn. Where a result is a zero, an infinity or a NaN, they
-// agree.
+// The .approx instructions, and div.full, are computed as exactly as double allows. Hardware
+// differs in the last bits; each instruction's section in the ISA says how far it may. An H200 was
+// seen to stay within these relative errors, which tests/emu/alu_float_test.cpp asks of the
+// emulator: 2^-23 for rcp and sqrt, 2^-22.9 for rsqrt, 2^-22 for div, ex2 and lg2 (of lg2 the
+// absolute error where that is larger), 2^-11 for tanh; for sin and cos an absolute one of 2^-20.4
+// within a turn. Where a result is a zero, an infinity or a NaN, they agree.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/float_arithmetic.h"
@@ -92,7 +92,8 @@ struct Tanh : FloatOperation {
   }
 };
 
-// rcp.approx.ftz.f64, rsqrt.approx.ftz.f64: of the upper words only, the lower word of the result being zero.
+// rcp.approx.ftz.f64, rsqrt.approx.ftz.f64: of the upper words only, the lower word of the
+// result being zero.
 template <class Op>
 Next upper_word(Warp& w, const Instr& in, Mask m) {
   return map1<double, double>(w, in, m, [](double a) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic of compute capability 10.0 on more than two numbers: add, sub, mul and fma of .f32x2, two f32 in
-// a register of 64 bits; min and max of three f32; and redux.sync of f32. PTX ISA: "Floating Point
-// Instructions: add, sub, mul, fma, min, max", "Parallel Synchronization and Communication Instructions:
-// redux.sync". Pairs are made of the f32 handlers of units/float_arithmetic.h.
+// Arithmetic of compute capability 10.0 on more than two numbers: add, sub, mul and fma of
+// .f32x2, two f32 in a register of 64 bits; min and max of three f32; and redux.sync of f32.
+// PTX ISA: "Floating Point
+// Instructions: add, sub, mul, fma, min, max", "Parallel Synchronization and Communication
+// Instructions: redux.sync". Pairs are made of the f32 handlers of units/float_arithmetic.h.
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The pages of this folder: what each of them has to decode, and the table made of all. A page holds one
-// family of instructions, or a part of one, and begins with its section of the PTX ISA.
+// The pages of this folder: what each of them has to decode, and the table made of all. A page
+// holds one family of instructions, or a part of one, and begins with its section of the PTX ISA.
 
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace gg::emu {
 
-// All forms that there are. It is made once and never destroyed: a program may end while a thread of it still
-// launches.
+// All forms that there are. It is made once and never destroyed: a program may end while a thread
+// of it still launches.
 const FormTable& all_forms();
 
 // ---- each page's list, in the order in which forms of one opcode are tried ----
 
-std::vector<Form> integer_forms();         // add sub mul mad div rem abs neg min max sad, carries, dp4a dp2a
+// add sub mul mad div rem abs neg min max sad, carries, dp4a dp2a
+std::vector<Form> integer_forms();
 std::vector<Form> bits_forms();            // and or xor not cnot lop3, shifts
 std::vector<Form> bits_fields_forms();     // popc clz bfind fns brev bfe bfi bmsk szext prmt
 std::vector<Form> compare_forms();         // setp set selp slct

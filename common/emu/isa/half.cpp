@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Arithmetic and comparison of f16, bf16 and their pairs. PTX ISA: "Half Precision Floating Point
-// Instructions", "Half Precision Comparison Instructions", and of "Floating Point Instructions" tanh and ex2.
-// A NaN result is 0x7FFF.
+// Instructions", "Half Precision Comparison Instructions", and of "Floating Point Instructions"
+// tanh and ex2. A NaN result is 0x7FFF.
 //
-// Results are computed in double and rounded once. A sum, difference or product is exact in double or so much
-// longer than a half that rounding twice cannot differ: 53 >= 2 * 11 + 2. A fused sum is rounded to odd
-// first.
+// Results are computed in double and rounded once. A sum, difference or product is exact in double
+// or so much longer than a half that rounding twice cannot differ: 53 >= 2 * 11 + 2. A fused sum is
+// rounded to odd first.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/alu.h"
@@ -17,8 +17,8 @@ namespace {
 
 enum : uint8_t { kFtz = 1, kSat = 2, kRelu = 4, kOob = 8 };  // of arithmetic
 enum : uint8_t { kNaN = 2, kXorSign = 4, kMax = 8 };         // of min and max, beside kFtz
-// A tile filled with NaN outside the tensor holds this one; fma.oob gives 0 where a factor is it, of either
-// sign.
+// A tile filled with NaN outside the tensor holds this one; fma.oob gives 0 where a factor is it,
+// of either sign.
 constexpr uint16_t kOutOfBounds = 0x7FF7;
 
 // A pair is two lanes more: element 2 * lane is the low half.
@@ -59,8 +59,9 @@ struct Mul {
     return a * b;
   }
 };
-// The product is exact. Of f16 numbers the sum is, too, or else so much larger than the product, 2^5 against
-// 2^-14, that c is the result; of bf16 numbers a tiny c may decide a tie of the product.
+// The product is exact. Of f16 numbers the sum is, too, or else so much larger than the
+// product, 2^5 against 2^-14, that c is the result; of bf16 numbers a tiny c may decide a tie
+// of the product.
 struct Fma {
   template <class F>
   static double of(double a, double b, double c) {
@@ -141,8 +142,8 @@ struct Magnitude {
     return is_nan<F>(a) ? F::kNaN : a & 0x7FFF;
   }
 };
-// Computed as exactly as double allows. Over all operands an H200's relative error is at most 2^-9.8 for f16
-// and 2^-7 for bf16, or one unit in the last place.
+// Computed as exactly as double allows. Over all operands an H200's relative error is at most
+// 2^-9.8 for f16 and 2^-7 for bf16, or one unit in the last place.
 struct Tanh {
   template <class F>
   static uint16_t of(uint16_t a) {
@@ -194,7 +195,7 @@ uint16_t extreme(uint16_t a, uint16_t b, uint8_t flags) {
   if (flags & kFtz) a = flush<F>(a), b = flush<F>(b);
   const uint16_t sign = (a ^ b) & 0x8000;
   if (flags & kXorSign) a &= 0x7FFF, b &= 0x7FFF;
-  // The order of the codes with the negative ones turned round is the order of the numbers, -0 before +0.
+  // The order of the codes, negative ones turned round, is that of the numbers, -0 before +0.
   const auto order = [](uint16_t code) { return int16_t(code & 0x8000 ? code ^ 0x7FFF : code); };
   const bool a_nan = is_nan<F>(a), b_nan = is_nan<F>(b);
   uint16_t r = (flags & kMax ? order(a) > order(b) : order(a) < order(b)) ? a : b;
@@ -239,7 +240,7 @@ Next compare(Warp& w, const Instr& in, Mask m) {
     yes[l] = compare_floats<kHow>(compared<F>(a[l], ftz), compared<F>(b[l], ftz));
   return store_outcomes(w, in, m, yes);
 }
-// Pairs: setp writes p from the low halves and q from the high ones; set writes a word, half by half.
+// Pairs: setp writes p from the low halves, q from the high ones; set writes a word by halves.
 template <class F, int kHow>
 Next compare_pairs(Warp& w, const Instr& in, Mask m) {
   const uint16_t *a = w.at<uint16_t>(in.s[0]), *b = w.at<uint16_t>(in.s[1]);

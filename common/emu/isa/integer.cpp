@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Integer arithmetic. PTX ISA: "Integer Arithmetic Instructions", "Extended-Precision Integer Arithmetic
-// Instructions". Results wrap around unless .sat says otherwise.
+// Integer arithmetic. PTX ISA: "Integer Arithmetic Instructions", "Extended-Precision Integer
+// Arithmetic Instructions". Results wrap around unless .sat says otherwise.
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kIntegerTypes = {"u16", "u32", "u64", "s16", "s32", "s64"};
 
-// At least 32 bits of the same signedness, for C++ would compute 16 bits in int; and twice the bits.
+// At least 32 bits of the same signedness, for C++ would compute 16 bits in int; and twice these.
 template <class T>
 using Wrap = std::common_type_t<Unsigned<T>, uint32_t>;
 template <class T, class Signed, class Other>
@@ -65,7 +65,8 @@ struct Div {
   template <class T>
   static T of(T a, T b) {
     if (b == 0) return T(-1);
-    if (std::is_signed_v<T> && b == T(-1)) return T(0 - Wrap<T>(a));  // the least number has no counterpart
+    // The least number has no counterpart.
+    if (std::is_signed_v<T> && b == T(-1)) return T(0 - Wrap<T>(a));
     return T(a / b);
   }
 };
@@ -162,7 +163,8 @@ Next mad_wide(Warp& w, const Instr& in, Mask m) {
                           [](T a, T b, W c) { return W(Unsigned<W>(W(a) * W(b)) + Unsigned<W>(c)); });
 }
 
-// mul24, mad24: the low 24 bits of each factor; .lo and .hi are bits 0-31 and 16-47 of the 48-bit product.
+// mul24, mad24: the low 24 bits of each factor; .lo and .hi are bits 0-31 and 16-47 of
+// the 48-bit product.
 template <class T>
 int64_t product24(T a, T b) {
   const auto low24 = [](T x) { return int64_t(T(uint32_t(x) << 8) >> 8); };
@@ -186,7 +188,8 @@ Next mad24_hi_saturating(Warp& w, const Instr& in, Mask m) {
 // ---- carries: CC.CF is a byte per lane, 0 at the start ----
 
 uint32_t carry_slot(Decoder& d) {
-  constexpr char kName[] = "%carry";  // not PTX's name: there it has none. Read as a special register it is 0
+  // Not PTX's name: there it has none. Read as a special register it is 0.
+  constexpr char kName[] = "%carry";
   for (const Code::Special& each : d.code().specials) {
     if (each.name == kName) return each.slot;
   }
@@ -198,8 +201,8 @@ uint32_t carry_slot(Decoder& d) {
 enum : uint8_t { kReadsCarry = 1, kWritesCarry = 2, kSubtracts = 4 };
 enum class Addend { first, low, high };  // what is added to: a itself, or a part of a * b
 
-// d = x + y + CC.CF or x - y - CC.CF; the carry or borrow goes back to CC.CF. The sum is the same for both
-// signs.
+// d = x + y + CC.CF or x - y - CC.CF; the carry or borrow goes back to CC.CF. The sum is the same
+// for both signs.
 template <class T, Addend kAddend>
 Next chain(Warp& w, const Instr& in, Mask m) {
   using U = Unsigned<T>;
@@ -248,7 +251,8 @@ void decode_chain(Decoder& d) {
 
 // ---- dot products of small integers ----
 
-// dp4a: c + sum of a.byte[i] * b.byte[i]. dp2a: c + sum of a.half[i] * b.byte[i], b's bytes 2 and 3 with .hi.
+// dp4a: c + sum of a.byte[i] * b.byte[i]. dp2a: c + sum of a.half[i] * b.byte[i], b's bytes 2 and
+// 3 with .hi.
 template <class A, class B, int kTerms>
 Next dot(Warp& w, const Instr& in, Mask m) {
   const int first = in.variant;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix: a warp loads up to four 8x8 matrices of 16-bit elements, each lane giving the address of one row.
-// PTX ISA: "Warp-level matrix load instruction: ldmatrix".
+// ldmatrix: a warp loads up to four 8x8 matrices of 16-bit elements, each lane giving the address
+// of one row. PTX ISA: "Warp-level matrix load instruction: ldmatrix".
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"

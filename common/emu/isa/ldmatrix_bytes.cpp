@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// ldmatrix of compute capability 10.0: elements of 8 bits, and of 4 and 6 bits that become bytes. PTX ISA:
-// "Warp-level matrix load instruction: ldmatrix".
+// ldmatrix of compute capability 10.0: elements of 8 bits, and of 4 and 6 bits that become bytes.
+// PTX ISA: "Warp-level matrix load instruction: ldmatrix".
 //
-// The ISA shows the fragments in figures. Its text says that a lane loads four columns which are neighbours,
-// of one row (.m8n16) or of two (.m16n16). Which lane and byte hold which element is taken from CUTLASS,
-// whose layouts of these instructions and exchange of bytes behind them (SM100_U8x8_LDSM_T,
-// SM100_SU4_DU8x16_x1_LDSM_N and their kin) leave one answer. With g = lane / 4 and t = lane % 4:
+// The ISA shows the fragments in figures. Its text says that a lane loads four columns which are
+// neighbours, of one row (.m8n16) or of two (.m16n16). Which lane and byte hold which element is
+// taken from CUTLASS, whose layouts of these instructions and exchange of bytes behind them
+// (SM100_U8x8_LDSM_T, SM100_SU4_DU8x16_x1_LDSM_N and their kin) leave one answer. With g = lane / 4
+// and t = lane % 4:
 //   .m16n16.trans  register r, byte b: memory row 4t + b, byte g + 8r
 //   .m8n16         byte b: memory row g, element 4t + b
-// Elements of 4 and 6 bits come into the low bits of their bytes, the first from the low bits of the row.
-// CUTLASS relies on that where it shifts 0000xxxx to 00xxxx00 for mma.
+// Elements of 4 and 6 bits come into the low bits of their bytes, the first from the low bits of
+// the row. CUTLASS relies on that where it shifts 0000xxxx to 00xxxx00 for mma.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"
@@ -31,8 +32,8 @@ uint8_t element(const uint8_t* row, int bits, int i) {
   return uint8_t((row[byte] | next << 8) >> (at % 8) & ((1 << bits) - 1));
 }
 
-// 16 elements of `bits` bits from each row. What follows them in the row is padding, which nobody need have
-// written; the rows count as the 16 bytes that they are.
+// 16 elements of `bits` bits from each row. What follows them in the row is padding, which nobody
+// need have written; the rows count as the 16 bytes that they are.
 void load_rows(Warp& w, const Instr& in, int count, int bits, Rows& rows) {
   uint64_t address[kLanes];
   const Mask givers = row_addresses(w, in, count, address);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Loads and stores of every space and width, and prefetches. PTX ISA: "Data Movement and Conversion
-// Instructions: ld, ld.global.nc, ldu, st, prefetch". Every access is checked (access.h): inside one live
-// allocation, aligned to its size, and in shared memory written before it is read, untouched by copies under
-// way, and ordered with other warps' accesses.
+// Instructions: ld, ld.global.nc, ldu, st, prefetch". Every access is checked (access.h): inside
+// one live allocation, aligned to its size, and in shared memory written before it is read,
+// untouched by copies under way, and ordered with other warps' accesses.
 
 #include <algorithm>
 
@@ -133,8 +133,8 @@ Next load_param_at(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// Takes the modifiers that every ld and st may have: order of memory, space, cache operators and hints that
-// change no result, vector, type.
+// Takes the modifiers that every ld and st may have: order of memory, space, cache operators and
+// hints that change no result, vector, type.
 TypeInfo take_access(Decoder& d, Ldst* form) {
   const int order = d.take_one({"weak", "volatile", "relaxed", "acquire", "release", "mmio"});
   const uint8_t orders[] = {0, kStrong, kStrong, kStrong | kAcquire, kStrong | kRelease, kStrong};
@@ -145,8 +145,8 @@ TypeInfo take_access(Decoder& d, Ldst* form) {
   const Space spaces[] = {Space::global, Space::shared, Space::local, Space::param, Space::constant,
                           Space::shared, Space::shared, Space::param, Space::param};
   d.instr.space = space < 0 ? Space::generic : spaces[space];
-  if (d.instr.space == Space::constant)
-    d.instr.space = Space::global;  // .const variables are allocations like others
+  // .const variables are allocations like others.
+  if (d.instr.space == Space::constant) d.instr.space = Space::global;
   d.instr.any_rank = space == 6;
   d.take("nc");
   d.take_one({"ca", "cg", "cs", "cv", "lu", "wb", "wt"});
@@ -185,8 +185,8 @@ void take_registers(Decoder& d, const Operand& operand, const TypeInfo& type, bo
   d.instr.list = d.list(slots);
 }
 
-// Parameters of a call live in local memory, those of a kernel in its parameter block: true if it was one of
-// these.
+// Parameters of a call live in local memory, those of a kernel in its parameter block: true if it
+// was one of these.
 bool take_param(Decoder& d, const Operand& at) {
   if (d.instr.space != Space::param) return false;
   if (at.kind != Operand::Kind::address) throw Unsupported{"an operand that is no address"};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// mbarrier: phases that end when all arrivals and all bytes are there. PTX ISA: "Parallel Synchronization and
-// Communication Instructions: mbarrier.init, .inval, .expect_tx, .complete_tx, .arrive, .arrive_drop,
-// .test_wait, .try_wait, .pending_count", "cp.async.mbarrier.arrive". Every lane acts for itself, in order of
-// lanes. The eight bytes in shared memory only mark the place; what they would hold is in struct Mbarrier.
+// mbarrier: phases that end when all arrivals and all bytes are there. PTX ISA: "Parallel
+// Synchronization and Communication Instructions: mbarrier.init, .inval, .expect_tx, .complete_tx,
+// .arrive, .arrive_drop, .test_wait, .try_wait, .pending_count", "cp.async.mbarrier.arrive". Every
+// lane acts for itself, in order of lanes. The eight bytes in shared memory only mark the place;
+// what they would hold is in struct Mbarrier.
 
 #include <algorithm>
 
@@ -21,8 +22,8 @@ Place place_of_barrier(Warp& w, const Instr& in, int lane, uint64_t address) {
   return own_block(w, in, lane, locate_mbarrier(w, in, lane, in.space, address));
 }
 
-// The barrier is no more, and its memory holds nothing that somebody wrote. Lanes that sleep there wake, and
-// ask anew: whatever barrier is then in its place begins with phase 0.
+// The barrier is no more, and its memory holds nothing that somebody wrote. Lanes that sleep there
+// wake, and ask anew: whatever barrier is then in its place begins with phase 0.
 void forget(Mbarriers& all, const BarrierAt& at) {
   all.live.erase(at.offset);
   uint8_t* shadow = at.block->shared.shadow.data() + at.offset;
@@ -97,10 +98,11 @@ Next arrive(Warp& w, const Instr& in, Mask m) {
     if (in.d) token[*l] = token_of(at, b);
     if (in.variant & kExpect) mbarrier_expect(who, at, operand);
     if (in.variant & kNoComplete && arrivals >= b.pending && b.tx == 0) {
+      // Allowed: it ends the phase all the same.
       raise(FaultKind::mbarrier, w, in, *l,
             mbarrier_name(at) + ": " + std::to_string(arrivals) + " arrivals end its phase, " +
                 mbarrier_lacks(b),
-            "an arrival with .noComplete may not be the last");  // allowed: it ends the phase all the same
+            "an arrival with .noComplete may not be the last");
     }
     if (in.variant & kDrop) b.count -= std::min(arrivals, b.count);
     if (!(in.variant & kRelaxed)) release(w, m, who.clock);
@@ -134,8 +136,9 @@ Next pending_count(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// cp.async.mbarrier.arrive: one arrival when the copies that the lane has started by now have landed. Without
-// .noinc the phase is made to want one more, so that the arrival changes nothing in the end.
+// cp.async.mbarrier.arrive: one arrival when the copies that the lane has started by now have
+// landed. Without .noinc the phase is made to want one more, so that the arrival changes nothing
+// in the end.
 Next copies_arrive(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) {
     const BarrierAt at = use_mbarrier(w, in, *l, barrier_operand(in));

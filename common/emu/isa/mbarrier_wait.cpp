@@ -16,9 +16,9 @@ uint64_t phase_of_parity(const Mbarrier& b, uint64_t parity) {
   return (b.phase & 1) == parity ? b.phase : b.phase - 1;
 }
 
-// The phase a lane asks about: by parity the current one or the one before; by a token that of the arrival.
-// An allowed token of another barrier or of an older phase is worth its parity, which is all that an H200
-// looks at.
+// The phase a lane asks about: by parity the current one or the one before; by a token that of the
+// arrival. An allowed token of another barrier or of an older phase is worth its parity, which is
+// all that an H200 looks at.
 uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, const Mbarrier& b) {
   if (in.variant & kParity) {
     const uint32_t parity = w.at<uint32_t>(in.s[0])[lane];
@@ -46,9 +46,9 @@ uint64_t phase_asked(Warp& w, const Instr& in, int lane, const BarrierAt& at, co
   return b.phase - age;
 }
 
-// Nobody can go on: the lanes suspended in try_wait are sent on with false, as they may be. A loop around the
-// wait comes back at once, so this happens a few times only while no barrier changes; then the deadlock is
-// real.
+// Nobody can go on: the lanes suspended in try_wait are sent on with false, as they may be. A loop
+// around the wait comes back at once, so this happens a few times only while no barrier changes;
+// then the deadlock is real.
 void give_up_when_stuck(Block& block) {
   constexpr int kMost = 8;
   constexpr uint64_t kNever = UINT64_MAX;
@@ -74,7 +74,8 @@ struct Asked {
   Mask ended = 0, given_up = 0;
 };
 
-// The phase asked about is settled when the wait begins: one that ends while the lane sleeps is never missed.
+// The phase asked about is settled when the wait begins: one that ends while the lane sleeps
+// is never missed.
 Asked ask(Warp& w, const Instr& in, Mask m, const Mbarriers& all) {
   Asked a;
   for (Lanes l(m); l; ++l) {
@@ -82,7 +83,8 @@ Asked ask(Warp& w, const Instr& in, Mask m, const Mbarriers& all) {
     const Mbarrier& b = find_mbarrier(w, in, *l, a.at[*l]);
     const Mbarriers::Wait& before = all.waits[size_t(w.thread_of(*l))];
     a.phase[*l] = before.on ? before.phase : phase_asked(w, in, *l, a.at[*l], b);
-    if (int64_t(b.phase - a.phase[*l]) > 0) a.ended |= Mask(1) << *l;  // the one before the first is ~0
+    // The phase before the first is ~0.
+    if (int64_t(b.phase - a.phase[*l]) > 0) a.ended |= Mask(1) << *l;
     if (before.on && before.given_up != all.given_up) a.given_up |= Mask(1) << *l;
   }
   return a;
@@ -110,9 +112,9 @@ void suspend(Warp& w, Mask m, const Asked& a, Mbarriers& all) {
 
 }  // namespace
 
-// test_wait, try_wait: true for lanes whose phase has ended, which learn what its arrivals told. try_wait
-// sleeps while that is so for none of them; the skewed order sometimes makes it say false at once, as
-// hardware may.
+// test_wait, try_wait: true for lanes whose phase has ended, which learn what its arrivals told.
+// try_wait sleeps while that is so for none of them; the skewed order sometimes makes it say false
+// at once, as hardware may.
 Next mbarrier_wait(Warp& w, const Instr& in, Mask m) {
   Mbarriers& all = mbarriers_of(*w.block);
   const Asked a = ask(w, in, m, all);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// mma.sync, and movmatrix, which transposes a matrix in registers. PTX ISA: "Matrix multiply-accumulate
-// operation using mma instruction", "Warp-level matrix transpose instruction: movmatrix". Sums are those of
-// the hardware, see units/fused_sum.h.
+// mma.sync, and movmatrix, which transposes a matrix in registers. PTX ISA: "Matrix
+// multiply-accumulate operation using mma instruction", "Warp-level matrix transpose instruction:
+// movmatrix". Sums are those of the hardware, see units/fused_sum.h.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/fused_sum.h"
@@ -43,9 +43,9 @@ struct MmaForm {
   const uint32_t *d_slots = nullptr, *a_slots = nullptr, *b_slots = nullptr, *c_slots = nullptr;
 };
 
-// With g = lane / 4 and t = lane % 4, a lane holds of A rows g and g + 8, of B column g. A register holds
-// neighbours along k, four lanes side by side; A's registers alternate between the two rows, then step along
-// k.
+// With g = lane / 4 and t = lane % 4, a lane holds of A rows g and g + 8, of B column g. A register
+// holds neighbours along k, four lanes side by side; A's registers alternate between the two rows,
+// then step along k.
 void unpack(Warp& w, const MmaForm& form, Factors (&a)[2], Factors (&b)[2]) {
   const int each = 32 / form.a.bits, bits = form.a.bits, steps = bits == 8 ? 2 : 1;
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
@@ -71,8 +71,8 @@ void unpack(Warp& w, const MmaForm& form, Factors (&a)[2], Factors (&b)[2]) {
   }
 }
 
-// D[16,8] = A[16,k] * B[k,8] + C[16,8]. Of C and D a lane holds columns 2t and 2t + 1 of row g, then of row g
-// + 8.
+// D[16,8] = A[16,k] * B[k,8] + C[16,8]. Of C and D a lane holds columns 2t and 2t + 1 of row g,
+// then of row g + 8.
 Next mma(Warp& w, const Instr& in, Mask m) {
   require_warp(w, in, m);
   const MmaForm& form = *static_cast<const MmaForm*>(in.extra);

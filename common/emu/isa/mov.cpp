@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// mov: registers, immediates, special registers, addresses, and words taken apart and put together. PTX ISA:
-// "Data Movement and Conversion Instructions: mov".
+// mov: registers, immediates, special registers, addresses, and words taken apart and put together.
+// PTX ISA: "Data Movement and Conversion Instructions: mov".
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/alu.h"
@@ -39,7 +39,8 @@ Next clock_now(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// mov.b32 d, {a, b} puts the first element lowest; mov.b32 {a, b}, s takes apart. Halves are the common case.
+// mov.b32 d, {a, b} puts the first element lowest; mov.b32 {a, b}, s takes apart. Halves are
+// the common case.
 template <class Half, class Whole>
 Next pack_two(Warp& w, const Instr& in, Mask m) {
   const Half *low = w.at<Half>(in.list[0]), *high = w.at<Half>(in.list[1]);
@@ -83,8 +84,8 @@ Next unpack(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// A word that is put together has a value if one of its parts has: compilers leave a part without one where
-// nobody takes it out again.
+// A word that is put together has a value if one of its parts has: compilers leave a part without
+// one where nobody takes it out again.
 Mask without_any_value(Warp&, const Instr& in, Mask m, const Mask* without) {
   for (size_t i = 0; i < in.carry->from.size(); ++i) m &= without[i];
   return m;

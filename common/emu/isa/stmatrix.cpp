@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// stmatrix: a warp stores up to four 8x8 matrices of 16-bit elements, each lane giving the address of one
-// row. PTX ISA: "Warp-level matrix store instruction: stmatrix".
+// stmatrix: a warp stores up to four 8x8 matrices of 16-bit elements, each lane giving the address
+// of one row. PTX ISA: "Warp-level matrix store instruction: stmatrix".
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/access.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// stmatrix of compute capability 10.0: elements of 8 bits. PTX ISA: "Warp-level matrix store instruction:
-// stmatrix". Which lane and byte hold which element is taken from CUTLASS (SM100_U8x4_STSM_T), see
-// ldmatrix_bytes.cpp. With g = lane / 4 and t = lane % 4:
+// stmatrix of compute capability 10.0: elements of 8 bits. PTX ISA: "Warp-level matrix store
+// instruction: stmatrix". Which lane and byte hold which element is taken from CUTLASS
+// (SM100_U8x4_STSM_T), see ldmatrix_bytes.cpp. With g = lane / 4 and t = lane % 4:
 //   .m16n8.trans   byte b: memory row 2t + b % 2, byte g + 8 (b / 2)
 
 #include "common/emu/isa/forms.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05: what the tensor core does for a warp while the warp goes on, and how others learn that it is done.
-// PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.commit, tcgen05.fence, tcgen05.wait",
-// "Memory Consistency Model for 5th generation of TensorCore operations".
+// tcgen05: what the tensor core does for a warp while the warp goes on, and how others
+// learn that it is done. PTX ISA: "TensorCore 5th Generation Family Instructions:
+// tcgen05.commit, tcgen05.fence, tcgen05.wait", "Memory Consistency Model for 5th
+// generation of TensorCore operations".
 
 #include <algorithm>
 
@@ -22,7 +23,7 @@ struct Commit {
   int cta_group = 1;
 };
 
-// The barriers that an arrival goes to: the one named, or those at its offset in the blocks of the mask.
+// The barriers that an arrival goes to: the one named, or those at its offset in the mask's blocks.
 std::vector<BarrierAt> targets(Warp& w, const Instr& in, int lane, const Commit& f) {
   const BarrierAt at = use_mbarrier(w, in, lane, f.barrier);
   if (f.mask == 0) return {at};
@@ -42,8 +43,8 @@ std::vector<BarrierAt> targets(Warp& w, const Instr& in, int lane, const Commit&
   return all;
 }
 
-// One arrival when all that the warp's lane has issued by now is done. It tells what the tensor core knows,
-// and it hands on tensor memory as tcgen05.fence::before_thread_sync does.
+// One arrival when all that the warp's lane has issued by now is done. It tells what the tensor
+// core knows, and it hands on tensor memory as tcgen05.fence::before_thread_sync does.
 Next commit(Warp& w, const Instr& in, Mask m) {
   const Commit& f = *static_cast<const Commit*>(in.extra);
   const TensorIssue issue = begin_issue(w, in, m, f.cta_group);
@@ -67,8 +68,8 @@ Next commit(Warp& w, const Instr& in, Mask m) {
 
 Next before_thread_sync(Warp& w, const Instr&, Mask) {
   w.race.clock.hand_on();
-  w.race.clock.set(w.race.agent,
-                   w.race.clock[w.race.agent] + 1);  // what the warp does from now on is not handed on
+  // Nothing that the warp does from now on is handed on.
+  w.race.clock.set(w.race.agent, w.race.clock[w.race.agent] + 1);
   return Next::go_on;
 }
 
@@ -93,7 +94,8 @@ Next wait_for_stores(Warp& w, const Instr& in, Mask m) {
 
 // ---- decoding ----
 
-// tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbar] {, mask};
+// tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64
+// [mbar] {, mask};
 void decode_commit(Decoder& d) {
   Commit f;
   f.cta_group = take_cta_group(d);

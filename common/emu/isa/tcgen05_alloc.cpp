@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Allocation of tensor memory: who may use which columns. PTX ISA: "TensorCore 5th Generation Family
-// Instructions: tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit". With cta_group::2 one warp
-// of each block of the pair executes the same instruction, and they meet there.
+// Allocation of tensor memory: who may use which columns. PTX ISA: "TensorCore
+// 5th Generation Family
+// Instructions: tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit". With cta_group::2
+// one warp of each block of the pair executes the same instruction, and they meet there.
 
 #include <cstring>
 
@@ -61,7 +62,7 @@ std::string waits_text(const Tmem& own, const Instr& in, int columns, bool alone
   return text + (alone ? "; no warp of the other block of its pair has come" : "");
 }
 
-// A warp comes to its pair's instruction. The meeting's result once both are there; null: it must wait.
+// A warp comes to its pair's instruction. The meeting's result if both are there; null: wait.
 const Tmem::Meeting* meet(Warp& w, const Instr& in, int columns) {
   Tmem &own = tmem_of(*w.block), &theirs = tmem_of(peer_of(w, in, 0));
   if (!own.meeting) own.meeting = Tmem::Meeting{&w, &in, columns};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05.cp, from shared to tensor memory, and tcgen05.shift, within it. PTX ISA: "TensorCore 5th Generation
-// Family Instructions: tcgen05.cp, tcgen05.shift", "Data Movement Shape", "Decompression". Both are done by
-// the tensor core, in order with its mma. With cta_group::2 each block of the pair copies, or shifts, its
-// own.
+// tcgen05.cp, from shared to tensor memory, and tcgen05.shift, within it. PTX ISA: "TensorCore 5th
+// Generation Family Instructions: tcgen05.cp, tcgen05.shift", "Data Movement Shape",
+// "Decompression". Both are done by the tensor core, in order with its mma. With cta_group::2 each
+// block of the pair copies, or shifts, its own.
 
 #include <algorithm>
 #include <cstring>
@@ -78,7 +78,7 @@ struct Source {
   std::vector<size_t> offsets;  // of each unit, row by row
 };
 
-// All units must lie inside the shared memory of the block, which all blocks of a launch have alike.
+// All units must lie inside the shared memory of the block, of which all blocks have as much.
 Source source_of(const TensorIssue& issue, const Copy& f, uint64_t descriptor) {
   const Tcgen05Layout layout(descriptor, copied_rows(f.shape.rows, f.shape.row_bytes));
   if (!layout.problem().empty()) {
@@ -175,7 +175,7 @@ struct Shift {
 };
 constexpr int kShiftColumns = 8;  // rows of 32 bytes
 
-// Within the 32 lanes from the address on, each lane gets what the next one had; the last keeps its own.
+// Within the 32 lanes from the address on, each lane gets the next one's; the last keeps its own.
 Next shift(Warp& w, const Instr& in, Mask m) {
   const Shift& f = *static_cast<const Shift*>(in.extra);
   const TensorIssue issue = begin_issue(w, in, m, f.cta_group);

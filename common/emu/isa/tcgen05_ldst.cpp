@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // tcgen05.ld and tcgen05.st: registers of a warp from and to its quarter of tensor memory. PTX ISA:
-// "TensorCore 5th Generation Family Instructions: tcgen05.ld, tcgen05.st", "Data Movement Shape", "Access
-// restrictions". What is loaded is in the registers at once, what is stored in tensor memory; until
-// tcgen05.wait nobody may count on that, and the checks see to it.
+// "TensorCore 5th Generation Family Instructions: tcgen05.ld, tcgen05.st", "Data Movement Shape",
+// "Access restrictions". What is loaded is in the registers at once, what is stored in tensor
+// memory; until tcgen05.wait nobody may count on that, and the checks see to it.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/tensor_core.h"
@@ -61,8 +61,8 @@ Cell cell_of(Shape shape, int t, int i) {
 
 // ---- addresses ----
 
-// Lane and column of an address, the lane within the warp's own quarter. Lane 0 stands for the first lane of
-// the own quarter too: kernels leave the field 0 in all warps.
+// Lane and column of an address, the lane within the warp's own quarter. Lane 0 stands for the
+// first lane of the own quarter too: kernels leave the field 0 in all warps.
 TmemAddress own_address(Warp& w, const Instr& in, uint32_t bits) {
   TmemAddress address(bits);
   const bool second = w.block->cluster->blocks.size() > 1 && w.block->rank % 2 == 1;
@@ -94,8 +94,8 @@ TmemAddress own_address(Warp& w, const Instr& in, uint32_t bits) {
   return address;
 }
 
-// The lowest lane's address counts. Lanes may add their own number to the field of lanes, as NVIDIA's
-// compilers make them do; other differences are mistakes.
+// The lowest lane's address counts. Lanes may add their own number to the field of lanes, as
+// NVIDIA's compilers make them do; other differences are mistakes.
 uint32_t address_bits(Warp& w, const Instr& in) {
   constexpr uint32_t kLaneInWarp = 0x1F0000;
   const AddressOperand& operand = move_form(in).address;
@@ -161,8 +161,8 @@ Next load(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// .unpack::16b: the halves of one register go to the low halves of two neighbouring columns. PTX leaves the
-// upper halves open; they are 0 here.
+// .unpack::16b: the halves of one register go to the low halves of two neighbouring columns. PTX
+// leaves the upper halves open; they are 0 here.
 Next store(Warp& w, const Instr& in, Mask m) {
   require_whole_warp(w, in, m);
   const Move& f = move_form(in);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// tcgen05.mma: the tensor core multiplies A and B and adds the product to D in tensor memory. PTX ISA:
-// "TensorCore 5th Generation Family Instructions: tcgen05.mma". One thread issues it. The operands are
-// announced when it is issued; the sums are made when the tensor core comes to them.
+// tcgen05.mma: the tensor core multiplies A and B and adds the product to D in tensor memory.
+// PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.mma". One thread issues it. The
+// operands are announced when it is issued; the sums are made when the tensor core comes to them.
 
 #include <algorithm>
 #include <bit>
@@ -29,8 +29,8 @@ const MmaForm& mma_form(const Instr& in) { return *static_cast<const MmaForm*>(i
 
 // ---- what it computes ----
 
-// The model of microsoft/MMA-Sim, arXiv 2511.10909, for kinds f16, tf32, f8f6f4 and mxf8f6f4: 25 fraction
-// bits, and kZeroExponent, -133. Kinds mxf4 and mxf4nvf4: see units/block_scaled.h.
+// The model of microsoft/MMA-Sim, arXiv 2511.10909, for kinds f16, tf32, f8f6f4 and mxf8f6f4: 25
+// fraction bits, and kZeroExponent, -133. Kinds mxf4 and mxf4nvf4: see units/block_scaled.h.
 constexpr int kFractionBits = 25, kKeptBits = 24;
 
 void add_products(const MmaOperation& o, const Factors& rows, const Factors& columns, float* sums,
@@ -101,8 +101,8 @@ void put_back(const MmaOperation& o, int block, int part, const Sums& sums) {
   }
 }
 
-// PTX says no more of scale-d than that D is multiplied by 2^-scale_d; here that product is rounded to the
-// nearest f32 where it is subnormal, which nobody has measured.
+// PTX says no more of scale-d than that D is multiplied by 2^-scale_d; here that product is rounded
+// to the nearest f32 where it is subnormal, which nobody has measured.
 void prepare(const MmaOperation& o, const Sums& sums) {
   const float scale = std::ldexp(1.0f, -o.scale_d);
   for (int column = 0; column < o.columns(); ++column) {
@@ -172,7 +172,7 @@ void multiply(const TensorIssue& issue, const MmaOperation& o) {
 
 // ---- what it announces ----
 
-// The runs of bytes that an operand has in the shared memory of a block, the same in both of a pair.
+// The runs of bytes that an operand has in a block's shared memory, the same in both of a pair.
 struct Footprint {
   std::string problem, outside;
   std::vector<ByteRun> runs;
@@ -362,8 +362,8 @@ MmaKind take_kind(Decoder& d) {
   return MmaKind(kind);
 }
 
-// Scales of one row in one instruction. PTX ISA, "Block scaling": what may be said, and what is meant if
-// nothing is.
+// Scales of one row in one instruction. PTX ISA, "Block scaling": what may be said, and what is
+// meant if nothing is.
 int take_scale_vector(Decoder& d, MmaKind kind) {
   if (!is_block_scaled(kind)) return 0;
   if (!d.take("block_scale")) throw Unsupported{"this kind without .block_scale"};
@@ -377,8 +377,8 @@ int take_scale_vector(Decoder& d, MmaKind kind) {
   return vector;
 }
 
-// Hints of what stays in the collector of A: they change no result. Whether the A of a `use` is the A of the
-// last `fill` is not looked at.
+// Hints of what stays in the collector of A: they change no result. Whether the A of a `use` is the
+// A of the last `fill` is not looked at.
 void take_collector(Decoder& d) {
   d.take_one({"collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"});
 }
@@ -405,8 +405,8 @@ void take_plain_operands(Decoder& d, MmaForm& form) {
   if (next != d.operands()) throw Unsupported{"this number of operands"};
 }
 
-// tcgen05.mma.cta_group.kind{.block_scale{.scale_vectorsize}}{.collector_usage} [d], a-desc | [a], b-desc,
-// idesc, ...
+// tcgen05.mma.cta_group.kind{.block_scale{.scale_vectorsize}}{.collector_usage} [d], a-desc | [a],
+// b-desc, idesc, ...
 void decode_tcgen05_mma(Decoder& d) {
   if (!d.take("mma")) throw Unsupported{"no tcgen05.mma"};
   for (const char* modifier : {"sp", "ws", "ashift"}) {

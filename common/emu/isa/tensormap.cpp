@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that change tensor maps in memory, and hand the change on. PTX ISA: "Data Movement
-// and Conversion Instructions: tensormap.replace, prefetch.tensormap", "tensormap.cp_fenceproxy",
-// "fence.proxy.tensormap".
+// Kernels that change tensor maps in memory, and hand the change on. PTX ISA:
+// "Data Movement and Conversion Instructions: tensormap.replace,
+// prefetch.tensormap", "tensormap.cp_fenceproxy", "fence.proxy.tensormap".
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/state/unwritten.h"

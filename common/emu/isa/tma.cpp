@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor copies: boxes of a tensor in global memory to and from shared memory, tiled mode. PTX ISA: "Data
-// Movement and Conversion Instructions: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor,
-// cp.async.bulk.prefetch.tensor", "Tensors: Tiled Mode, Out of Bound Access, Swizzling Modes". A box is a
-// list of rows along dimension 0; in shared memory rows follow each other, with a swizzle at its span, and
-// 16-byte units change places within 128 bytes. Modes .tile::gather4 and .tile::scatter4 name four rows of a
-// tensor of two dimensions, "Tensors: Tile::scatter4 and Tile::gather4 modes". Elements of 4 or 6 bits with
-// padding: "Tensors: Packing formats of sub-byte types".
+// Tensor copies: boxes of a tensor in global memory to and from shared memory, tiled mode.
+// PTX ISA: "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
+// cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor", "Tensors: Tiled Mode, Out of Bound
+// Access, Swizzling Modes". A box is a list of rows along dimension 0; in shared memory rows
+// follow each other, with a swizzle at its span, and 16-byte units change places within 128 bytes.
+// Modes .tile::gather4 and .tile::scatter4 name four rows of a tensor of two dimensions, "Tensors:
+// Tile::scatter4 and Tile::gather4 modes". Elements of 4 or 6 bits with padding: "Tensors: Packing
+// formats of sub-byte types".
 
 #include <algorithm>
 
@@ -24,9 +25,10 @@ struct TensorCopy {
   AddressOperand shared, map, barrier;
   uint32_t coordinates[kTensorMapRank] = {};  // slots
   int rank = 0;
-  bool four_rows = false;  // .tile::gather4 and scatter4: coordinates {column, row0, row1, row2, row3}
-  uint32_t mask = 0;       // slot; 0: no multicast
-  bool pair = false;       // .cta_group::2: where the mbarrier may be, see landings()
+  // .tile::gather4 and scatter4: coordinates {column, row0, row1, row2, row3}.
+  bool four_rows = false;
+  uint32_t mask = 0;  // slot; 0: no multicast
+  bool pair = false;  // .cta_group::2: where the mbarrier may be, see landings()
   bool reduces = false;
   ReduceOp op = ReduceOp::add;
 };
@@ -65,7 +67,8 @@ Row row_at(const Box& b, int64_t index) {
   }
   const int64_t start = b.bytes(b.start[0]), first = std::max<int64_t>(0, -start);
   int64_t end = b.bytes(int64_t(b.map.dims[0])) - start;
-  if (b.stores) end = (end + kUnit - 1) / kUnit * kUnit;  // measured: stores leave out whole units only
+  // Measured: stores leave out whole units only.
+  if (b.stores) end = (end + kUnit - 1) / kUnit * kUnit;
   end = std::min<int64_t>(end, b.row);
   if (!inside || end <= first) return {};
   return {address + uint64_t(start + first), int(first), int(end - first)};
@@ -75,8 +78,8 @@ size_t unit_at(const Box& b, size_t base, size_t row, int unit) {
   return b.map.swizzled(base + row * size_t(b.pitch) + size_t(unit) * kUnit);
 }
 
-// The part of shared memory that a copy of the box touches. Rows shorter than the span of their swizzle leave
-// gaps, and a store does not read what it leaves out of the tensor.
+// The part of shared memory that a copy of the box touches. Rows shorter than the span of their
+// swizzle leave gaps, and a store does not read what it leaves out of the tensor.
 std::vector<Range> ranges_of(const Box& b, size_t base) {
   const auto whole = [&](const Row& row) { return !b.stores || row.bytes == b.row; };
   if (b.pitch == b.spread_row && std::all_of(b.rows.begin(), b.rows.end(), whole))
@@ -240,8 +243,8 @@ void load_row(const GlobalMemory& memory, const Box& b, const Row& row, uint8_t*
   }
 }
 
-// The bytes of a unit behind its data are undefined: here each is this byte, so that nobody takes them for
-// zeros.
+// The bytes of a unit behind its data are undefined: here each is this byte, so that nobody takes
+// them for zeros.
 constexpr int kPadding = 0xEE;
 
 void land(const Box& b, const GlobalMemory& memory, Block& block, size_t base) {
@@ -315,7 +318,7 @@ Next load(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// The reduction for the map's type of element; a type that has none is the hardware's illegal instruction.
+// The reduction for the map's type of element; a type without one is an illegal instruction.
 Reduction reduction_for(Warp& w, const Instr& in, int lane, const TensorMap& map) {
   const ReduceOp op = tensor_form(in).op;
   const bool bitwise = op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;
@@ -362,8 +365,8 @@ Next store(Warp& w, const Instr& in, Mask m) {
   return Next::go_on;
 }
 
-// Into L2: nothing to see, and memory that is not there is harmless; but the map and the coordinates must be
-// right.
+// Into L2: nothing to see, and memory that is not there is harmless; but the map and the
+// coordinates must be right.
 Next prefetch(Warp& w, const Instr& in, Mask m) {
   for (Lanes l(m); l; ++l) box_of(w, in, *l, false);
   return Next::go_on;
@@ -394,8 +397,8 @@ void decode_load(Decoder& d, TensorCopy f) {
   const bool cluster = d.take("shared::cluster");
   if ((!cluster && !d.take("shared::cta")) || !d.take("global")) throw Unsupported{"this direction"};
   take_mode(d, "tile::gather4", &f);
-  const int group =
-      d.take_one({"cta_group::1", "cta_group::2"});  // before the destination or behind all else
+  // Before the destination or behind all else.
+  const int group = d.take_one({"cta_group::1", "cta_group::2"});
   if (group >= 0 && !targets_sm100(*d.code().module)) throw Unsupported{"modifier .cta_group before sm_100"};
   f.pair = group == 1;
   if (!d.take("mbarrier::complete_tx::bytes")) throw Unsupported{"this completion mechanism"};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Video instructions: sums, differences, comparisons and shifts of parts of a word, one part (vadd), two
-// halves (vadd2) or four bytes at once (vadd4). PTX ISA: "Scalar Video Instructions", "SIMD Video
-// Instructions". CUDA C++ gets vabsdiff2 and vabsdiff4 for __vabsdiffu4, __vsadu4 and their kin.
+// Video instructions: sums, differences, comparisons and shifts of parts of a word, one part
+// (vadd), two halves (vadd2) or four bytes at once (vadd4). PTX ISA: "Scalar Video
+// Instructions", "SIMD Video Instructions". CUDA C++ gets vabsdiff2 and vabsdiff4 for
+// __vabsdiffu4, __vsadu4 and their kin.
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,8 +29,8 @@ struct Video {
   bool a_signed = false, b_signed = false, d_signed = false, saturates = false;
   uint8_t mask = 1;  // parts that are written or added; the others are c's
   Behind behind = Behind::nothing;
-  // A value is saturated to one part of a word: machine code of sm_90a takes one below 0 for a large one,
-  // where the ISA's formula gives the least.
+  // A value is saturated to one part of a word: machine code of sm_90a takes one below 0 for a
+  // large one, where the ISA's formula gives the least.
   bool below_zero_is_large = false;
 };
 
@@ -110,8 +111,8 @@ Part take_part(Operand& o) {
   throw Unsupported{"a register with ." + s};
 }
 
-// Takes .b7210 or .h32 from an operand: for each part of the result, the highest first, the part that it is
-// made of. Without one they are the operand's own.
+// Takes .b7210 or .h32 from an operand: for each part of the result, the highest first, the part
+// that it is made of. Without one they are the operand's own.
 void take_parts(Operand& o, int count, int own, Part (&parts)[4]) {
   const std::string s = std::exchange(o.selector, "");
   const int bits = 32 / count;

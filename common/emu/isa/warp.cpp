@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Instructions by which the lanes of a warp tell each other something: shfl, vote, match, redux, elect,
-// activemask. PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel Synchronization and
-// Communication Instructions". Every lane that the membermask names executes the instruction at once; the
-// scheduler sees to that (instr.members), so that the mask a handler gets is the membermask without the lanes
-// that have ended.
+// Instructions by which the lanes of a warp tell each other something: shfl, vote, match, redux,
+// elect, activemask. PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel
+// Synchronization and Communication Instructions". Every lane that the membermask names executes
+// the instruction at once; the scheduler sees to that (instr.members), so that the mask a handler
+// gets is the membermask without the lanes that have ended.
 
 #include <algorithm>
 
@@ -24,8 +24,8 @@ void take_sync(Decoder& d) {
 }
 
 // ---- shfl: a of lane j, where j depends on b; p says whether j is within the lane's segment ----
-// The ISA leaves open what comes from a lane that takes no part: the mask does not name it, it has ended, or
-// the block has no such thread. It is no value; an H200 gives 0.
+// The ISA leaves open what comes from a lane that takes no part: the mask does not name it, it has
+// ended, or the block has no such thread. It is no value; an H200 gives 0.
 
 enum { kUp, kDown, kButterfly, kIndex };
 

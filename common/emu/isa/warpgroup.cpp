@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// setmaxnreg, which moves registers between warpgroups, and griddepcontrol, which lets a grid begin before
-// the one ahead of it has ended. PTX ISA: "Miscellaneous Instructions: setmaxnreg", "Parallel Synchronization
-// and Communication Instructions: griddepcontrol".
+// setmaxnreg, which moves registers between warpgroups, and griddepcontrol, which lets a grid begin
+// before the one ahead of it has ended. PTX ISA: "Miscellaneous Instructions: setmaxnreg",
+// "Parallel Synchronization and Communication Instructions: griddepcontrol".
 
 #include "common/emu/isa/forms.h"
 
@@ -11,8 +11,8 @@ namespace {
 
 Next nothing(Warp&, const Instr&, Mask) { return Next::go_on; }
 
-// griddepcontrol.wait: until the launch before this one has ended. launch_dependents only allows: whether the
-// launch behind begins early is the runtime's affair.
+// griddepcontrol.wait: until the launch before this one has ended. launch_dependents only allows:
+// whether the launch behind begins early is the runtime's affair.
 Next wait_for_launch_before(Warp& w, const Instr&, Mask) {
   const Grid& grid = *w.block->grid;
   if (grid.before_ended) return Next::go_on;
@@ -27,9 +27,9 @@ void decode_griddepcontrol(Decoder& d) {
   d.instr.run = kind == 0 ? nothing : wait_for_launch_before;
 }
 
-// setmaxnreg.inc waits until so many registers have been given back: for ever, if the warps of the block ask
-// for more than they began with. How many that is machine code tells, or else the size of the block (runtime/program.cpp); where neither does, nobody
-// waits.
+// setmaxnreg.inc waits until so many registers have been given back: for ever, if the warps of the
+// block ask for more than they began with. How many that is machine code tells, or else the size of
+// the block (runtime/program.cpp); where neither does, nobody waits.
 Next take_registers(Warp& w, const Instr& in, Mask) {
   Block& block = *w.block;
   const int more = int(in.offset) - w.registers.per_thread;

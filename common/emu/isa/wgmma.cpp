@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// wgmma: four warps multiply matrices in shared memory (A also from registers) while they go on. PTX ISA:
-// "Asynchronous Warpgroup Level Matrix Instructions". Each warp has 16 of the 64 rows. The sums are there
-// when the first of the four waits for their group (an even seed of the order) or at once (an odd one); until
-// a warp's own wait its registers are in flight, and nobody may write the shared memory that is read.
+// wgmma: four warps multiply matrices in shared memory (A also from registers) while they go on.
+// PTX ISA: "Asynchronous Warpgroup Level Matrix Instructions". Each warp has 16 of the 64 rows. The
+// sums are there when the first of the four waits for their group (an even seed of the order) or at
+// once (an odd one); until a warp's own wait its registers are in flight, and nobody may write the
+// shared memory that is read.
 
 #include "common/emu/isa/forms.h"
 #include "common/emu/units/tensor_map.h"
@@ -79,8 +80,8 @@ Next mma_async(Warp& w, const Instr& in, Mask m) {
   product_issued(w, in);
   InstrCounts& counts = counts_of(in);
   counts.multiply_adds += uint64_t(kWarpRows * form.n * form.k);
-  counts.shared_bytes += uint64_t((form.a_in_registers ? 0 : kWarpRows * 32) +
-                                  form.n * 32 / kWarpgroupWarps);  // B is read once for all four
+  // B is read once for all four warps.
+  counts.shared_bytes += uint64_t((form.a_in_registers ? 0 : kWarpRows * 32) + form.n * 32 / kWarpgroupWarps);
   return Next::go_on;
 }
 
@@ -144,8 +145,9 @@ void complete(WgmmaState& state, uint64_t target, Warp& w, const Instr& in) {
   }
 }
 
-// The warp has its registers back, but for those of groups at `target` or later. Hardware reads an operand
-// for the four warps together: whoever has waited knows that the others were past their commits too.
+// The warp has its registers back, but for those of groups at `target` or later. Hardware reads
+// an operand for the four warps together: whoever has waited knows that the others were past
+// their commits too.
 void hand_back(WgmmaState& state, uint64_t target, Warp& w) {
   WgmmaState::Of& own = state.of[part_of(w)];
   for (; own.released < target; ++own.released) acquire(w, state.group(own.released).clock);
@@ -250,8 +252,8 @@ void require_types(const std::string& to, const std::string& a, const std::strin
   if (!inputs || !output) throw Unsupported{"these types of wgmma"};
 }
 
-// wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a, b-desc, scale-d, scale-a, scale-b {, {trans-a,}
-// trans-b};
+// wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a, b-desc, scale-d, scale-a, scale-b
+// {, {trans-a,} trans-b};
 void decode_mma_async(Decoder& d) {
   const TypeInfo to = d.take_type(), a = d.take_type(), b = d.take_type();
   require_types(to.name, a.name, b.name);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// wmma.load and wmma.store: a warp moves a matrix between memory and a fragment. PTX ISA: "Warp-level Matrix
-// Load Instruction: wmma.load", "Warp-level Matrix Store Instruction: wmma.store". The ISA does not say which
-// lane gets which element: units/wmma_fragment.h does. Each lane reads and writes memory as machine code of
-// sm_90a has it: neighbours at once where the layout puts them side by side, pairs of 16-bit elements of the
-// other direction through an 8x8 matrix that is transposed in registers, and all others one by one.
+// wmma.load and wmma.store: a warp moves a matrix between memory and a fragment. PTX ISA:
+// "Warp-level Matrix Load Instruction: wmma.load", "Warp-level Matrix Store Instruction:
+// wmma.store". The ISA does not say which lane gets which element: units/wmma_fragment.h does. Each
+// lane reads and writes memory as machine code of sm_90a has it: neighbours at once where the
+// layout puts them side by side, pairs of 16-bit elements of the other direction through an 8x8
+// matrix that is transposed in registers, and all others one by one.
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,8 @@ struct WmmaMove {
   bool side_by_side = false;  // neighbours of a line are neighbours in memory
 };
 
-// The matrix's address and the elements from one line of memory to the next, which all lanes must agree on.
+// The matrix's address and the elements from one line of memory to the next, which all lanes
+// must agree on.
 struct Matrix2D {
   uint64_t base = 0, stride = 0;
 };
@@ -40,8 +42,8 @@ void require_same(Warp& w, const Instr& in, const T* values, const char* name) {
   }
 }
 
-// Lines begin at multiples of the fragment's size in a lane, by the ISA; CUDA's guide takes strides of 16
-// bytes too.
+// Lines begin at multiples of the fragment's size in a lane, by the ISA; CUDA's guide takes strides
+// of 16 bytes too.
 void require_aligned(Warp& w, const Instr& in, const WmmaFragment& f, const Matrix2D& matrix) {
   const uint64_t unit = uint64_t(std::min(f.bytes(), 16)), stride_bits = matrix.stride * uint64_t(f.bits);
   if (matrix.base % unit != 0) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// wmma.mma: D = A * B + C of fragments. PTX ISA: "Warp-level Matrix Multiply-and-Accumulate Instruction:
-// wmma.mma". Sums are those of the instructions that ptxas makes of it for sm_90a: products of f16 and bf16
-// are one HMMA.16816 for 16 k, those of tf32 two HMMA.1684 for 4 k each, in order. f16 results of f32
-// accumulators are rounded once, at the end. Products of f64 are added in order of k, each with one rounding,
-// which we have not measured.
+// wmma.mma: D = A * B + C of fragments. PTX ISA: "Warp-level Matrix Multiply-and-Accumulate
+// Instruction: wmma.mma". Sums are those of the instructions that ptxas makes of it for sm_90a:
+// products of f16 and bf16 are one HMMA.16816 for 16 k, those of tf32 two HMMA.1684 for 4 k each,
+// in order. f16 results of f32 accumulators are rounded once, at the end. Products of f64 are added
+// in order of k, each with one rounding, which we have not measured.
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,8 @@ void unpack(Warp& w, const WmmaProduct& form, const WmmaFragment& f, const uint3
 Next multiply_floats(Warp& w, const Instr& in, Mask m) {
   require_warp(w, in, m);
   const WmmaProduct& form = *static_cast<const WmmaProduct*>(in.extra);
-  thread_local Factors first[2][2], second[2][2];  // by step; mma_sync_sums looks at one of each here
+  // By step; mma_sync_sums looks at one of each here.
+  thread_local Factors first[2][2], second[2][2];
   unpack(w, form, form.first, form.first_slots, first);
   unpack(w, form, form.second, form.second_slots, second);
   alignas(64) float sums[kShort][kTall];

@@ -97,7 +97,8 @@ using Values = uint64_t[kCounters];
 Id id_of(Family family) { return Id(kInteger + int(family)); }
 static_assert(kInteger + int(Family::fence) == kFence);
 
-// Bytes go to a row of three: load, store, atomic. Copies count where global memory is: reading it is a load.
+// Bytes go to a row of three: load, store, atomic. Copies count where global memory is: reading it
+// is a load.
 constexpr int kLoad = 0, kStore = 1, kAtom = 2;
 int way_of(const Statement& s) {
   if (s.opcode == "atom" || s.opcode == "red" || s.has("reduce")) return kAtom;
@@ -171,8 +172,8 @@ std::vector<Counter> summarise(const Counts& counts) {
 }
 
 void print_report(std::FILE* file, const Counts& counts) {
-  std::map<std::string, std::pair<const Code*, const std::vector<InstrCounts>*>>
-      by_name;  // an order of its own
+  // By name: an order of its own.
+  std::map<std::string, std::pair<const Code*, const std::vector<InstrCounts>*>> by_name;
   for (const auto& [code, each] : counts)
     by_name[kernel_title(code->function->name) + "\n" + code->function->name] = {code, &each};
   Values all = {};

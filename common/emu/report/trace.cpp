@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// An attached kernel's instructions run through `traced`, which notes kind and place before it calls the
-// instruction's own handler: a kernel that is not attached pays nothing. A warp's instructions of one kind
-// become one event, a few others between them belong to it; a wait is one of one instruction. Each cluster
-// counts for itself, so a trace does not depend on how many threads emulate. An mbarrier has a row of its own
-// with its phases. Format: "Trace Event Format", events X (complete) and M (names).
+// An attached kernel's instructions run through `traced`, which notes kind and place before it
+// calls the instruction's own handler: a kernel that is not attached pays nothing. A warp's
+// instructions of one kind become one event, a few others between them belong to it; a wait is one
+// of one instruction. Each cluster counts for itself, so a trace does not depend on how many
+// threads emulate. An mbarrier has a row of its own with its phases. Format: "Trace Event Format",
+// events X (complete) and M (names).
 
 #include "common/emu/report/trace.h"
 
@@ -26,7 +27,7 @@ constexpr uint32_t kGap = 32;  // so many other instructions inside a run of one
 enum class Kind : uint8_t { other, load, mma, wait, epilogue };
 constexpr const char* kKinds[] = {"other", "load", "mma", "wait", "epilogue"};
 
-// Copies name the destination first; one between blocks of a cluster has nothing to do with global memory.
+// Copies name the destination first; between blocks of a cluster they touch no global memory.
 Kind kind_of_copy(const Statement& s) {
   if (!s.has("global")) return Kind::other;
   if (s.has("prefetch")) return Kind::load;
@@ -37,7 +38,8 @@ Kind kind_of_copy(const Statement& s) {
   return Kind::load;
 }
 
-// load: asks global memory for something; epilogue: gives it something; wait: at a barrier or for copies.
+// load: asks global memory for something; epilogue: gives it something; wait: at a barrier
+// or for copies.
 Kind kind_of(const Instr& in) {
   const Statement& s = *in.statement;
   const bool global = in.space == Space::global || in.space == Space::generic;
@@ -61,21 +63,23 @@ Kind kind_of(const Instr& in) {
   return Kind::other;
 }
 
-// An event of one warp lasts from its first instruction to behind its last; a wait lasts to the instruction
-// that goes on.
+// An event of one warp lasts from its first instruction to behind its last; a wait lasts to the
+// instruction that goes on.
 struct Event {
   Kind kind = Kind::other;
   bool ended = true;  // false: a wait that nothing followed
   uint64_t begin = 0, end = 0;
   uint32_t instructions = 0;
-  uint32_t waits = 0, again = 0;  // times that the warp slept; that it began an instruction anew for that
+  // Times that the warp slept; that it began an instruction anew for that.
+  uint32_t waits = 0, again = 0;
   const Instr* first = nullptr;
   std::string asked;  // the mbarrier that a wait is at, and its phase, as fields of JSON
 };
 
 struct Track {  // of one warp
   std::vector<Event> events;
-  Event run, gap;  // what it is doing; of another kind, the others since. No instructions: there is none
+  // `run`: what it is doing; `gap`: the others since, of another kind. No instructions: none.
+  Event run, gap;
 
   void note(Kind kind, uint64_t now, const Instr& in) {
     if (run.instructions > 0 && kind == Kind::other && run.kind != Kind::other) {
@@ -153,7 +157,8 @@ struct ClusterTrace {
   const std::vector<TraceStep>* steps = nullptr;
   std::vector<std::string> blocks;  // their names
   std::vector<Track> tracks;        // by Warp::agent: those of the first block, of the second ...
-  std::vector<std::map<size_t, Phases>> phases;  // by block and place of the mbarrier in shared memory
+  // By block and place of the mbarrier in shared memory.
+  std::vector<std::map<size_t, Phases>> phases;
   uint64_t issued = 0, changes = 0;  // `changes`: Cluster::changes when phases were last looked at
   size_t room = 0;                   // for so many events; 0: nothing more is recorded
   bool cut = false;
@@ -207,7 +212,8 @@ struct ClusterTrace {
   static std::string asked(const Warp& w, Mask m) {
     const Mbarriers::Wait& wait = w.block->mbarriers->waits[size_t(w.thread_of(__builtin_ctz(m)))];
     const std::string name = mbarrier_name({w.block, wait.offset});
-    const bool before_first = wait.phase == UINT64_MAX;  // who asks for the phase before the first goes on
+    // Whoever asks for the phase before the first goes on.
+    const bool before_first = wait.phase == UINT64_MAX;
     return ",\"mbarrier\":" + json_string(name) +
            (before_first ? "" : ",\"phase\":" + std::to_string(wait.phase));
   }
@@ -293,7 +299,7 @@ void Trace::State::add(const Event& e, size_t warp, std::map<const Instr*, std::
   add(kKinds[int(e.kind)], warp, e.begin, e.end, args);
 }
 
-// Every block is a process of the file, every warp a thread of it, and every mbarrier whose phases ended.
+// Every block is a process of the file; every warp a thread, as every mbarrier with ended phases.
 void Trace::State::end(const Launch& launch) {
   std::lock_guard lock(mutex);
   const auto describe = [&](const char* what, size_t warp, const char* key, const std::string& text) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Records what each warp did, for chrome://tracing and Perfetto. The axis is issue order: the warp
-// instructions of a block's cluster, counted as they are issued. It is no time, and says so in the file.
+// Records what each warp did, for chrome://tracing and Perfetto. The axis is issue order: the
+// warp instructions of a block's cluster, counted as they are issued. It is no time, and says so
+// in the file.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory in three dimensions: without arrays, which there are none of. CUDA Runtime API, "Memory Management".
+// Memory in three dimensions: without arrays, which there are none of. CUDA Runtime
+// API, "Memory Management".
 
 #include "common/emu/runtime/graph.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The device, versions and errors. CUDA Runtime API, "Device Management", "Error Handling", "Version
-// Management". There is one device, number 0.
+// The device, versions and errors. CUDA Runtime API, "Device Management", "Error Handling",
+// "Version Management". There is one device, number 0.
 
 #include <cstdio>
 #include <cstring>
@@ -19,8 +19,8 @@ namespace {
 constexpr int kVersion = 13000;
 constexpr char kBus[] = "0000:00:00.0";
 
-// Limits that programs set before they print much, recurse or allocate. The heap's is kept to, and nothing
-// here runs out of the others.
+// Limits that programs set before they print much, recurse or allocate. The heap's is kept to, and
+// nothing here runs out of the others.
 std::map<int, size_t>& limits() {
   static auto* values = new std::map<int, size_t>{{cudaLimitStackSize, 1024},
                                                   {cudaLimitPrintfFifoSize, 7 << 20},
@@ -101,7 +101,8 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 cudaError_t cudaDeviceSynchronize() {
   return api([](Runtime& rt) { return rt.streams.may_wait_for_all(); });
 }
-cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }  // what is left goes with the program
+// Everything that is left goes with the program.
+cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   return api([&](Runtime&) {
     const auto found = limits().find(limit);

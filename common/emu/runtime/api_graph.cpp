@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Graphs: made by hand, asked for their nodes and edges, copied. CUDA Runtime API, "Graph Management".
+// Graphs: made by hand, their nodes and edges read, copied. CUDA Runtime API, "Graph Management".
 
 #include <algorithm>
 #include <utility>

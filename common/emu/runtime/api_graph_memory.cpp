@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Nodes that allocate and free memory. It is there from the time that the node is made until the last graph
-// that knows it is gone, so freeing it in a graph changes nothing. CUDA Runtime API, "Graph Management".
+// Nodes that allocate and free memory. It is there from the time that the node is made until
+// the last graph that knows it is gone, so freeing it in a graph changes nothing. CUDA Runtime
+// API, "Graph Management".
 
 #include "common/emu/runtime/graph.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory of the host as kernels see it, and what an address is. CUDA Runtime API, "Memory Management",
-// "Unified Addressing".
+// Memory of the host as kernels see it, and what an address is. CUDA Runtime API, "Memory
+// Management", "Unified Addressing".
 
 #include "common/emu/runtime/copies.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Registration, which nvcc's host code calls before main, and launches. CUDA Runtime API, "Execution
-// Control", "Occupancy". The functions with underscores are not documented; crt/host_runtime.h declares them.
+// Registration, which nvcc's host code calls before main, and launches. CUDA Runtime API,
+// "Execution Control", "Occupancy". The functions with underscores are not documented;
+// crt/host_runtime.h declares them.
 
 #include <algorithm>
 #include <vector>
@@ -21,8 +22,8 @@ struct Configuration {
   size_t shared;
   cudaStream_t stream;
 };
-thread_local std::vector<Configuration>
-    configurations;  // of <<<>>>, until the kernel's host function takes them
+// Configurations of <<<>>>, until the kernel's host function takes them.
+thread_local std::vector<Configuration> configurations;
 
 // As api(), but the driver is not initialised: nvcc's code calls this before main.
 template <class Body>
@@ -81,7 +82,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
   return reinterpret_cast<void**>(program);
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
-// The program is ending and what it registered may still be asked for: the report of counts names kernels.
+// The program is ending and what it registered may still be asked for: the report of
+// counts names kernels.
 void __cudaUnregisterFatBinary(void**) {}
 
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*,
@@ -200,7 +202,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     attributes->requiredClusterHeight = f.required_cluster[1];
     attributes->requiredClusterDepth = f.required_cluster[2];
     attributes->nonPortableClusterSizeAllowed = kernel->larger_cluster;
-    attributes->numRegs = kernel->registers;  // 0 if the program holds no machine code for the device
+    attributes->numRegs = kernel->registers;  // 0 if the program has no machine code for the device
     return cudaSuccess;
   });
 }
@@ -235,7 +237,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 
-// The most dynamic shared memory with which so many blocks of so many threads fit on a multiprocessor.
+// The most dynamic shared memory with which so many blocks of so many threads fit on an SM.
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
                                                       int threads) {
   return api_beside_launches([&](Runtime& rt) {
@@ -252,8 +254,8 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*
   });
 }
 
-// As if every multiprocessor could be in a cluster with every other, so never too few: on hardware, groups of
-// them can.
+// As if every multiprocessor could be in a cluster with every other, so never too few: on hardware,
+// groups of them can.
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
   return api_beside_launches([&](Runtime& rt) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Libraries that a program loads while it runs, and kernels as the driver has them. The driver's functions do
-// it, whose errors have the same numbers. CUDA Runtime API, "Library Management", "Execution Control".
+// Libraries that a program loads while it runs, and kernels as the driver has them. The
+// driver's functions do it, whose errors have the same numbers. CUDA Runtime API, "Library
+// Management", "Execution Control".
 
 #include "common/emu/runtime/context.h"
 

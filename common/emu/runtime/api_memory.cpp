@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory, copies and symbols. CUDA Runtime API, "Memory Management", "Stream Ordered Memory Allocator",
-// "Unified Addressing". Device memory cannot be touched by the host; pinned and managed memory lie at one
-// address for both.
+// Memory, copies and symbols. CUDA Runtime API, "Memory Management", "Stream Ordered Memory
+// Allocator", "Unified Addressing". Device memory cannot be touched by the host; pinned and managed
+// memory lie at one address for both.
 
 #include <climits>
 
@@ -56,7 +56,7 @@ cudaError_t release(Runtime& rt, void* pointer, bool pinned) {
   return rt.release(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Memory of a graph: allocated when the allocation is captured, freed with the last graph that knows it.
+// Memory of a graph: allocated with the allocation's capture, freed with the last graph of it.
 cudaError_t allocate_captured(Runtime& rt, void** pointer, size_t bytes, cudaStream_t stream) {
   const std::shared_ptr<void> owner = rt.allocate_for_graph(bytes);
   if (!owner) return cudaErrorMemoryAllocation;
@@ -139,7 +139,8 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
     CUstream_st* const target = rt.streams.stream(stream);
     if (!target) return cudaErrorInvalidResourceHandle;
     if (!pointer) return cudaSuccess;
-    if (target->capture) {  // only what the same capture allocated, and that lives as long as its graph
+    // Only what the same capture allocated, and that lives as long as its graph.
+    if (target->capture) {
       if (!target->capture->allocations.erase(pointer)) return cudaErrorInvalidValue;
       return rt.streams.submit(stream, cudaGraphNodeTypeMemFree, [] { return cudaSuccess; });
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions that nvcc --default-stream per-thread calls instead: the same ones, the null stream meaning
-// the thread's own.
+// The functions that nvcc --default-stream per-thread calls instead: the same ones, the null stream
+// meaning the thread's own.
 
 #include <cuda_runtime_api.h>
 

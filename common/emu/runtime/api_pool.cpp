@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Pools that cudaMallocAsync takes from. They keep nothing that was freed, so what programs usually set, how
-// much they should keep, makes no difference; it can be asked for again. CUDA Runtime API, "Stream Ordered
-// Memory Allocator".
+// Pools that cudaMallocAsync takes from. They keep nothing that was freed, so what programs usually
+// set, how much they should keep, makes no difference; it can be asked for again. CUDA Runtime API,
+// "Stream Ordered Memory Allocator".
 
 #include <cstdint>
 #include <map>

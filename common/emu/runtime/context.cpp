@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// cuInit and contexts: a stack of them for each thread. The runtime makes the primary one current where it
-// wants a context and the thread has none.
+// cuInit and contexts: a stack of them for each thread. The runtime makes the primary one current
+// where it wants a context and the thread has none.
 
 #include "common/emu/runtime/context.h"
 
@@ -15,15 +15,16 @@ namespace {
 
 std::atomic<bool> is_initialised{false}, runtime_holds_primary{false};
 
-// Never destroyed, as Runtime: programs call us until they end. The first is the primary one. A context that
-// was destroyed stays here, so that its handle is told apart.
+// Never destroyed, as Runtime: programs call us until they end. The first is the primary one. A
+// context that was destroyed stays here, so that its handle is told apart.
 std::deque<CUctx_st>& contexts() {
   static auto* all = new std::deque<CUctx_st>{{true, false, 0, 0, 1}};
   return *all;
 }
 CUctx_st& primary() { return contexts().front(); }
 
-// None is destroyed with its thread: destructors of a program's static objects call CUDA later than that.
+// None is destroyed with its thread: destructors of a program's static objects call CUDA
+// later than that.
 std::vector<CUctx_st*>& stack() {
   static std::mutex alone;
   static auto& of_all_threads = *new std::deque<std::vector<CUctx_st*>>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts of the driver's interface. All see one device and one memory: which is current matters only where
-// a call wants one and there is none. CUDA Driver API, "Context Management", "Primary Context Management".
+// Contexts of the driver's interface. All see one device and one memory: which is current
+// matters only where a call wants one and there is none. CUDA Driver API, "Context Management",
+// "Primary Context Management".
 
 #pragma once
 
@@ -19,13 +20,13 @@ struct CUctx_st {
 
 namespace gg::emu {
 
-// CUDA_SUCCESS once cuInit was called, or the runtime did what it does; else CUDA_ERROR_NOT_INITIALIZED.
+// CUDA_SUCCESS after cuInit, or once the runtime did as much; else CUDA_ERROR_NOT_INITIALIZED.
 CUresult initialised();
-// CUDA_SUCCESS if the calling thread has a live current context; else the error that the driver gives.
+// CUDA_SUCCESS if the calling thread has a live current context; else the driver's error.
 CUresult have_context();
 
-// Runs a function of the driver: alone, a fault reported and the program ended. Its error is not the
-// runtime's last one.
+// Runs a function of the driver: alone, a fault reported and the program ended. Its error is not
+// the runtime's last one.
 template <class Body>
 CUresult driver(Body body) {
   struct Call {

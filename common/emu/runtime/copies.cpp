@@ -14,8 +14,8 @@ std::string range_text(const void* pointer, size_t bytes) {
   return std::to_string(bytes) + " bytes at " + hex(address_of(pointer));
 }
 
-// Where bytes really lie: a device range, all of it in one allocation, or host memory as it is. Null:
-// neither.
+// Where bytes really lie: a device range, all of it in one allocation, or host memory as it
+// is. Null: neither.
 uint8_t* resolve(Runtime& rt, const void* pointer, size_t bytes) {
   if (!is_device(rt, pointer)) return static_cast<uint8_t*>(const_cast<void*>(pointer));
   uint8_t* const real = rt.memory.host(address_of(pointer), bytes);
@@ -24,9 +24,9 @@ uint8_t* resolve(Runtime& rt, const void* pointer, size_t bytes) {
   return real;
 }
 
-// The sentence on a copy whose direction takes something for device memory that is none; "" if nothing. The
-// driver looks at nothing else: an H100's copies between two places on the device whichever of these
-// directions is named.
+// The sentence on a copy whose direction takes something for device memory that is none; "" if
+// nothing. The driver looks at nothing else: an H100's copies between two places on the device
+// whichever of these directions is named.
 std::string direction_problem(const Runtime& rt, const Copy& c) {
   const bool to = c.kind == cudaMemcpyHostToDevice || c.kind == cudaMemcpyDeviceToDevice;
   const bool from = c.kind == cudaMemcpyDeviceToHost || c.kind == cudaMemcpyDeviceToDevice;

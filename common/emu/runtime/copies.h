@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Copies and fills of memory, checked when they are asked for and done when their stream comes to them. The
-// functions of the runtime, those of the driver and the nodes of graphs are made of these.
+// Copies and fills of memory, checked when they are asked for and done when their stream
+// comes to them. The functions of the runtime, those of the driver and the nodes of graphs
+// are made of these.
 
 #pragma once
 
@@ -17,8 +18,8 @@ inline bool is_device(const Runtime& rt, const void* pointer) {
   return rt.memory.reserved(address_of(pointer));
 }
 
-// A box of `depth` slices of `height` rows of `width` bytes. A pitch is the bytes from a row to the next, a
-// slice those from a slice to the next.
+// A box of `depth` slices of `height` rows of `width` bytes. A pitch is the bytes from a row to the
+// next, a slice those from a slice to the next.
 struct Copy {
   void* to;
   size_t to_pitch;

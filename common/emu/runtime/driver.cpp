@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The device, errors and tensor maps, for the driver's interface. CUDA Driver API, "Device Management",
-// "Error Handling", "Tensor Map Object Management".
+// The device, errors and tensor maps, for the driver's interface. CUDA Driver API, "Device
+// Management", "Error Handling", "Tensor Map Object Management".
 
 #include <cuda.h>
 
@@ -126,8 +126,8 @@ constexpr Name kNames[] = {
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN"},
 };
 
-// cuda.h wants a tensor map at a multiple of 64. A driver (13.0, on an H100) takes it at any address, and so
-// do we; but nobody promises it.
+// cuda.h wants a tensor map at a multiple of 64. A driver (13.0, on an H100) takes it at any
+// address, and so do we; but nobody promises it.
 void tell_of_alignment(const char* function, const CUtensorMap* map) {
   const uint64_t off = reinterpret_cast<uint64_t>(map) % gg::emu::kTensorMapAlignment;
   if (off == 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The driver's functions by name, for programs that look them up. CUDA Driver API, "Driver Entry Point
-// Access"; CUDA Runtime API, the same.
+// The driver's functions by name, for programs that look them up. CUDA Driver API, "Driver Entry
+// Point Access"; CUDA Runtime API, the same.
 
 #include <cstring>
 
@@ -13,8 +13,8 @@ using gg::emu::Runtime;
 
 extern "C" {
 
-// Two that no header declares, which programs that were built with an older one call, and one that is
-// deprecated where it is declared.
+// Two that no header declares, which programs that were built with an older one call, and one that
+// is deprecated where it is declared.
 CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 CUresult gg_emu_proc_address(const char*, void**, int, cuuint64_t) __asm__("cuGetProcAddress");
 CUresult gg_emu_capability(int*, int*, CUdevice) __asm__("cuDeviceComputeCapability");
@@ -243,7 +243,7 @@ CUresult gg_emu_proc_address(const char* name, void** function, int version, cuu
   return find_for_driver(name, function, version, nullptr);
 }
 
-// Tables of functions that are not documented: there are none. NVIDIA's libraries ask, and do without.
+// Tables of undocumented functions: there are none. NVIDIA's libraries ask, and do without.
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
   if (!table) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;

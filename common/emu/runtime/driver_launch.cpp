@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Launches and attributes of kernels, for the driver's interface. CUDA Driver API, "Execution Control",
-// "Occupancy".
+// Launches and attributes of kernels, for the driver's interface. CUDA Driver API,
+// "Execution Control", "Occupancy".
 
 #include <cstring>
 #include <utility>
@@ -38,8 +38,8 @@ struct Configuration {
   }
 };
 
-// The arguments one by one, out of a buffer that has them all as the kernel's parameters lie. False: the
-// list that describes it is none, or the buffer too short.
+// The arguments one by one, out of a buffer that has them all as the kernel's parameters lie.
+// False: the list that describes it is none, or the buffer too short.
 bool take_buffer(const CUkern_st& kernel, void** extra, std::vector<void*>* arguments) {
   char* buffer = nullptr;
   size_t bytes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Images and their options, and the linker, which here takes one PTX and hands it on: what comes out is PTX,
-// to be loaded. CUDA Driver API, "Module Management".
+// Images and their options, and the linker, which here takes one PTX and hands it on: what comes
+// out is PTX, to be loaded. CUDA Driver API, "Module Management".
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Modules, libraries and what is in them. A module and a library are a program that was loaded, a function
-// and a kernel are one handle. CUDA Driver API, "Module Management", "Library Management".
+// Modules, libraries and what is in them. A module and a library are a program that was loaded, a
+// function and a kernel are one handle. CUDA Driver API, "Module Management", "Library Management".
 
 #include <algorithm>
 

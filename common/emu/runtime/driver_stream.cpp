@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Streams, events and graphs, for the driver's interface: its handles and numbers are the runtime's. CUDA
-// Driver API, "Stream Management", "Event Management", "Graph Management".
+// Streams, events and graphs, for the driver's interface: its handles and numbers are the
+// runtime's. CUDA Driver API, "Stream Management", "Event Management", "Graph Management".
 
 #include "common/emu/runtime/context.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The checks of cuTensorMapEncodeTiled. CUDA Driver API, "Tensor Map Object Management"; what a driver (13.0)
-// on an H200 answered to thousands of arguments decides where the text is silent.
+// The checks of cuTensorMapEncodeTiled. CUDA Driver API, "Tensor Map Object Management"; what a
+// driver (13.0) on an H200 answered to thousands of arguments decides where the text is silent.
 
 #include "common/emu/runtime/encode_map.h"
 

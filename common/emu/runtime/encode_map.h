@@ -21,8 +21,9 @@ struct TiledArguments {
   uint32_t interleave, swizzle, promotion, fill;
 };
 
-// For a device of this compute capability. CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE for what a driver
-// refuses; CUDA_ERROR_NOT_SUPPORTED for what it takes and we do not know how to write down. `why` says it.
+// For a device of this compute capability. CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE for what a
+// driver refuses; CUDA_ERROR_NOT_SUPPORTED for what it takes and we do not know how to write down.
+// `why` says it.
 CUresult encode_tiled(const TiledArguments& arguments, int capability, TensorMap* map, std::string* why);
 
 }  // namespace gg::emu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Names and texts of errors. Programs print and compare them, so they are those of NVIDIA's runtime,
-// character by character: they belong to the interface.
+// Names and texts of errors. Programs print and compare them, so they are those of NVIDIA's
+// runtime, character by character: they belong to the interface.
 
 #include "common/emu/runtime/errors.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The container in which nvcc puts a program's PTX and machine code: what is in it, which PTX fits a device,
-// and its text. Nothing here trusts the bytes.
+// The container in which nvcc puts a program's PTX and machine code: what is in it, which PTX fits
+// a device, and its text. Nothing here trusts the bytes.
 
 #pragma once
 
@@ -37,13 +37,13 @@ struct FatbinEntry {
 size_t fatbin_bytes(const uint8_t* data);
 // All entries of the container in [data, data + bytes). Throws FatbinError.
 std::vector<FatbinEntry> read_fatbin(const uint8_t* data, size_t bytes);
-// The PTX for a device of this compute capability: one for this architecture alone before one for its family,
-// before the latest of those for any later device. Null if none fits.
+// The PTX for a device of this compute capability: one for this architecture alone before one for
+// its family, before the latest of those for any later device. Null if none fits.
 const FatbinEntry* choose_ptx(const std::vector<FatbinEntry>& entries, int capability);
 // The machine code that such a device runs; null if there is none.
 const FatbinEntry* choose_machine_code(const std::vector<FatbinEntry>& entries, int capability);
-// Returns what an entry holds, decompressed. Throws FatbinError, naming the library that this wants if it is
-// not there.
+// Returns what an entry holds, decompressed. Throws FatbinError, naming the library that this wants
+// if it is not there.
 std::string contents(const FatbinEntry& entry);
 // The text of a PTX entry: without the zeros behind it.
 std::string ptx_text(const FatbinEntry& entry);

@@ -165,7 +165,8 @@ CUgraph_st* clone(Runtime& rt, const CUgraph_st& graph) {
 
 namespace {
 
-// Nodes so that none comes before those it needs, else as they were made. Fewer than all if edges go round.
+// Nodes so that none comes before those it needs, else as they were made. Fewer than all if
+// edges go round.
 std::vector<const CUgraphNode_st*> ordered(const CUgraph_st& graph) {
   std::map<const CUgraphNode_st*, size_t> index;
   for (const auto& node : graph.nodes) index[node.get()] = index.size();
@@ -232,7 +233,8 @@ cudaError_t instantiate(const CUgraph_st& graph, CUgraphExec_st* exec) {
 cudaError_t run(Runtime& rt, const std::vector<CUgraphExec_st::Step>& steps) {
   for (const CUgraphExec_st::Step& step : steps) {
     if (!step.enabled || !step.run) continue;
-    if (step.type != cudaGraphNodeTypeKernel) rt.finish_held();  // it sees what the kernels before it did
+    // Any other step sees what the kernels before it did.
+    if (step.type != cudaGraphNodeTypeKernel) rt.finish_held();
     if (const cudaError_t error = step.run()) return error;
   }
   return cudaSuccess;

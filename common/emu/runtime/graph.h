@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contents of graphs' nodes, and graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
+// The contents of graphs' nodes; graphs made ready to run. CUDA Programming Guide, "CUDA Graphs".
 
 #pragma once
 
@@ -48,8 +48,8 @@ cudaError_t make_node(Runtime& rt, const KernelParams& params, NodeContents* nod
 std::shared_ptr<const NodeParams> params_of(const void* function, const LaunchRequest& request,
                                             const Launch& launch);
 
-// Adds a node that needs others. cudaErrorInvalidValue unless these are of the same graph, none of them
-// twice.
+// Adds a node that needs others. cudaErrorInvalidValue unless these are of the same graph, none
+// of them twice.
 cudaError_t add_node(CUgraph_st& graph, NodeContents contents, const cudaGraphNode_t* needs, size_t count,
                      cudaGraphNode_t* into);
 
@@ -60,7 +60,8 @@ cudaMemcpy3DParms bytes_as_box(void* to, const void* from, size_t bytes, cudaMem
 
 // A copy of the graph, known to the runtime; of its child graphs too.
 CUgraph_st* clone(Runtime& rt, const CUgraph_st& graph);
-// The graph's steps in an order that its edges allow, and its shape. cudaErrorInvalidValue if they go round.
+// The graph's steps in an order that its edges allow, and its shape. cudaErrorInvalidValue if
+// they go round.
 cudaError_t instantiate(const CUgraph_st& graph, CUgraphExec_st* exec);
 // Runs the steps that are enabled; ends at the first error.
 cudaError_t run(Runtime& rt, const std::vector<CUgraphExec_st::Step>& steps);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// On x86-64 the machine is compiled for x86-64-v3, so that a warp's lanes are vectors. This file is not, and
-// runs first. Elsewhere the machine is compiled for every CPU, and there is nothing to ask.
+// On x86-64 the machine is compiled for x86-64-v3, so that a warp's lanes are vectors. This
+// file is not, and runs first. Elsewhere the machine is compiled for every CPU, and there is
+// nothing to ask.
 
 #ifdef __x86_64__
 #include <unistd.h>

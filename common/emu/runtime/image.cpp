@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Images that a program loads while it runs: PTX text or a fatbin, by the driver's modules and libraries.
-// CUDA Driver API, "Module Management", "Library Management".
+// Images that a program loads while it runs: PTX text or a fatbin, by the driver's modules and
+// libraries. CUDA Driver API, "Module Management", "Library Management".
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Images and the options that the driver takes with them. CUDA Driver API, "Module Management": CUjit_option.
+// Images and the options that the driver takes with them. CUDA Driver API,
+// "Module Management": CUjit_option.
 
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace gg::emu {
 
-// The options that a program gives with an image. Those about code make no difference to an emulator.
+// The options that a program gives with an image. Those about code change nothing in an emulator.
 struct JitOptions {
   unsigned count = 0;
   CUjit_option* options = nullptr;

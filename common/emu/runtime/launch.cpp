@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The checks of a launch. CUDA Programming Guide, "Compute Capabilities", "Thread Block Clusters"; PTX
-// ISA 9.0, "Performance-Tuning Directives", "Cluster Dimension Directives".
+// The checks of a launch. CUDA Programming Guide, "Compute Capabilities", "Thread Block Clusters";
+// PTX ISA 9.0, "Performance-Tuning Directives", "Cluster Dimension Directives".
 
 #include "common/emu/runtime/launch.h"
 
@@ -89,8 +89,8 @@ std::string cluster_problem(const CUkern_st& kernel, const LaunchRequest& r, dim
 
 cudaError_t check(Runtime& runtime, const CUkern_st& kernel, const LaunchRequest& r, dim3* cluster) {
   const std::string start = "the launch of " + kernel_title(kernel.name) + " is refused: ";
-  // NVIDIA documents cudaErrorInvalidConfiguration for some of these. Its runtime 13.0 gives this code for
-  // all.
+  // NVIDIA documents cudaErrorInvalidConfiguration for some of these. Its runtime 13.0 gives this
+  // code for all.
   for (const std::string& problem : {size_problem(r), thread_problem(*kernel.function, r),
                                      shared_problem(runtime.device(), kernel, r.dynamic_shared)}) {
     if (!problem.empty()) return refuse(cudaErrorInvalidValue, start + problem);
@@ -136,8 +136,8 @@ cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribut
     case cudaLaunchAttributeClusterDimension:
       request->cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
       return cudaSuccess;
-    case cudaLaunchAttributePreferredClusterDimension:  // instead of one that must be named too, and is
-                                                        // always taken
+    // Instead of one that must be named too, and is always taken.
+    case cudaLaunchAttributePreferredClusterDimension:
       request->prefers_cluster = true;
       return cudaSuccess;
     case cudaLaunchAttributeCooperative:
@@ -244,8 +244,8 @@ int largest_block(const CUkern_st& kernel) {
   return bound ? bound : kThreadsPerBlock;
 }
 
-// By threads, blocks, shared memory, and registers where the program holds machine code for the device. CUDA
-// C++ Best Practices Guide, "Calculating Occupancy".
+// By threads, blocks, shared memory, and registers where the program holds machine code for the
+// device. CUDA C++ Best Practices Guide, "Calculating Occupancy".
 int resident_blocks(Runtime& runtime, const CUkern_st& kernel, int threads, size_t dynamic_shared) {
   constexpr int kSharedUnit = 128, kRegisterUnit = 256, kWarpUnit = 4;
   const Device& device = runtime.device();

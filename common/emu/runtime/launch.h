@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Launches: what CUDA refuses is refused here with the same error and the reason on stderr, what is left
-// runs.
+// Launches: what CUDA refuses is refused here with the same error and the reason on stderr, what
+// is left runs.
 
 #pragma once
 
@@ -23,14 +23,14 @@ struct LaunchRequest {
 
 // The kernel of a host function or of a handle, ready to launch.
 cudaError_t find_kernel(Runtime& runtime, const void* function, CUkern_st** kernel);
-// Why no attribute lets a block of the kernel have so much dynamic shared memory on the device; "" if one
-// does.
+// Why no attribute lets a block of the kernel have so much dynamic shared memory on the device; ""
+// if one does.
 std::string shared_excess(const Device& device, const CUkern_st& kernel, int64_t dynamic);
 // Dynamic shared memory that a kernel may be launched with.
 int dynamic_shared_limit(const CUkern_st& kernel);
 
-// One attribute of a launch, into the request. Hints about speed are taken; what changes what happens is done
-// or refused.
+// One attribute of a launch, into the request. Hints about speed are taken; what changes what
+// happens is done or refused.
 cudaError_t take_attribute(Runtime& runtime, const cudaLaunchAttribute& attribute, LaunchRequest* request);
 // Makes a launch of a request and of the kernel's arguments, or says why it is refused.
 cudaError_t prepare(Runtime& runtime, const void* function, const LaunchRequest& request, void** arguments,

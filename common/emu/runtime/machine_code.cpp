@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A cubin is an ELF file; its section .nv.info is a list of attributes, of which one says a function's
-// registers. The list is not documented; this is what ptxas 13.0 writes.
+// A cubin is an ELF file; its section .nv.info is a list of attributes, of which one says a
+// function's registers. The list is not documented; this is what ptxas 13.0 writes.
 
 #include "common/emu/runtime/machine_code.h"
 
@@ -61,8 +61,8 @@ class Elf {
 
 std::map<std::string, int> register_counts(const std::string& cubin) {
   std::map<std::string, int> counts;
-  size_t name_bytes =
-      0;  // symbols may share the end of a name, but not so that all names are more than the file
+  // Symbols may share the end of a name, but not so that all names are more than the file.
+  size_t name_bytes = 0;
   const Elf elf(cubin);
   for (const Elf64_Shdr& section : elf.sections) {
     if (elf.name(section) != ".nv.info") continue;

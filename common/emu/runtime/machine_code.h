@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The one thing that the emulator reads from machine code: how many registers a kernel has on hardware, which
-// decides how many of its blocks fit there. Nothing here trusts the bytes.
+// The one thing that the emulator reads from machine code: how many registers a kernel has on
+// hardware, which decides how many of its blocks fit there. Nothing here trusts the bytes.
 
 #pragma once
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions that libcuda.so.1 has of its own; the others are those of the emulator's runtime, which it links.
+// The functions that libcuda.so.1 has of its own; the others are those of the emulator's runtime,
+// which it links.
 //
-// Programs that compile with NVRTC for a real architecture (sm_90) ask it for machine code. Where gg-emu puts
-// these functions before NVRTC's, they get the PTX that it made on the way, which is what the emulator loads.
-// NVRTC, "Compilation".
+// Programs that compile with NVRTC for a real architecture (sm_90) ask it for machine code. Where
+// gg-emu puts these functions before NVRTC's, they get the PTX that it made on the way, which is
+// what the emulator loads. NVRTC, "Compilation".
 
 #include <dlfcn.h>
 
@@ -22,9 +23,9 @@ int ask_nvrtc(const char* name, void* program, Answer* answer) {
   return function ? function(program, answer) : kInternalError;
 }
 
-// NVIDIA's runtime opens libcuda.so.1, and finds this one where a program, or a library of its, has a
-// DT_RPATH that goes before the LD_LIBRARY_PATH of gg-emu. It then says that its driver is too old, or
-// crashes.
+// NVIDIA's runtime opens libcuda.so.1, and finds this one where a program, or a library of its, has
+// a DT_RPATH that goes before the LD_LIBRARY_PATH of gg-emu. It then says that its driver is too
+// old, or crashes.
 [[gnu::constructor]] void name_another_runtime() {
   Dl_info runtime{};
   void* const function = dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion");

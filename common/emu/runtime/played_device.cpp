@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Properties and attributes. What the emulator has nothing of (textures, peers, managed memory beyond what
-// the host sees) is 0, whatever the device played has.
+// Properties and attributes. What the emulator has nothing of (textures, peers, managed memory
+// beyond what the host sees) is 0, whatever the device played has.
 
 #include "common/emu/runtime/played_device.h"
 

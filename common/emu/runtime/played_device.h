@@ -35,7 +35,8 @@ constexpr int kPortableCluster = 8, kLargestCluster = 16;
 // By the word of --like; null if there is none such.
 const Device* find_device(const std::string& like);
 
-// The device's properties; `memory_bytes` is the host's memory, which is all that its global memory can be.
+// The device's properties; `memory_bytes` is the host's memory, which is all that its global
+// memory can be.
 cudaDeviceProp device_properties(const Device& device, size_t memory_bytes);
 // False for a number that is no attribute; 0 for every attribute that has no value here.
 bool device_attribute(const Device& device, int attribute, int* value);

@@ -77,8 +77,8 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The module of a program, or the one that the settings give in place of it, if that has a kernel of its own
-// in common with it: a program has modules of the harness too.
+// The module of a program, or the one that the settings give in place of it, if that has a kernel
+// of its own in common with it: a program has modules of the harness too.
 std::string module_text(const Settings& settings, const FatbinEntry& entry) {
   std::string own = ptx_text(entry);
   if (settings.ptx.empty()) return own;
@@ -88,8 +88,8 @@ std::string module_text(const Settings& settings, const FatbinEntry& entry) {
   return same ? other : own;
 }
 
-// The file that holds a registered program, an executable or a library. An executable's name here is its
-// argv[0], which need not lead to it.
+// The file that holds a registered program, an executable or a library. An executable's name here
+// is its argv[0], which need not lead to it.
 std::string file_of(const Program& program) {
   Dl_info info{};
   if (program.entries.empty() || !dladdr(program.entries[0].payload, &info)) return "";
@@ -178,8 +178,8 @@ cudaError_t Programs::load(Runtime& runtime, Program& program) {
   return program.failure;
 }
 
-// Registers of a thread where no machine code tells. ptxas gives the threads of a kernel with setmaxnreg as
-// many as its largest block allows, in eights. Of other kernels nobody knows: 0.
+// Registers of a thread where no machine code tells. ptxas gives the threads of a kernel with
+// setmaxnreg as many as its largest block allows, in eights. Of other kernels nobody knows: 0.
 static int registers_to_move(const Function& function) {
   const bool moves = std::any_of(function.body.begin(), function.body.end(),
                                  [](const Statement& s) { return s.opcode == "setmaxnreg"; });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The things that a program registers before main: fatbins, and the kernels and variables in them by the
-// address of their host side. A fatbin is parsed when something in it is first used, a kernel's body parsed
-// and decoded when it is first launched. Images that a program loads later are parsed at once, all of them.
+// The things that a program registers before main: fatbins, and the kernels and variables in them
+// by the address of their host side. A fatbin is parsed when something in it is first used, a
+// kernel's body parsed and decoded when it is first launched. Images that a program loads later are
+// parsed at once, all of them.
 
 #pragma once
 
@@ -40,7 +41,8 @@ struct Program {
   std::string image;           // of a program that was loaded: what the entries point into
   std::string* log = nullptr;  // while it is loaded: gets the reason why it cannot be
   std::unique_ptr<Module> module;
-  std::map<std::string, int> registers;  // of kernels on hardware, where the fatbin holds code for the device
+  // Registers of kernels on hardware, where the fatbin holds code for the device.
+  std::map<std::string, int> registers;
   std::map<std::string, uint64_t> symbols;  // .global and .const variables -> device addresses
 };
 
@@ -50,10 +52,10 @@ class Programs {
   void add_kernel(Program* program, const void* host, const std::string& name);
   void add_variable(Program* program, const void* host, const DeviceVariable& variable);
 
-  // Loads an image that the program hands over: PTX text that ends with a 0, a fatbin, or the wrapper of one.
-  // All its kernels get handles. cudaErrorInvalidKernelImage for bytes that are none of these,
-  // cudaErrorNoKernelImageForDevice where no PTX fits the device, cudaErrorInvalidPtx; the reason is in
-  // `log`.
+  // Loads an image that the program hands over: PTX text that ends with a 0, a fatbin, or the
+  // wrapper of one. All its kernels get handles. cudaErrorInvalidKernelImage for bytes that are
+  // none of these, cudaErrorNoKernelImageForDevice where no PTX fits the device,
+  // cudaErrorInvalidPtx; the reason is in `log`.
   cudaError_t load_image(Runtime& runtime, const void* image, Program** program, std::string* log);
   // The program of a handle that load_image gave; null if it is none, or unloaded.
   Program* loaded(const void* handle) const;

@@ -26,7 +26,8 @@ Pages pages_of(uint64_t begin, uint64_t bytes) {
   return {first, (begin + bytes - first + page - 1) / page * page};
 }
 
-// Whether all pages are the process's own memory, that it may write, and none is of the stack of this thread.
+// Whether all pages are the process's own memory, that it may write, and none is of the stack
+// of this thread.
 bool can_move(const Pages& pages) {
   std::ifstream maps("/proc/self/maps");
   const uint64_t here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));

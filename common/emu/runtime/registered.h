@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory of the host that the program registers. Copies need nothing more; where the program asks for its
-// address on the device, its pages become the same memory as an allocation of the device.
+// Memory of the host that the program registers. Copies need nothing more; where the program asks
+// for its address on the device, its pages become the same memory as an allocation of the device.
 
 #pragma once
 
@@ -28,8 +28,9 @@ class RegisteredMemory {
   cudaError_t remove(GlobalMemory& memory, void* host);
   // The registered range that holds an address; null if none does.
   const Registered* find(const void* host, uint64_t* begin) const;
-  // Where kernels see this byte. cudaErrorInvalidValue if it is not registered, cudaErrorNotSupported for
-  // memory that is a file's or a stack. While it runs no other thread may write to these pages.
+  // Where kernels see this byte. cudaErrorInvalidValue if it is not registered,
+  // cudaErrorNotSupported for memory that is a file's or a stack. While it runs no other thread may
+  // write to these pages.
   cudaError_t device_address(GlobalMemory& memory, const void* host, uint64_t* device);
 
  private:

@@ -68,8 +68,8 @@ Runtime& Runtime::get() {
   return *runtime;
 }
 
-// A program ends, and a launch is held back for a dependent one that did not come. Where another thread
-// launches just now, nobody waits for that, as on a device.
+// A program ends, and a launch is held back for a dependent one that did not come. Where another
+// thread launches just now, nobody waits for that, as on a device.
 static void end_held_launch() {
   Runtime& runtime = Runtime::get();
   const std::unique_lock lock(runtime.mutex, std::try_to_lock);
@@ -81,8 +81,8 @@ static void end_held_launch() {
   }
 }
 
-// Arranges for what the program is to leave behind. A launch that still runs in another thread goes on
-// meanwhile, and ends with the process, as on a device; it is not in the report.
+// Arranges for what the program is to leave behind. A launch that still runs in another thread goes
+// on meanwhile, and ends with the process, as on a device; it is not in the report.
 Runtime::Runtime() : settings(read_settings()) {
   ProgressLine::get().set_patience(settings.progress_after);
   memory_total_ = std::min<size_t>(total_host_bytes(), memory.reserve_bytes());
@@ -197,8 +197,8 @@ uint64_t Runtime::reserve(size_t bytes) {
   return address;
 }
 
-// The pages of the allocation, in the view that kernels' addresses are of and in ours, are made the same
-// memory.
+// The pages of the allocation, in the view that kernels' addresses are of and in ours, are made
+// the same memory.
 uint64_t Runtime::allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags) {
   const size_t rounded = (bytes + page() - 1) / page() * page();
   if (rounded < bytes || rounded > memory_free()) return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The state that all functions of the emulator's CUDA runtime share: one device, its memory, the programs
-// registered, the streams, the last error. Every function that the library exports is a few lines around
-// `api`.
+// The state that all functions of the emulator's CUDA runtime share: one device, its memory, the
+// programs registered, the streams, the last error. Every function that the library exports is a
+// few lines around `api`.
 
 #pragma once
 
@@ -34,17 +34,21 @@ struct HostVisible {
 
 class Runtime {
  public:
-  static Runtime& get();  // never destroyed: programs unregister themselves after static objects are gone
+  // Never destroyed: programs unregister themselves after static objects are gone.
+  static Runtime& get();
 
-  const Device& device();              // chosen when first asked for
-  void play(const std::string& like);  // another device than the settings name, before it is asked for
+  const Device& device();  // chosen when first asked for
+  // Another device than the settings name, before it is asked for.
+  void play(const std::string& like);
   void set_multiprocessors(int count);
   size_t memory_total() const { return memory_total_; }
   size_t memory_free() const;
 
   uint64_t allocate(size_t bytes);  // 0: not that much is free
-  uint64_t reserve(size_t bytes);   // addresses, whose memory is not counted; 0: there are not that many
-  // Memory of a graph, that goes with the last owner. Freed meanwhile, it is there again at the next launch.
+  // Addresses, whose memory is not counted; 0: there are not that many.
+  uint64_t reserve(size_t bytes);
+  // Memory of a graph, that goes with the last owner. Freed meanwhile, it is there again at
+  // the next launch.
   std::shared_ptr<void> allocate_for_graph(size_t bytes);  // null: not that much is free
   bool is_of_graph(uint64_t address) const { return of_graphs_.count(address) != 0; }
   uint64_t allocate_visible(size_t bytes, cudaMemoryType type, unsigned flags);
@@ -60,15 +64,15 @@ class Runtime {
   std::unique_ptr<Trace> trace;  // null: not asked for
   std::mutex mutex;              // of the calls: one runs at a time, a launch to its end
 
-  // Runs a launch that was submitted to a stream. It is held back if its kernel allows the next one to begin
-  // early: a dependent one (cudaLaunchAttributeProgrammaticStreamSerialization) that comes next in the same
-  // stream then runs up to its griddepcontrol.wait before it, in orders of an even seed. Nobody else sees
-  // that it was held: every call that could, finishes it first.
+  // Runs a launch that was submitted to a stream. It is held back if its kernel allows the next one
+  // to begin early: a dependent one (cudaLaunchAttributeProgrammaticStreamSerialization) that comes
+  // next in the same stream then runs up to its griddepcontrol.wait before it, in orders of an even
+  // seed. Nobody else sees that it was held: every call that could, finishes it first.
   void run(const Launch& launch, CUstream_st* stream, bool dependent);
   void finish_held();
 
-  // Counts of the launches that have ended. A program may end while one still runs in another thread, so they
-  // have a mutex of their own.
+  // Counts of the launches that have ended. A program may end while one still runs in another
+  // thread, so they have a mutex of their own.
   Counts counts();
   void set_counts(Counts counts);
 
@@ -90,8 +94,8 @@ class Runtime {
 
 // A sentence on stderr, once.
 void tell(const std::string& sentence);
-// Says that a function, or a use of one, is not supported, once for each sentence; returns
-// cudaErrorNotSupported.
+// Says that a function, or a use of one, is not supported, once for each
+// sentence; returns cudaErrorNotSupported.
 cudaError_t unsupported(const std::string& what);
 // Says why a call fails, where its error alone would not help; returns the error.
 cudaError_t refuse(cudaError_t error, const std::string& why);
@@ -108,21 +112,21 @@ class Unlocked {
 
 cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_held);
 
-// For the driver's functions, which want to be initialised and mostly a current context. The runtime
-// initialises the driver at every call, and makes the primary context current where it wants one and the
-// thread has none.
+// For the driver's functions, which want to be initialised and mostly a current context. The
+// runtime initialises the driver at every call, and makes the primary context current where it
+// wants one and the thread has none.
 void initialise();
 void want_context();
 
-// Runs a function of the runtime: alone, its error remembered, a fault reported and the program ended with
-// code 3.
+// Runs a function of the runtime: alone, its error remembered, a fault reported and the program
+// ended with code 3.
 template <class Body>
 cudaError_t api(Body body) {
   initialise();
   return run_locked([](void* context) { return (*static_cast<Body*>(context))(Runtime::get()); }, &body,
                     true);
 }
-// The same for a launch, and for what asks about devices and kernels and cannot see what kernels do.
+// The same for a launch, and for queries of devices and kernels, which cannot see what kernels do.
 template <class Body>
 cudaError_t api_beside_launches(Body body) {
   initialise();

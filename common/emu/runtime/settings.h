@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The settings of a user, in one list: an option of gg-emu, and the variable of the environment in which
-// gg-emu hands it to the program.
+// The settings of a user, in one list: an option of gg-emu, and the variable of the environment in
+// which gg-emu hands it to the program.
 
 #pragma once
 
@@ -38,13 +38,13 @@ struct Setting {
   const char* value;     // "S[:fair|skew]" in the help; empty: none
   const char* what;      // one line of the help, or several
   Takes takes;
-  // Throws std::invalid_argument with one sentence that begins with `name`, the option or the variable.
+  // Throws std::invalid_argument with one sentence that begins with `name`: the option or variable.
   void (*take)(Settings& settings, const std::string& name, const std::string& value);
 };
 std::span<const Setting> user_settings();
 
-// The settings that the environment has; an empty variable counts as none. Throws std::invalid_argument
-// as Setting::take.
+// The settings that the environment has; an empty variable counts as none. Throws
+// std::invalid_argument as Setting::take.
 Settings read_settings();
 
 // The values of single options. Throw std::invalid_argument as Setting::take.
@@ -52,7 +52,7 @@ void check_like(const std::string& option, const std::string& value);
 Order parse_order(const std::string& option, const std::string& value);
 int parse_multiprocessors(const std::string& option, const std::string& value);  // 1 to 1024
 uint32_t parse_allowed(const std::string& option, const std::string& value);
-double parse_seconds(const std::string& option,
-                     const std::string& value);  // up to 999999, perhaps with a fraction
+// Seconds up to 999999, perhaps with a fraction.
+double parse_seconds(const std::string& option, const std::string& value);
 
 }  // namespace gg::emu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Submitting work, and capturing it. CUDA Programming Guide, "CUDA Graphs", "Stream Capture"; the errors are
-// those that a driver (13.0) returned.
+// Submitting work, and capturing it. CUDA Programming Guide, "CUDA Graphs", "Stream Capture"; the
+// errors are those that a driver (13.0) returned.
 
 #include "common/emu/runtime/stream.h"
 
@@ -64,8 +64,8 @@ void Streams::destroy(CUstream_st* stream) {
   if (const auto capture = stream->capture) {
     capture->streams.erase(stream);
     if (capture->origin == stream) {
-      capture->invalid =
-          true;  // another stream's work stays in the graph; whether it was joined is asked at the end
+      // Another stream's work stays in the graph; whether it was joined is asked at the end.
+      capture->invalid = true;
       leave_capture(*capture);
       captures_.erase(capture);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Streams, events and graphs. Work runs when it is submitted, which is one of the orders that streams and
-// events allow; a stream that captures keeps the work instead, as nodes of a graph that runs them whenever it
-// is launched.
+// Streams, events and graphs. Work runs when it is submitted, which is one of the orders that
+// streams and events allow; a stream that captures keeps the work instead, as nodes of a graph that
+// runs them whenever it is launched.
 
 #pragma once
 
@@ -85,7 +85,7 @@ class Streams {
  public:
   Streams();
 
-  // The stream of a handle, null for one that is none. Null handles and cudaStreamLegacy are one stream.
+  // The stream of a handle, null if it is none. Null handles and cudaStreamLegacy are one stream.
   CUstream_st* stream(cudaStream_t handle);
   CUevent_st* event(cudaEvent_t handle) const { return events_.count(handle) ? handle : nullptr; }
   CUgraph_st* graph(cudaGraph_t handle) const { return graphs_.count(handle) ? handle : nullptr; }
@@ -104,15 +104,15 @@ class Streams {
   // Runs the work, or keeps it if the stream captures.
   cudaError_t submit(cudaStream_t handle, cudaGraphNodeType type, Work work,
                      std::shared_ptr<const NodeParams> params = nullptr);
-  // A call that waits for a stream, an event or everything, or asks whether they are done, must ask these
-  // first.
+  // A call that waits for a stream, an event or everything, or asks whether they are done, must
+  // ask these first.
   cudaError_t may_wait(CUstream_st* stream);
   cudaError_t may_wait(CUevent_st* event);
   cudaError_t may_wait_for_all();
   // A call that is unsafe while streams capture (cudaMalloc, say) must ask this first.
   cudaError_t may_call();
-  // A call that synchronises with the legacy stream must ask this first: captures of streams that block with
-  // it become invalid.
+  // A call that synchronises with the legacy stream must ask this first: captures of streams that
+  // block with it become invalid.
   cudaError_t may_use_legacy();
 
   cudaError_t begin_capture(CUstream_st* stream, cudaStreamCaptureMode mode);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Polling told from computing: a warp that changes nothing for long may wait for somebody in a loop, or work.
+// Polling told from computing: a warp that changes nothing for long may wait for somebody in a
+// loop, or work.
 
 #include <algorithm>
 #include <cstring>
@@ -37,8 +38,8 @@ Mask executing(Warp& w, const Fragment& f, const Instr& in) {
   return f.mask & lanes;
 }
 
-// One warp for `steps` steps and as many again: every lane that does not wait has asked in the second half,
-// and nothing that it had not asked, with the same answer, in the first.
+// One warp for `steps` steps and as many again: every lane that does not wait has asked in the
+// second half, and nothing that it had not asked, with the same answer, in the first.
 bool warp_polls_in_vain(Warp& w, const Code& code, int64_t steps) {
   constexpr int kLongestSleep = 10000;  // rounds; who waits longer waits for somebody
   std::unordered_set<uint64_t> known;

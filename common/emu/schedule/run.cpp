@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Running a launch: clusters are handed to threads in order, and one that only spins steps aside for the
-// next. PTX ISA, "Parallel Synchronization and Communication Instructions: griddepcontrol".
+// Running a launch: clusters are handed to threads in order, and one that only spins steps aside
+// for the next. PTX ISA, "Parallel Synchronization and Communication Instructions: griddepcontrol".
 
 #include "common/emu/schedule/run.h"
 
@@ -24,8 +24,8 @@ namespace {
 
 // Clusters that spin, of one worker. With more, each gets a turn before another is started.
 constexpr size_t kWaitingClusters = 160;
-// So many clusters of a launch that waits for the one before it begin early: about as many blocks as a device
-// holds.
+// So many clusters of a launch that waits for the one before it begin early: about as many blocks
+// as a device holds.
 constexpr int64_t kEarlyClusters = 300;
 
 int64_t blocks_of_cluster(const Launch& l) { return int64_t(l.cluster[0]) * l.cluster[1] * l.cluster[2]; }
@@ -155,8 +155,8 @@ class HeldLaunch::Run {
     }
   }
 
-  // The cluster that this worker runs next. Clusters are started in order; those that spin wait in a row and
-  // get turns between new ones, once something has changed. False: none is left.
+  // The cluster that this worker runs next. Clusters are started in order; those that spin wait in
+  // a row and get turns between new ones, once something has changed. False: none is left.
   bool next(std::deque<Waiting>& row, size_t& since_start, Waiting& now) {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -186,9 +186,10 @@ class HeldLaunch::Run {
   }
   int64_t take_next() { return next_ < first_wave_ ? next_++ : next_rest_++; }
 
-  // Clusters that count as started from the beginning, so that nobody can cancel them. On a device they are
-  // those that its multiprocessors hold at once. Here they are never more than half of the grid, so that
-  // small grids see both answers to a request; in the skewed order their number depends on the seed.
+  // Clusters that count as started from the beginning, so that nobody can cancel them. On a device
+  // they are those that its multiprocessors hold at once. Here they are never more than half of the
+  // grid, so that small grids see both answers to a request; in the skewed order their number
+  // depends on the seed.
   int64_t first_wave() const {
     const Launch& l = grid_.launch;
     const int64_t fit = std::max<int64_t>(1, grid_.multiprocessors / blocks_of_cluster(l));

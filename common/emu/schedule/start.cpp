@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Starting a cluster: its blocks and warps, registers and special registers. PTX ISA: "Special Registers".
+// Starting a cluster: its blocks and warps, registers and special registers.
+// PTX ISA: "Special Registers".
 
 #include <algorithm>
 
@@ -9,8 +10,8 @@
 namespace gg::emu {
 namespace {
 
-// Shared memory of a block behind its own, that cooperative groups keep the barriers of tiles of several
-// warps in. The system has zeros there when the block begins.
+// Shared memory of a block behind its own, that cooperative groups keep the barriers of tiles of
+// several warps in. The system has zeros there when the block begins.
 constexpr size_t kReservedBytes = 288;
 size_t own_shared_bytes(const Launch& launch) {
   return size_t(launch.code->shared_bytes + launch.dynamic_shared);
@@ -28,7 +29,8 @@ uint64_t special_value(const Warp& w, int lane, const Code::Special& s) {
   const int tid[3] = {thread % x, thread / x % y, thread / x / y};
   const std::string& n = s.name;
   if (n == "%shared") return uint64_t(b.rank) << 24 | uint64_t(c);
-  if (n == "%param") return (s.bits == 64 ? b.grid->params_address : 0) + uint64_t(c);  // 32 bits: see cvta
+  // 32 bits: see cvta.
+  if (n == "%param") return (s.bits == 64 ? b.grid->params_address : 0) + uint64_t(c);
   if (n == "%tid") return uint64_t(tid[c]);
   if (n == "%ntid") return uint64_t(launch.block[c]);
   if (n == "%ctaid") return uint64_t(b.id[c]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One step of a warp. Of the fragments that can run, the one with the lowest place goes first, and fragments
-// that meet become one, so that lanes come together again behind branches.
+// One step of a warp. Of the fragments that can run, the one with the lowest place goes first, and
+// fragments that meet become one, so that lanes come together again behind branches.
 
 #include <algorithm>
 #include <limits>
@@ -91,8 +91,8 @@ void leave(Warp& w, Mask m) {
 
 void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next);
 
-// Executes the instruction for the lanes m of the fragment and moves them on; the others of the fragment pass
-// it by.
+// Executes the instruction for the lanes m of the fragment and moves them on; the others of the
+// fragment pass it by.
 void execute(Warp& w, Fragment& f, const Instr& in, Mask m) {
   if (asks(w, in) && !in.checks.own) look_for_values(w, in, m);
   if (!w.registers.in_flight.empty() && !in.checks.own) check_in_flight(w, in, m);
@@ -156,8 +156,8 @@ void move_on(Warp& w, Fragment& f, const Instr& in, Mask m, Next next) {
     case Next::wait:
     case Next::retry:
       if (others) {
-        w.flow.fragments.push_back(
-            {others, f.pc + 1, false, {}, 0, {}});  // invalidates nothing below: f is not used after
+        // Invalidates nothing below: f is not used after.
+        w.flow.fragments.push_back({others, f.pc + 1, false, {}, 0, {}});
         Fragment& self = *std::find_if(w.flow.fragments.begin(), w.flow.fragments.end(),
                                        [&](const Fragment& x) { return x.ready && (x.mask & m); });
         self.mask = m;
@@ -189,8 +189,8 @@ Fragment& fragment_of(Warp& w, Mask lanes) {
               "all its lanes");
 }
 
-// The lanes that may execute a converged instruction now: all live ones, or the first of the groups that
-// membermasks name; 0 if lanes are missing.
+// The lanes that may execute a converged instruction now: all live ones, or the first of the groups
+// that membermasks name; 0 if lanes are missing.
 Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
   if (!in.members) {
     if (w.flow.live & f.mask & ~m) raise_guarded(w, in, m, w.flow.live & f.mask & ~m);
@@ -222,8 +222,8 @@ Mask complete_group(Warp& w, const Fragment& f, const Instr& in, Mask m) {
   return 0;
 }
 
-// A converged instruction waits until all lanes it wants are here. Lanes may name different membermasks that
-// do not overlap; each group goes by itself. False: parked.
+// A converged instruction waits until all lanes it wants are here. Lanes may name different
+// membermasks that do not overlap; each group goes by itself. False: parked.
 bool execute_converged(Warp& w, Fragment& fragment, const Instr& in, Mask m) {
   const int32_t pc = fragment.pc;
   const Mask group = complete_group(w, fragment, in, m);
@@ -237,8 +237,8 @@ bool execute_converged(Warp& w, Fragment& fragment, const Instr& in, Mask m) {
   return true;
 }
 
-// Up to `most` instructions of a warp whose lanes are all at one place, as long as there is nothing to ask
-// before one; how many it did. Most instructions of most kernels are executed here.
+// Up to `most` instructions of a warp whose lanes are all at one place, as long as there is nothing
+// to ask before one; how many it did. Most instructions of most kernels are executed here.
 int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
   const Mask m = f.mask;
   const uint64_t lanes = uint64_t(__builtin_popcount(m));
@@ -262,8 +262,8 @@ int run_straight(Warp& w, Fragment& f, const Code& code, int most) {
   return most;
 }
 
-// The fragment that choose() has picked of several. Until it comes to the place of another, or its turn is
-// over, choose() would pick it again, unless another waits: then there is more to ask.
+// The fragment that choose() has picked of several. Until it comes to the place of another, or its
+// turn is over, choose() would pick it again, unless another waits: then there is more to ask.
 class Chosen {
  public:
   Chosen(const Warp& w, const Fragment& f)
@@ -287,9 +287,9 @@ class Chosen {
   int32_t behind_ = -1, before_ = std::numeric_limits<int32_t>::max();
 };
 
-// Lanes of a warp are threads, and without a barrier between them nothing says that they are in step. PTX
-// ISA, "bar.warp.sync". In the skewed order some fall behind now and then: the others go on until they need
-// them.
+// Lanes of a warp are threads, and without a barrier between them nothing says that they are in
+// step. PTX ISA, "bar.warp.sync". In the skewed order some fall behind now and then: the others go
+// on until they need them.
 void let_lanes_fall_behind(Warp& w) {
   constexpr uint64_t kMost[] = {4, 64, 512};  // rounds
   Cluster& c = *w.block->cluster;

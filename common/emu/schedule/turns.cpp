@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The turns of a cluster's warps, and when its asynchronous effects happen. A cluster whose warps only spin
-// is recognised, so that another can go on.
+// The turns of a cluster's warps, and when its asynchronous effects happen. A cluster whose warps
+// only spin is recognised, so that another can go on.
 
 #include <algorithm>
 #include <atomic>
@@ -51,12 +51,12 @@ uint64_t registers_of(Warp& w, const Code& code) {
   return hash;
 }
 
-// Spinning: a warp that comes back to the registers it had at a place, while memory stays as it is, goes
-// round for ever, unless another cluster changes memory. A cluster without a change (Cluster::changes) is
-// watched for that from time to time, the longer the later.
+// Spinning: a warp that comes back to the registers it had at a place, while memory stays as it is,
+// goes round for ever, unless another cluster changes memory. A cluster without a change
+// (Cluster::changes) is watched for that from time to time, the longer the later.
 class Watch {
  public:
-  // To be asked after every round. `quiet`: rounds without a change. True if all warps go round or wait.
+  // Asked after every round. `quiet`: rounds without a change. True: all warps go round or wait.
   bool all_repeat(uint64_t quiet, const std::vector<Warp*>& warps, const Code& code) {
     if (quiet == 0) begin_ = kFirst, on_ = false;
     if (quiet < begin_) return false;
@@ -94,7 +94,8 @@ class Watch {
       first_.push_back({place_of(*w), registers_of(*w, code), false});
       fragments = std::max(fragments, w->flow.fragments.size());
     }
-    least_ = 8 + fragments * (kFragmentTurn / kTurn);  // so that each fragment of a warp has had its turn
+    // So that each fragment of a warp has had its turn.
+    least_ = 8 + fragments * (kFragmentTurn / kTurn);
   }
 
   bool on_ = false;
@@ -102,14 +103,14 @@ class Watch {
   std::vector<State> first_;
 };
 
-// Decides which warps may do how many instructions in a round. The skewed order leaves out some warps, and
-// one for as long as the others change anything: what comes too late for them shows.
+// Decides which warps may do how many instructions in a round. The skewed order leaves out some
+// warps, and one for as long as the others change anything: what comes too late for them shows.
 class Turns {
  public:
   Turns(Cluster& c, const std::vector<Warp*>& warps) : c_(c), order_(warps) {}
 
-  // Returns the warps in the order of the next round. `idle`, `quiet`: rounds in which nobody moved, in which
-  // nothing changed.
+  // Returns the warps in the order of the next round. `idle`, `quiet`: rounds in which nobody
+  // moved, in which nothing changed.
   const std::vector<Warp*>& order(uint64_t idle, uint64_t quiet) {
     constexpr uint64_t kPatience = 4;
     all_move_ = idle > 0;

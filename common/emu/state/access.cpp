@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Loads and stores of a whole warp. The common ones are checked and moved all at once, the others lane by
-// lane.
+// Loads and stores of a whole warp. The common ones are checked and moved all at once, the others
+// lane by lane.
 
 #include "common/emu/state/access.h"
 
@@ -16,8 +16,8 @@ namespace {
 // The address of the block's first byte of shared memory.
 uint64_t own_shared(const Warp& w) { return (uint64_t(w.block->rank) << 24) + uint64_t(kSharedStart); }
 
-// All lanes of the mask inside this block's shared memory and aligned: the common case, without a look at
-// each.
+// All lanes of the mask inside this block's shared memory and aligned: the common case, without a
+// look at each.
 bool all_in_own_shared(const Warp& w, Mask m, const uint64_t (&address)[kLanes], int width) {
   const uint64_t begin = own_shared(w), bytes = w.block->shared.bytes.size(),
                  some = address[__builtin_ctz(m)];
@@ -62,8 +62,8 @@ size_t runs_at(const Pattern& p, size_t start, ByteRun (&runs)[kLanes]) {
   return size_t(p.run_count);
 }
 
-// An access of the own shared memory, its runs all at once. False: not all is well, and looking at each lane
-// says what.
+// An access of the own shared memory, its runs all at once. False: not all is well, and looking at
+// each lane says what.
 bool clean_read(Warp& w, const Instr& in, const Pattern& p, const uint64_t (&address)[kLanes],
                 Access access) {
   SharedMemory& shared = w.block->shared;

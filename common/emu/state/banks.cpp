@@ -13,8 +13,8 @@
 namespace gg::emu {
 namespace {
 
-// A warp moves at most 128 bytes of shared memory at once: its lanes are served in groups of 128 / width, and
-// a bank gives one 4-byte word a time.
+// A warp moves at most 128 bytes of shared memory at once: its lanes are served in groups of
+// 128 / width, and a bank gives one 4-byte word a time.
 void count_wavefronts(Pattern& p, const uint64_t (&address)[kLanes]) {
   const int lanes_at_once = std::max(1, std::min(kLanes, 128 / std::max(p.width, 4)));
   p.wavefronts = p.least = 0;

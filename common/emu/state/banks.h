@@ -8,8 +8,8 @@
 
 namespace gg::emu {
 
-// How the lanes of an access of shared memory lie to each other. Most accesses of a kernel repeat one of a
-// few patterns and differ only in where they start.
+// How the lanes of an access of shared memory lie to each other. Most accesses of a kernel repeat
+// one of a few patterns and differ only in where they start.
 struct Pattern {
   uint32_t relative[kLanes];  // to the first lane's address
   struct Piece {              // bytes that lanes touch one behind the other
@@ -29,11 +29,12 @@ const Pattern& pattern_of(const Instr& instr, Mask mask, const uint64_t (&addres
 // Adds bytes and wavefronts to the instruction's counts.
 void count_pattern(const Instr& instr, const Pattern& pattern);
 
-// Counts of a warp-wide access: shared addresses (bytes and wavefronts) or global ones (bytes and sectors).
+// Counts of a warp-wide access: shared addresses (bytes and wavefronts) or global ones
+// (bytes and sectors).
 void count_shared(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
 void count_global(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
-// The same by instr.space; each lane of a generic access counts where its address lies. Local memory counts
-// nowhere.
+// The same by instr.space; each lane of a generic access counts where its address lies. Local
+// memory counts nowhere.
 void count_access(const Instr& instr, Mask mask, const uint64_t (&address)[kLanes], int width);
 
 }  // namespace gg::emu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The groups of bulk stores that each lane of a warp commits and waits for. PTX ISA: "Asynchronous copy: Bulk
-// copy: Completion mechanisms", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group".
+// The groups of bulk stores that each lane of a warp commits and waits for.
+// PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms", and the sections of
+// cp.async.bulk.commit_group and cp.async.bulk.wait_group.
 
 #pragma once
 
@@ -21,15 +22,17 @@ struct BulkGroup {
 };
 
 struct BulkGroups {
-  struct Wait {                         // a wait_group
-    int64_t left = 0;                   // groups that it lets be unfinished
-    uint64_t commits = 0, pending = 0;  // that the lane had committed then; of these, not waited for before
+  struct Wait {        // a wait_group
+    int64_t left = 0;  // groups that it lets be unfinished
+    // Groups that the lane had committed then; of these, not waited for before.
+    uint64_t commits = 0, pending = 0;
   };
   struct Lane {
     std::shared_ptr<BulkGroup> open;                   // what it has started since its last commit
     std::deque<std::shared_ptr<BulkGroup>> committed;  // oldest first, without some that are done
-    uint64_t commits = 0, waited = 0;  // groups that it has committed; the oldest, that it has waited for
-    std::optional<Wait> wait;          // its newest
+    // Groups that the lane has committed; the oldest, that it has waited for.
+    uint64_t commits = 0, waited = 0;
+    std::optional<Wait> wait;  // its newest
 
     uint64_t pending() const { return commits - waited; }
   };
@@ -38,7 +41,7 @@ struct BulkGroups {
 
 // The groups of a warp, made when they are first asked for.
 BulkGroups& bulk_groups_of(Warp& warp);
-// Says why the source of a store, whose window this is, is not free yet: a sentence of likely cause.
+// Says why the source of a store, whose window this is, is not free yet: the likely cause.
 std::string why_not_read(const Window& window);
 
 }  // namespace gg::emu

@@ -156,7 +156,8 @@ bool is_newer(const std::string& file, const std::string& than) {
   const auto made = std::filesystem::last_write_time(than, other);
   return !error && !other && changed > made;
 }
-// The line of the source; what stood there when the code was made nobody knows if the file was changed since.
+// The line of the source; what stood there when the code was made nobody knows if the file
+// was changed since.
 std::string text_at(const Module& module, const Location& at) {
   const auto found = module.files.find(at.file);
   if (found == module.files.end()) return "";
@@ -165,8 +166,8 @@ std::string text_at(const Module& module, const Location& at) {
   return line_of_file(found->second, at.line);
 }
 
-// Where an instruction comes from: the innermost function that was expanded, its caller, and so on up to the
-// kernel.
+// Where an instruction comes from: the innermost function that was expanded, its caller, and so on
+// up to the kernel.
 std::vector<Location> frames_of(const Instr& in) {
   std::vector<Location> frames;
   if (!in.function) return frames;
@@ -175,8 +176,8 @@ std::vector<Location> frames_of(const Instr& in) {
   return frames;
 }
 
-// A file of functions that each stand for one instruction: ours, or CUDA's own headers. The line that calls
-// one says more than its own.
+// A file of functions that each stand for one instruction: ours, or CUDA's own headers. The line
+// that calls one says more than its own.
 bool holds_wrappers(const Module& module, const Location& at) {
   const auto found = module.files.find(at.file);
   if (found == module.files.end()) return true;

@@ -36,9 +36,10 @@ inline void with_width(int width, Use use) {
   use(size_t(width));
 }
 
-// d[lane] = op(a[lane], ...) for the lanes of the mask. `op` must be harmless for any operands: all lanes are
-// computed, on the side, so that the compiler makes vector code of it whatever the destination overlaps.
-// Registers of one size have the same place or places apart, and then the side is not needed.
+// d[lane] = op(a[lane], ...) for the lanes of the mask. `op` must be harmless for any operands: all
+// lanes are computed, on the side, so that the compiler makes vector code of it whatever the
+// destination overlaps. Registers of one size have the same place or places apart, and then the
+// side is not needed.
 template <class D>
 inline void put(Warp& warp, uint32_t slot, Mask mask, const D (&values)[kLanes]) {
   D* d = warp.at<D>(slot);

@@ -85,7 +85,7 @@ bool GlobalMemory::release(uint64_t address) {
   if (found == allocations_.end() || found->second.freed) return false;
   found->second.freed = true;
   used_ -= found->second.bytes;
-  // Give whole pages back; the addresses are never handed out again, so a late access is told apart.
+  // Give whole pages back; the addresses are never used again, so a late access is recognised.
   static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   const uint64_t first = (address + page - 1) / page * page,
                  last = (address + found->second.bytes) / page * page;
@@ -256,7 +256,8 @@ void SharedMemory::resize(size_t size) {
 
 SharedMemory::Handle SharedMemory::open(const Window& window) {
   const uint8_t bit = window.reduces ? kReducing : window.writes ? kArriving : kBeingRead;
-  uint8_t* const state = shadow.data();  // copies: to a compiler, stores of bytes could change the originals
+  // Copies: to a compiler, stores of bytes could change the originals.
+  uint8_t* const state = shadow.data();
   const size_t begin = window.begin, end = window.end;
   for (size_t i = begin; i < end; ++i) state[i] |= bit;
   return windows_.insert(windows_.end(), window);

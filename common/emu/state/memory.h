@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Global memory: allocations at addresses no host access can reach, each remembered after it is freed. Shared
-// memory: bytes with a shadow that knows which were written and which an asynchronous operation still owns.
+// Global memory: allocations at addresses no host access can reach, each remembered after it is
+// freed. Shared memory: bytes with a shadow that knows which were written and which an asynchronous
+// operation still owns.
 
 #pragma once
 
@@ -20,8 +21,8 @@
 
 namespace gg::emu {
 
-// Generic addresses: shared memory of cluster rank r lies at kSharedWindow + (r << 24), local memory of a
-// thread at kLocalWindow. Global memory has real, but inaccessible, host addresses.
+// Generic addresses: shared memory of cluster rank r lies at kSharedWindow + (r << 24), local
+// memory of a thread at kLocalWindow. Global memory has real, but inaccessible, host addresses.
 constexpr uint64_t kSharedWindow = 0x0100000000000000ull, kSharedWindowBytes = 1ull << 32;
 constexpr uint64_t kLocalWindow = 0x0200000000000000ull, kLocalWindowBytes = 1ull << 32;
 constexpr uint64_t kFunctionWindow = 0x0300000000000000ull;  // no memory: a function's address
@@ -64,7 +65,7 @@ struct Allocation {
   uint64_t begin = 0, bytes = 0;
   bool freed = false;
   bool heap = false;  // a kernel's malloc gave it
-  // Whether its bytes have no value before somebody writes them, and, if so, whether all of them were.
+  // Whether its bytes have no value before somebody writes them, and, if so, whether all were.
   bool tracked = false;
   bool all_written = true;
   std::shared_ptr<const Readable> readable = {};  // null: all of it
@@ -74,8 +75,8 @@ struct Allocation {
   }
 };
 
-// The heap gives malloc and free of kernels blocks in a stretch of addresses of its own, which are never
-// handed out twice. Kernels on several threads may use it at once.
+// The heap gives malloc and free of kernels blocks in a stretch of addresses of its own, which are
+// never handed out twice. Kernels on several threads may use it at once.
 class DeviceHeap {
  public:
   static constexpr uint64_t kUsualLimit = 8 << 20;  // cudaLimitMallocHeapSize
@@ -109,19 +110,22 @@ class DeviceHeap {
 // Allocated and freed between launches only; kernels on several threads may look things up.
 class GlobalMemory {
  public:
-  // Takes 4 TiB of address space, twice and an eighth of it; where a limit leaves less (ulimit -v, a job's),
-  // about half of what it leaves. Throws gg::Error (no memory) where that is less than 64 MiB.
+  // Takes 4 TiB of address space, twice and an eighth of it; where a limit leaves less (ulimit
+  // -v, a job's), about half of what it leaves. Throws gg::Error (no memory) where that is less
+  // than 64 MiB.
   GlobalMemory();
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  // Aligned to `alignment`, and nothing else in the last such unit of it; 0 when the reserve is exhausted. A
-  // gap that belongs to nobody follows every allocation. Its bytes are zeros and count as written.
+  // Aligned to `alignment`, and nothing else in the last such unit of it; 0 when the reserve is
+  // exhausted. A gap that belongs to nobody follows every allocation. Its bytes are zeros and
+  // count as written.
   uint64_t allocate(size_t bytes, uint64_t alignment = 256);
   bool release(uint64_t address);  // false if no live allocation starts there
   uint64_t used_bytes() const { return used_; }
-  // Kernels read so much, and no more, of the live allocation that starts here; nothing happens if none does.
+  // Kernels read so much, and no more, of the live allocation that starts here; nothing happens
+  // if none does.
   void set_readable(uint64_t address, Readable readable);
   // The kernels' heap. Before a kernel uses it, open_heap() takes its addresses out of the reserve.
   DeviceHeap heap;
@@ -144,19 +148,22 @@ class GlobalMemory {
     return a && a->freed && address - a->begin < a->bytes;
   }
   bool reserved(uint64_t address) const { return address >= base_ && address < base_ + reserve_; }
-  uint64_t reserve_bytes() const { return reserve_; }  // the most that allocations can be, with their gaps
+  // The most that allocations can be, with their gaps.
+  uint64_t reserve_bytes() const { return reserve_; }
 
-  // Nobody has written the allocation that starts there: what cudaMalloc gives, and a graph's allocation each
-  // time that it runs. Throughout, an address outside all allocations is one of the host.
+  // Nobody has written the allocation that starts there: what cudaMalloc gives, and a graph's
+  // allocation each time that it runs. Throughout, an address outside all allocations is one
+  // of the host.
   void forget(uint64_t address);
   // The host reaches the allocation without the runtime, which cannot see what it writes there.
   void open_to_host(uint64_t address);
   bool is_written(uint64_t address, uint64_t bytes) const;
-  // Between launches: the host has filled the bytes, or copied as many from `from`, to `real` for the host.
+  // Between launches: the host has filled the bytes, or copied as many from `from`, to `real`
+  // for the host.
   void was_filled(uint64_t address, uint64_t bytes);
   void was_copied(uint64_t to, uint64_t from, uint64_t bytes, uint8_t* real, uint64_t seed);
-  // For kernels, of an allocation that holds the bytes. To settle is to give values to those that were not
-  // written, which the seed decides.
+  // For kernels, of an allocation that holds the bytes. To settle is to give values to those that
+  // were not written, which the seed decides.
   bool is_written(const Allocation& a, uint64_t address, uint64_t bytes) const {
     return a.all_written || written_.all(address - base_, bytes);
   }
@@ -166,9 +173,11 @@ class GlobalMemory {
   std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (units/tensor_map.cpp)
 
  private:
-  static constexpr uint64_t kReserve = 1ull << 42;  // address space, not memory: pages come when touched
+  // Address space, not memory: pages come when touched.
+  static constexpr uint64_t kReserve = 1ull << 42;
   static constexpr uint64_t kLeastReserve = 1ull << 26;
-  static constexpr uint64_t kGap = 1 << 20;  // so that an index which is wrong by a row misses the next one
+  // Between allocations, so that an index which is wrong by a row misses the next one.
+  static constexpr uint64_t kGap = 1 << 20;
   bool map(uint64_t bytes);                  // false: there is no address space for so many
   Allocation* tracked_at(uint64_t address);  // null: none that is tracked holds it
 
@@ -193,12 +202,14 @@ struct Window {
 class SharedMemory {
  public:
   enum : uint8_t {
-    kWritten = 1,                     // somebody wrote this byte
-    kArriving = 2,                    // an asynchronous operation will write it
-    kBeingRead = 4,                   // an asynchronous operation still reads it
-    kMbarrier = 8,                    // part of a live mbarrier
-    kReducing = 16,                   // an asynchronous reduction will change it: for others as kArriving
-    kUndefined = 32,                  // what was written there is a value that nobody gave, see undefined.h
+    kWritten = 1,    // somebody wrote this byte
+    kArriving = 2,   // an asynchronous operation will write it
+    kBeingRead = 4,  // an asynchronous operation still reads it
+    kMbarrier = 8,   // part of a live mbarrier
+    // An asynchronous reduction will change it: for others as kArriving.
+    kReducing = 16,
+    // The value written there is one that nobody gave, see undefined.h.
+    kUndefined = 32,
     kAtRest = kWritten | kUndefined,  // what a byte may be that anybody may write
   };
   std::vector<uint8_t> bytes, shadow;
@@ -206,8 +217,8 @@ class SharedMemory {
   bool checked = true;  // else accesses neither look at the shadow nor change it
 
   void resize(size_t size);  // all bytes 0xFF, none written
-  // A window opens when the operation is issued and closes when its effects are there. Closing one that
-  // writes marks its bytes written.
+  // A window opens when the operation is issued and closes when its effects are there. Closing one
+  // that writes marks its bytes written.
   using Handle = std::list<Window>::iterator;
   Handle open(const Window& window);
   void close(Handle window);

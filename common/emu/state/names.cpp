@@ -10,9 +10,9 @@
 namespace gg::emu {
 namespace {
 
-// The names that a mangled name begins with: "_ZN1a1bIfEEvT_" -> "a::b<...>". Itanium C++ ABI, section 5.1:
-// each is its length and its text; N begins names within names, I the template arguments. "" if it begins
-// with none.
+// The names that a mangled name begins with: "_ZN1a1bIfEEvT_" -> "a::b<...>". Itanium C++ ABI,
+// section 5.1: each is its length and its text; N begins names within names, I the template
+// arguments. "" if it begins with none.
 std::string first_names(const std::string& mangled) {
   size_t at = 2;  // behind _Z
   const auto next = [&](char c) { return at < mangled.size() && mangled[at] == c && ++at; };

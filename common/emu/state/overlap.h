@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The counts of what overlaps: of products that a program issues while loads or bulk stores are under way,
-// and of loads of sums from tensor memory beside a later product. All of it follows from the program: from
-// the order of a warp's own instructions, and from what it has learnt of others at barriers (vector clocks,
-// race.h). So it is the same in every order of warps. COUNTS.md, "What overlaps", says what each count means.
+// The counts of what overlaps: of products that a program issues while loads or bulk stores are
+// under way, and of loads of sums from tensor memory beside a later product. All of it follows from
+// the program: from the order of a warp's own instructions, and from what it has learnt of others
+// at barriers (vector clocks, race.h). So it is the same in every order of warps. COUNTS.md, "What
+// overlaps", says what each count means.
 
 #pragma once
 
@@ -25,8 +26,9 @@ struct WarpProducts {
     uint32_t ticks = 0;   // of the warp's clock,
     uint64_t before = 0;  // and how many it had issued when the clock came to it
   };
-  uint64_t issued = 0, counted = 0;  // all; the newest of them that a load overlaps, as a number from 1 on
-  std::vector<Since> since;          // where `counted` is less than `issued`: ascending
+  // Products that it has issued; the newest of them that a load overlaps, as a number from 1 on.
+  uint64_t issued = 0, counted = 0;
+  std::vector<Since> since;  // where `counted` is less than `issued`: ascending
 };
 
 // Loads of sums and products of one block's tensor memory.
@@ -37,8 +39,9 @@ struct TmemLoads {
     const Instr* instr = nullptr;
     uint64_t count = 0;
   };
-  std::vector<Load> alone;             // no product has been found beside them yet
-  std::map<size_t, uint32_t> product;  // by agent of a tensor core: ticks of its clock at its newest product
+  std::vector<Load> alone;  // no product has been found beside them yet
+  // By agent of a tensor core: ticks of its clock at its newest product.
+  std::map<size_t, uint32_t> product;
 };
 
 // A warp issues a product: mma, wgmma.mma_async, tcgen05.mma.

@@ -83,8 +83,8 @@ constexpr const char* kTooFar =
 
 [[noreturn]] void raise_guard(const Warp& w, const Instr& in, int lane, uint64_t address, uint64_t bytes,
                               const Allocation& a) {
-  uint64_t before = ~0ull,
-           past = ~0ull;  // bytes to the nearest range behind the first one, and before the last
+  // Bytes to the nearest range behind the first one, and before the last.
+  uint64_t before = ~0ull, past = ~0ull;
   for (const Readable::Range& r : a.readable->ranges) {
     if (r.begin > address) before = std::min(before, r.begin - address);
     if (r.begin <= address) past = std::min(past, address + bytes - r.end);
@@ -205,7 +205,8 @@ void check_guards(const Warp& w, const Instr& in, int lane, uint64_t address, ui
 
 std::string shared_text(const Block& block, size_t offset) {
   const int64_t at = kSharedStart + int64_t(offset);
-  const std::pair<const std::string, int64_t>* array = nullptr;  // the last that begins here or before
+  // The last that begins here or before.
+  const std::pair<const std::string, int64_t>* array = nullptr;
   for (const auto& symbol : block.grid->launch.code->shared_symbols) {
     if (symbol.second <= at && (!array || symbol.second > array->second)) array = &symbol;
   }

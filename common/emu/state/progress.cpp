@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A thread of its own draws the line, so that those who work never look at the clock. There is one while
-// something is done, and only if stderr is a terminal.
+// A thread of its own draws the line, so that those who work never look at the clock. There is one
+// while something is done, and only if stderr is a terminal.
 
 #include "common/emu/state/progress.h"
 

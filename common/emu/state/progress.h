@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The line that tells somebody at a terminal what work of some seconds does: what, how many blocks are done
-// of how many, and how long the rest takes. It is written over and over in one place, and erased when the
-// work ends.
+// The line that tells somebody at a terminal what work of some seconds does: what, how many blocks
+// are done of how many, and how long the rest takes. It is written over and over in one place, and
+// erased when the work ends.
 
 #pragma once
 
@@ -23,18 +23,20 @@ namespace gg::emu {
 
 // How far a launch is. The threads that run its blocks count, the line reads.
 struct LaunchProgress {
-  int64_t blocks = 0;              // of the grid
-  int64_t rounds_before = 0;       // of the last launch of this kernel with as many blocks; 0: there was none
+  int64_t blocks = 0;  // of the grid
+  // Rounds of the last launch of this kernel with as many blocks; 0: there was none.
+  int64_t rounds_before = 0;
   std::atomic<int64_t> done{0};    // blocks that have ended
   std::atomic<int64_t> rounds{0};  // of the scheduler, over all clusters
 
-  // The share that is done, 0 to 1: of the rounds that the last such launch took, and behind them of the
-  // blocks.
+  // The share that is done, 0 to 1: of the rounds that the last such launch took, and behind them
+  // of the blocks.
   double share() const;
 };
 
-// The text of the line in `columns` characters at most: `what` is cut where it is too long, the end is not.
-// `launch`: null if the work is of another kind. `seconds`: since the launch, or what is done else, began.
+// The text of the line in `columns` characters at most: `what` is cut where it is too long, the end
+// is not. `launch`: null if the work is of another kind. `seconds`: since the launch, or what is
+// done else, began.
 std::string progress_text(const std::string& what, const LaunchProgress* launch, double seconds, int columns);
 
 class ProgressLine {
@@ -46,14 +48,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Work shows when it takes longer than this; 5 unless it is set. With 0 each part shows as it begins.
+  // Work shows when it takes longer than this, 5 unless it is set; with 0 as soon as it begins.
   void set_patience(double seconds) { patience_ = seconds; }
 
   // `what` begins, as a part of what has begun before and not ended; end() ends what began last.
   void begin(const std::string& what);
   void end();
-  // The same of a launch. What comes back is to be counted in, and lives until end_launch; null: nobody
-  // looks.
+  // The same of a launch. What comes back is to be counted in, and lives until end_launch;
+  // null: nobody looks.
   LaunchProgress* begin_launch(const std::string& kernel, const void* code, int64_t blocks);
   void end_launch();
   // Erases the line for good: the process ends.
@@ -90,8 +92,9 @@ class ProgressLine {
   std::vector<Part> parts_;  // the whole first
   std::unique_ptr<LaunchProgress> launch_;
   std::pair<const void*, int64_t> launch_key_;
-  std::map<std::pair<const void*, int64_t>, int64_t> rounds_;  // that launches took, by code and blocks
-  int64_t works_ = 0;                                          // that have ended, each with all its parts
+  // Rounds that launches took, by code and blocks.
+  std::map<std::pair<const void*, int64_t>, int64_t> rounds_;
+  int64_t works_ = 0;  // that have ended, each with all its parts
   bool closed_ = false;
   size_t shown_ = 0;  // characters that are on the terminal
 };

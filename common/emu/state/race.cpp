@@ -60,8 +60,8 @@ void Clock::clear() {
 
 size_t agent_of(const Warp& warp) { return warp.race.agent; }
 
-// Clusters run on threads of the host, whose memory may be weaker than that of x86-64: what a release
-// publishes is there for who acquires.
+// Clusters run on threads of the host, whose memory may be weaker than that of x86-64: what a
+// release publishes is there for who acquires.
 void release(Warp& warp, Clock& to) {
   std::atomic_thread_fence(std::memory_order_release);
   to.join(warp.race.clock);
@@ -108,8 +108,8 @@ static uint8_t bytes_of(size_t cell, size_t offset, int width) {
   return uint8_t(((1u << (end - begin)) - 1) << (begin - cell * 4));
 }
 
-// The lanes that an access counts as. An access of the asynchronous proxy is nobody's: a warp waits for it as
-// one.
+// The lanes that an access counts as. An access of the asynchronous proxy is nobody's: a warp waits
+// for it as one.
 static uint32_t lanes_of(int lane, Access access) {
   return access == Access::async || lane < 0 ? 0 : uint32_t(1) << lane;
 }
@@ -148,8 +148,9 @@ void Races::read(Warp& warp, const Instr& instr, int lane, size_t offset, int wi
   }
 }
 
-// PTX ISA, "Coherence Order": two writes that race have no order, and nothing else is undefined about them.
-// So what they leave is certain if they write the same bytes: those that memory holds, the first one's.
+// PTX ISA, "Coherence Order": two writes that race have no order, and nothing else is undefined
+// about them. So what they leave is certain if they write the same bytes: those that memory holds,
+// the first one's.
 bool Races::same_values(size_t cell, uint8_t bytes, size_t offset, const uint8_t* values) const {
   for (size_t i = 0; i < 4; ++i) {
     if (bytes >> i & 1 && block_->shared.bytes[cell * 4 + i] != values[cell * 4 + i - offset]) return false;
@@ -169,7 +170,8 @@ void Races::check_equals(Warp& warp, const Instr& instr, int lane, size_t cell, 
   }
 }
 
-// Before a store of the warp becomes the last one: keeps those that it races with. kEquals if there are any.
+// Before a store of the warp becomes the last one: keeps those that it races with. kEquals if
+// there are any.
 uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   const Writes& writes = written(cell / kCells);
   const size_t at = cell % kCells;
@@ -185,7 +187,8 @@ uint8_t Races::keep_equals(const Warp& warp, size_t cell, bool keep_last) {
   return 0;
 }
 
-// The newest step's of each agent. A write of its own, as an atomic operation's, stands for it from then on.
+// The newest step's of each agent. A write of its own, as an atomic operation's, stands for it
+// from then on.
 void Races::keep_strong_read(const Warp& warp, const Instr& instr, uint32_t lanes, size_t cell,
                              uint8_t bytes) {
   const size_t self = agent_of(warp);
@@ -263,11 +266,13 @@ Races::Reads& Races::reads_of(size_t page, size_t agent) {
   return *reads[agent];
 }
 
-// Loops over cells are cut into pieces of this length, which compilers make into a few vector instructions.
+// Loops over cells are cut into pieces of this length, which compilers make into a
+// few vector instructions.
 constexpr size_t kPiece = 8;
 
-// Whether the warp has learnt of the last writes of these cells. Neighbours are mostly written together, so
-// the last answer (`known`: for a write like this it is yes; 0 is nobody's) holds for most.
+// Whether the warp has learnt of the last writes of these cells. Neighbours are mostly
+// written together, so the last answer (`known`: for a write like this it is yes; 0 is
+// nobody's) holds for most.
 bool Races::knows_writes(const Warp& warp, size_t first, size_t end, Access access, bool reading,
                          uint64_t& known) const {
   const size_t self = agent_of(warp);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Happens-before between the warps of a cluster, and what it exposes in shared memory: races, and ordinary
-// writes that an asynchronous operation reads without a proxy fence. Every warp counts its own steps between
-// synchronisations; a clock says how much of every other warp's work one has learnt of through barriers. Two
-// accesses of the same byte by different warps, at least one of them a write, race if neither had learnt of
-// the other (vector clocks, as in FastTrack, Flanagan and Freund, PLDI 2009). Lanes of one warp are told
-// apart where some of them arrive at an mbarrier for all: what the others did counts as known only if the
-// lanes met at a barrier before, as a shuffle or a vote orders no memory. Who learns, learns for its whole
-// warp.
+// Happens-before between the warps of a cluster, and what it exposes in shared memory: races, and
+// ordinary writes that an asynchronous operation reads without a proxy fence. Every warp counts its
+// own steps between synchronisations; a clock says how much of every other warp's work one has
+// learnt of through barriers. Two accesses of the same byte by different warps, at least one of
+// them a write, race if neither had learnt of the other (vector clocks, as in FastTrack, Flanagan
+// and Freund, PLDI 2009). Lanes of one warp are told apart where some of them arrive at an mbarrier
+// for all: what the others did counts as known only if the lanes met at a barrier before, as a
+// shuffle or a vote orders no memory. Who learns, learns for its whole warp.
 
 #pragma once
 
@@ -27,8 +27,8 @@ class Clock {
  public:
   // The last step of an agent of which one has learnt what all lanes did.
   uint32_t operator[](size_t agent) const { return agent < known_.size() ? known_[agent] : 0; }
-  // Whether one has learnt of what these lanes of an agent did in a step: of all lanes, or from these. No
-  // lanes: of what the warp did as one, such as wgmma, from any lane.
+  // Whether one has learnt of what these lanes of an agent did in a step: of all lanes, or from
+  // these. No lanes: of what the warp did as one, such as wgmma, from any lane.
   bool knows(size_t agent, uint32_t ticks, uint32_t lanes) const {
     return ticks <= (*this)[agent] || (!told_.empty() && was_told(agent, ticks, lanes));
   }
@@ -39,8 +39,8 @@ class Clock {
   void set(size_t agent, uint32_t ticks);
   void join(const Clock& other);
   void fence() { fenced_ = known_; }
-  // How much of an agent's use of tensor memory has been handed on: by tcgen05.fence::before_thread_sync, or
-  // by tcgen05.commit.
+  // How much of an agent's use of tensor memory has been handed on: by
+  // tcgen05.fence::before_thread_sync, or by tcgen05.commit.
   uint32_t handed_on(size_t agent) const { return agent < handed_on_.size() ? handed_on_[agent] : 0; }
   void hand_on() { handed_on_ = known_; }
   void clear();
@@ -63,8 +63,8 @@ void release(Warp& warp, Clock& to);
 void release(Warp& warp, uint32_t lanes, Clock& to);
 void meet(Warp& warp);  // the lanes, at a barrier that orders their memory
 void acquire(Warp& warp, const Clock& from);
-// fence.proxy.async: what the warp knows of is visible to asynchronous operations issued by whoever learns of
-// it.
+// fence.proxy.async: what the warp knows of is visible to asynchronous operations issued by whoever
+// learns of it.
 void fence_proxy(Warp& warp);
 
 // How an access takes part.
@@ -78,22 +78,22 @@ struct ByteRun {  // of bytes of shared memory
   size_t offset = 0, bytes = 0;
 };
 
-// Records who last wrote and who since read every 4 bytes (a cell) of one block's shared memory. With agents
-// 0 nothing is kept.
+// Records who last wrote and who since read every 4 bytes (a cell) of one block's shared memory.
+// With agents 0 nothing is kept.
 class Races {
  public:
   void resize(size_t bytes, size_t agents, const Block& block);
   bool on() const { return agents_ != 0; }
-  // Lane `lane` of the warp touches [offset, offset + width). Raises race, or proxy if an asynchronous read
-  // meets ordinary writes that no fence has handed on.
+  // Lane `lane` of the warp touches [offset, offset + width). Raises race, or proxy if an
+  // asynchronous read meets ordinary writes that no fence has handed on.
   void read(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
             Access access = Access::plain);
   // Two stores of the same value do not race: `values`, null if not known.
   void write(Warp& warp, const Instr& instr, int lane, size_t offset, int width,
              Access access = Access::plain, const uint8_t* values = nullptr);
 
-  // The same for whole cells of which nothing bad is to be said, many at once. False: `read` or `write` will
-  // say what there is, if anything.
+  // The same for whole cells of which nothing bad is to be said, many at once. False: `read` or
+  // `write` will say what there is, if anything.
   // `lanes`: who touches them, 0: the warp as one.
   bool read_runs(const Warp& warp, const Instr& instr, uint32_t lanes, const ByteRun* runs, size_t count,
                  Access access);
@@ -160,7 +160,8 @@ class Races {
   const Block* block_ = nullptr;  // whose memory it is
   size_t agents_ = 0;
   std::vector<Page> pages_;
-  std::map<size_t, std::vector<Equal>> equals_;  // cell -> stores of its value that raced with a later one
+  // Cell -> stores of its value that raced with a later one.
+  std::map<size_t, std::vector<Equal>> equals_;
 };
 
 }  // namespace gg::emu

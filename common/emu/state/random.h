@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The random numbers of an order. A cluster has a stream for the turns of its warps, one for the delays of its
-// asynchronous effects and one for lanes that fall behind, so that drawing from one leaves the others as they are. splitmix64: Steele, Lea and
-// Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
+// The random numbers of an order. A cluster has a stream for the turns of its warps, one for the
+// delays of its asynchronous effects and one for lanes that fall behind, so that drawing from one
+// leaves the others as they are. splitmix64: Steele, Lea and Flood, "Fast Splittable Pseudorandom
+// Number Generators", OOPSLA 2014.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Refusing accesses of shared memory: what nobody wrote, and what an asynchronous operation still owns.
+// Refusing accesses of shared memory: nobody wrote it, or an asynchronous operation still owns it.
 
 #include "common/emu/state/shadow.h"
 

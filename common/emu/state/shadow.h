@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// An access of shared memory must find two things in its shadow: bytes written, and nothing under way.
+// An access of shared memory must find two things in its shadow: written bytes, none under way.
 
 #pragma once
 
@@ -32,15 +32,16 @@ inline bool all_writable(const SharedMemory& shared, size_t offset, size_t bytes
   return all_are(&shared.shadow[offset], bytes, uint8_t(~SharedMemory::kAtRest), 0);
 }
 
-// A lane's ordinary read or write of shared memory: somebody must have written it, no operation under way may
-// touch it, no other warp may race for it.
+// A lane's ordinary read or write of shared memory: somebody must have written it, no operation
+// under way may touch it, no other warp may race for it.
 void check_shared_read(Warp& warp, const Instr& instr, int lane, const Place& place, int width,
                        Access access = Access::plain);
 // `values`: what an ordinary store writes; null if that is not known yet.
 void check_shared_write(Warp& warp, const Instr& instr, int lane, const Place& place, int width,
                         Access access = Access::plain, const uint8_t* values = nullptr);
-// The same for bytes that an asynchronous operation (bulk store, wgmma) will read, asked when it is issued:
-// they must be written, not be arriving, and ordinary writes must have been handed on by fence.proxy.async.
+// The same for bytes that an asynchronous operation (bulk store, wgmma) will read, asked when
+// it is issued: they must be written, not be arriving, and ordinary writes must have been
+// handed on by fence.proxy.async.
 void check_async_read(Warp& warp, const Instr& instr, int lane, Block& block, size_t offset, size_t bytes);
 // Many such runs at once. False: not all is well, check_async_read says what.
 bool all_async_readable(const Warp& warp, const Instr& instr, Block& block, const std::vector<ByteRun>& runs);

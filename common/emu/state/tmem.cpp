@@ -151,8 +151,8 @@ void Tmem::check_written(const Warp& agent, const Instr& in, int lane, const Tme
   }
 }
 
-// Why an agent meets an operation of a tensor core. Who has waited for this core before may well have waited
-// for all that it should, and the operation came too early.
+// Why an agent meets an operation of a tensor core. Who has waited for this core before may well
+// have waited for all that it should, and the operation came too early.
 std::string Tmem::too_early(const Warp& agent, TmemUse use, const Use& earlier) const {
   const std::string wait = "wait at the mbarrier of a tcgen05.commit that its warp runs behind the operation";
   const bool has_waited = agent.race.clock.of_warp_as_one(earlier.agent->race.agent) > 0;
@@ -195,9 +195,9 @@ void Tmem::conflict(const Warp& agent, const Instr& in, int lane, const TmemRegi
   }
 }
 
-// PTX ISA, "Specialized Inter-thread Synchronization for tcgen05 instructions". Hardware needs no instruction
-// for these fences, and the data here is right without them: this is the letter only. tcgen05.commit is the
-// first of the two fences by itself.
+// PTX ISA, "Specialized Inter-thread Synchronization for tcgen05 instructions". Hardware needs no
+// instruction for these fences, and the data here is right without them: this is the letter only.
+// tcgen05.commit is the first of the two fences by itself.
 void Tmem::check_fences(Warp& agent, const Instr& in, int lane, TmemUse use, const Use& earlier) const {
   Warp& driver = agent.driver ? *agent.driver : agent;
   if (&driver == &driver_of(*earlier.agent)) return;
@@ -242,7 +242,8 @@ void Tmem::touch(Warp& agent, const Instr& in, int lane, const TmemRegion& regio
     }
   }
   if (!block_.grid->races) return;
-  // All that a write covers is ordered before it: who is ordered behind the write is ordered behind that too.
+  // All that a write covers is ordered before it: who is ordered behind the write is ordered
+  // behind that too.
   std::erase_if(uses_, [&](const Use& u) {
     return (use == TmemUse::write || (u.use == TmemUse::read && u.agent == &agent)) &&
            region.covers(u.region);

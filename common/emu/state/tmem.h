@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor memory of a block: 128 lanes of 512 columns of 32 bits, which tcgen05 instructions allocate, write
-// and read. PTX ISA: "Tensor Memory", "Tensor Memory Allocation". Beside the cells stands what the checks
-// want: which columns are allocated, which cells were written, and who used which cells last.
+// Tensor memory of a block: 128 lanes of 512 columns of 32 bits, which tcgen05 instructions
+// allocate, write and read. PTX ISA: "Tensor Memory", "Tensor Memory Allocation". Beside the cells
+// stands what the checks want: which columns are allocated, which cells were written, and who used
+// which cells last.
 
 #pragma once
 
@@ -15,11 +16,11 @@
 namespace gg::emu {
 
 constexpr int kTmemLanes = 128, kTmemColumns = 512;
-constexpr int kTmemQuarters = kTmemLanes / kLanes;  // warp w of a block reaches quarter w % 4 by ld and st
+constexpr int kTmemQuarters = kTmemLanes / kLanes;  // warp w reaches quarter w % 4 by ld and st
 constexpr int kTmemUnit = 32;                       // columns: the least that is allocated
 
-// An address of tensor memory: lane in bits 16 and up, column in bits 0-15. Bits 30 and 31 are ignored: the
-// byte number of scale factors stands there.
+// An address of tensor memory: lane in bits 16 and up, column in bits 0-15. Bits 30 and 31 are
+// ignored: the byte number of scale factors stands there.
 struct TmemAddress {
   int lane = 0, column = 0;
   explicit TmemAddress(uint32_t bits) : lane(int(bits >> 16 & 0x3FFF)), column(int(bits & 0xFFFF)) {}
@@ -43,16 +44,16 @@ class Tmem {
  public:
   explicit Tmem(Block& block);
 
-  // The 128 lanes of a column, one behind the other: lane l of column c is at<T>(c)[l], and columns follow
-  // each other. T has 32 bits.
+  // The 128 lanes of a column, one behind the other: lane l of column c is at<T>(c)[l], and columns
+  // follow each other. T has 32 bits.
   template <class T>
   T* at(int column) {
     return reinterpret_cast<T*>(cells_.data()) + size_t(column) * kTmemLanes;
   }
 
   // ---- allocation ----
-  // The first free columns, `columns` of them (a power of two from 32 on), that begin at a multiple of that;
-  // -1: there are none.
+  // The first free columns, `columns` of them (a power of two from 32 on), that begin at a multiple
+  // of that; -1: there are none.
   int find(int columns) const;
   void allocate(int column, int columns, const Warp& warp, const Instr& instr);
   // Columns of the allocation that begins here; 0 if none does.
@@ -63,20 +64,22 @@ class Tmem {
   std::vector<Party> allocations() const;
   bool relinquished = false;  // no more allocations by this block
   TmemLoads tmem_loads;       // for counts
-  int cta_group = 0;          // of the block's tcgen05 instructions; 0: it has executed none that has one
+  // The one of the block's tcgen05 instructions; 0: it has executed none that has one.
+  int cta_group = 0;
 
   // ---- checks ----
-  // Lane `lane` of `agent` (a warp, or its tensor core) touches the region. Faults: columns that are not
-  // allocated (bounds); a read of cells that nobody wrote (uninit-tmem); a use by another agent that nothing
-  // orders before this one (race); a use that has not been waited for (async-window); a use by another warp
-  // without the fences of tcgen05 between the two (tcgen05-fence). `open`: this use ends only at finish().
-  // The cells that are written count as written from now on.
+  // Lane `lane` of `agent` (a warp, or its tensor core) touches the region. Faults: columns that
+  // are not allocated (bounds); a read of cells that nobody wrote (uninit-tmem); a use by another
+  // agent that nothing orders before this one (race); a use that has not been waited for
+  // (async-window); a use by another warp without the fences of tcgen05 between the two
+  // (tcgen05-fence). `open`: this use ends only at finish(). The cells that are written count as
+  // written from now on.
   void touch(Warp& agent, const Instr& instr, int lane, const TmemRegion& region, TmemUse use,
              bool open = false);
   // The open uses by a warp of this kind are over: tcgen05.wait.
   void finish(const Warp& warp, TmemUse use);
 
-  // A pair's alloc, dealloc or relinquish: one warp of each of its blocks comes, see tcgen05_alloc.cpp.
+  // A pair's alloc, dealloc or relinquish: a warp of each block comes, see tcgen05_alloc.cpp.
   struct Meeting {
     const Warp* warp = nullptr;
     const Instr* instr = nullptr;
@@ -122,25 +125,25 @@ class Tmem {
 
 // The block's; it is made when first asked for.
 Tmem& tmem_of(Block& block);
-// A block has ended, with this instruction of this warp. Faults (tcgen05) if columns are still allocated.
+// A block has ended, at this instruction of this warp. Faults (tcgen05) if it has columns left.
 void check_tmem_freed(const Warp& warp, const Instr& instr);
 
-// The tensor core works through the operations that a warp has issued, in order, while the warp goes on. So
-// it is an agent of its own in what is ordered before what: `agent` stands for it as a warp without lanes,
-// whose clock knows what the warp knew at the last issue.
+// The tensor core works through the operations that a warp has issued, in order, while the warp
+// goes on. So it is an agent of its own in what is ordered before what: `agent` stands for it as a
+// warp without lanes, whose clock knows what the warp knew at the last issue.
 struct TensorCore {
   Warp agent;
   Clock fenced;  // what the warp knew at its last tcgen05.fence::after_thread_sync
-  // Where the newest products write their sums, by the ticks of the agent's clock when they were issued: for
-  // reports.
+  // Where the newest products write their sums, by the ticks of the agent's clock when they were
+  // issued: for reports.
   std::map<uint32_t, TmemRegion> sums;
   std::deque<std::function<void()>> operations;  // oldest first
 };
 TensorCore& tensor_core_of(Warp& warp);
 // Remembers a product for product_text.
 void note_product(const Warp& agent, const TmemRegion& sums);
-// "the product of columns 0-127" that an agent which is a tensor core issued at these ticks of its clock, the
-// last of them; "an operation" if there is none.
+// "the product of columns 0-127" that an agent which is a tensor core issued at these ticks of its
+// clock, the last of them; "an operation" if there is none.
 std::string product_text(const Warp& agent, uint32_t ticks);
 
 }  // namespace gg::emu

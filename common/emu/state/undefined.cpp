@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Values that nobody gave: from register to register, through shared and local memory, and what is said when
-// one is used.
+// Values that nobody gave: from register to register, through shared and local memory, and what is
+// said when one is used.
 
 #include "common/emu/state/undefined.h"
 
@@ -16,7 +16,7 @@ const std::string& name_of(const Warp& w, int32_t reg) {
   return w.block->grid->launch.code->registers[size_t(reg)].name;
 }
 
-// Where the value of a register that has none comes from: the copy that first handed it on, or this one.
+// Where the value of a register without one comes from: the first copy that handed it on, or this.
 Origin origin_of(const Warp& w, const Instr& in, int32_t reg, Mask lanes) {
   const auto known = w.undefined.origins.find(reg);
   if (known != w.undefined.origins.end() && known->second.lanes & lanes) return known->second;
@@ -72,8 +72,9 @@ const Origin* origin_at(const std::map<size_t, Origin>& origins, size_t offset) 
   return above == origins.begin() ? nullptr : &std::prev(above)->second;
 }
 
-// The bytes of an access that may be without a value: a shadow for each, where those that are come from, and
-// their offset there. No shadow: they lie in global memory, or nothing in local memory is without one.
+// The bytes of an access that may be without a value: a shadow for each, where those that are come
+// from, and their offset there. No shadow: they lie in global memory, or nothing in local memory
+// is without one.
 struct Bytes {
   uint8_t *shadow = nullptr, flag = 0;
   std::map<size_t, Origin>* origins = nullptr;
@@ -98,7 +99,8 @@ Bytes bytes_at(Warp& w, const Instr& in, int lane, uint64_t address) {
 void doubt_all(Warp& w) {
   if (w.undefined.anywhere) return;
   w.undefined.anywhere = w.block->cluster->doubted = true;
-  for (const Instr& in : w.block->grid->launch.code->instrs) {  // registers that nobody recorded are written
+  // Registers that nobody recorded are written.
+  for (const Instr& in : w.block->grid->launch.code->instrs) {
     for (const int32_t* r = in.writes; *r >= 0 && !in.checks.records; ++r)
       w.registers.written[size_t(*r)] = kAllLanes;
   }

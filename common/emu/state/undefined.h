@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Values that nobody gave. A lane beyond an edge adds a register without one to another, shuffles it, or
-// parks it in shared memory, and nobody takes the result: compilers and libraries write that everywhere. So
-// what is made of such a register has no value either, and an address, a branch, global memory or a matrix
-// product made of it is the fault, which tells where it came from.
+// Values that nobody gave. A lane beyond an edge adds a register without one to another, shuffles
+// it, or parks it in shared memory, and nobody takes the result: compilers and libraries write that
+// everywhere. So what is made of such a register has no value either, and an address, a branch,
+// global memory or a matrix product made of it is the fault, which tells where it came from.
 
 #pragma once
 
@@ -15,8 +15,8 @@ namespace gg::emu {
 // For Carry::lanes: those in which one of the sources has no value.
 Mask without_some_value(Warp& warp, const Instr& instr, Mask mask, const Mask* without);
 
-// From now on all that the warp reads is looked at: a register is without a value that find_straight() takes
-// for written, as whether it has one depends on more than the way to it.
+// From now on all that the warp reads is looked at: a register is without a value that
+// find_straight() takes for written, as whether it has one depends on more than the way to it.
 void doubt_all(Warp& warp);
 inline bool asks(const Warp& warp, const Instr& instr) {
   return instr.checks.asks || warp.undefined.anywhere;
@@ -24,20 +24,20 @@ inline bool asks(const Warp& warp, const Instr& instr) {
 inline bool records(const Warp& warp, const Instr& instr) {
   return instr.checks.records || warp.undefined.anywhere;
 }
-// In a shuffle: these lanes have taken registers of lanes that take no part in it, the first that of
-// `absent`.
+// In a shuffle: these lanes have taken registers of lanes that take no part in it, the first
+// that of `absent`.
 void took_of_absent(Warp& warp, const Instr& instr, Mask lanes, int absent);
 
-// Before an instruction that may read a register without a value: faults where it uses one, and notes in
-// warp.undefined.left which of its destinations get none.
+// Before an instruction that may read a register without a value: faults where it uses one, and
+// notes in warp.undefined.left which of its destinations get none.
 void look_for_values(Warp& warp, const Instr& instr, Mask mask);
 // The guard of an instruction is used.
 void look_for_guard(Warp& warp, const Instr& instr, Mask mask);
 // Behind it, when its destinations count as written: those noted have no value.
 void leave_without(Warp& warp);
 
-// Behind a store of `count` elements of `bytes` each: those whose register has no value have none in shared
-// or local memory either; in global memory that is a fault.
+// Behind a store of `count` elements of `bytes` each: those whose register has no value have none
+// in shared or local memory either; in global memory that is a fault.
 void store_undefined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&address)[kLanes]);
 // Behind a load: the destinations of elements that were stored without a value.
 void load_undefined(Warp& warp, const Instr& instr, Mask mask, const uint64_t (&address)[kLanes]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Reads of global memory that nobody wrote. Where they are allowed, who touches such bytes first gives them
-// values, so that no value of another thread is lost.
+// Reads of global memory that nobody wrote. Where they are allowed, who touches such bytes first
+// gives them values, so that no value of another thread is lost.
 
 #include "common/emu/state/unwritten.h"
 

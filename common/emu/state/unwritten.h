@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A kernel's access of global memory that cudaMalloc, or a kernel's malloc, gave: a read must find bytes that
-// somebody wrote, and a write makes them so. All other global memory counts as written.
+// A kernel's access of global memory that cudaMalloc, or a kernel's malloc, gave: a read must find
+// bytes that somebody wrote, and a write makes them so. All other global memory counts as written.
 
 #pragma once
 

@@ -27,8 +27,8 @@ struct Fragment {  // lanes of a warp that are at the same place
   bool parked = false;          // at a converged instruction, until the lanes it wants have come
   std::function<bool()> ready;  // empty: runnable
   int32_t waits_at = 0;         // the instruction that set it
-  std::function<std::string()>
-      waits_for;  // for the report of a deadlock: "mbarrier 0x400, phase 3: 1 arrival pending"
+  // For the report of a deadlock: "mbarrier 0x400, phase 3: 1 arrival pending".
+  std::function<std::string()> waits_for;
 };
 
 struct SharedLoad {  // of a block's own shared memory, the last one by each lane
@@ -37,8 +37,8 @@ struct SharedLoad {  // of a block's own shared memory, the last one by each lan
   size_t offsets[kLanes];
 };
 
-// The first instruction that handed on a register without a value, and in which lanes. Or a shuffle: it took
-// the register of `absent` and perhaps others, lanes that take no part in it.
+// The first instruction that handed on a register without a value, and in which lanes. Or a
+// shuffle: it took the register of `absent` and perhaps others, lanes that take no part in it.
 struct Origin {
   const Warp* warp = nullptr;
   const Instr* instr = nullptr;
@@ -67,12 +67,12 @@ struct Flow {
 struct WarpRegisters {
   AlignedBytes bytes;         // element of lane l at slot + l * size; predicates take a byte
   std::vector<Mask> written;  // register index -> lanes that have written it
-  // Registers that an asynchronous operation still reads or writes: index -> lanes; empty while there are
-  // none.
+  // Registers that an asynchronous operation still reads or writes: index -> lanes; empty while
+  // there are none.
   std::vector<Mask> in_flight;
   const Instr* in_flight_by = nullptr;
-  // Registers that instructions have read or written since the last wgmma.fence, which sets the size; empty
-  // before it.
+  // Registers that instructions have read or written since the last wgmma.fence, which sets the
+  // size; empty before it.
   std::vector<uint8_t> touched;
   int per_thread = 0;  // as the machine code has them, see Launch::registers
 };
@@ -80,20 +80,22 @@ struct WarpRegisters {
 // Values that nobody gave and that were handed on, see undefined.h.
 struct WithoutValue {
   bool anywhere = false;  // any register may be without one, whatever find_straight() has found
-  std::vector<std::pair<int32_t, Origin>> left;  // by the instruction executed now: its destinations
-  std::map<int32_t, Origin> origins;             // by register
-  std::vector<uint8_t> local;                    // bytes of local memory; empty while there are none
-  std::map<size_t, Origin> local_origins;        // by their offset
+  // By the instruction executed now: its destinations.
+  std::vector<std::pair<int32_t, Origin>> left;
+  std::map<int32_t, Origin> origins;       // by register
+  std::vector<uint8_t> local;              // bytes of local memory; empty while there are none
+  std::map<size_t, Origin> local_origins;  // by their offset
 };
 
 // How much of the work of others a warp has learnt of, see race.h.
 struct WarpKnowledge {
   size_t agent = 0;  // its number in the cluster
   Clock clock;
-  Clock released;                // what it knew at its last releasing fence: relaxed arrivals tell this
-  Clock observed;                // what relaxed waits have seen: known from the next acquiring fence on
-  uint32_t met = 0;              // its step when its lanes last met at a barrier
-  std::vector<SharedLoad> late;  // since its last arrival in another block: those that one may overtake
+  Clock released;    // what it knew at its last releasing fence: relaxed arrivals tell this
+  Clock observed;    // what relaxed waits have seen: known from the next acquiring fence on
+  uint32_t met = 0;  // its step when its lanes last met at a barrier
+  // Since its last arrival in another block: those that one may overtake.
+  std::vector<SharedLoad> late;
 };
 
 // Asynchronous operations that it has issued; null: none yet.
@@ -109,7 +111,8 @@ struct Warp {
   int index = 0;  // in the block
   Flow flow;
   WarpRegisters registers;
-  // Memory of its threads, one after the other, each of Code::local_bytes or, with calls under way, more.
+  // Memory of its threads, one after the other, each of Code::local_bytes or, with calls
+  // under way, more.
   std::vector<uint8_t> local;
   std::shared_ptr<CallStacks> calls;  // null: nothing has been called
   WithoutValue undefined;

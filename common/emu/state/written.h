@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The bytes of global memory that were written: a bit for each byte of the reserve. The bits are zeros that cost
-// no memory until one of their page is set, so what nobody touches is free.
+// The bytes of global memory that were written: a bit for each byte of the reserve. The bits are
+// zeros that cost no memory until one of their page is set, so what nobody touches is free.
 
 #pragma once
 
@@ -40,7 +40,7 @@ class WrittenBytes {
  private:
   static constexpr uint64_t kWord = 64;
   static uint64_t ones(uint64_t count) { return count < kWord ? (uint64_t(1) << count) - 1 : ~uint64_t(0); }
-  uint64_t get(uint64_t at, uint64_t count) const;             // at most 64 of them, the first lowest
+  uint64_t get(uint64_t at, uint64_t count) const;             // at most 64, the first lowest
   void put(uint64_t at, uint64_t count, uint64_t written);     // likewise
   void put_word(uint64_t word, uint64_t mask, uint64_t bits);  // those of the mask
 

@@ -19,8 +19,9 @@ struct Token {
   size_t begin = 0, end = 0;  // in the text
 };
 
-// The tokens of a text whose first line has number `line`; the last one is of kind `end`. With Bodies::later
-// the body of a kernel is one token. Throws SyntaxError where a comment or a string is not closed.
+// The tokens of a text whose first line has number `line`; the last one is of kind `end`. With
+// Bodies::later the body of a kernel is one token. Throws SyntaxError where a comment or a string
+// is not closed.
 std::vector<Token> lex(const std::string& text, int line, Bodies bodies);
 
 }  // namespace gg::emu

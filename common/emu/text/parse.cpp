@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// PTX text to a Module: what stands outside functions. PTX ISA 9.0: "Directives". A kernel's body may be left
-// as text, and parsed when somebody asks for it.
+// PTX text to a Module: what stands outside functions. PTX ISA 9.0: "Directives". A kernel's body
+// may be left as text, and parsed when somebody asks for it.
 
 #include "common/emu/text/parser.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Parameters in registers. They become parameters in .param space of the same names and sizes: a function
-// loads what it gets, and stores what it gives ahead of each ret; a call stores its arguments and loads its
-// results. So all calls are alike behind the parser. PTX ISA: "Function Declarations and Definitions",
-// "call".
+// Parameters in registers. They become parameters in .param space of the same names and sizes: a
+// function loads what it gets, and stores what it gives ahead of each ret; a call stores its
+// arguments and loads its results. So all calls are alike behind the parser. PTX ISA: "Function
+// Declarations and Definitions", "call".
 
 #include "common/emu/text/parser.h"
 
@@ -82,7 +82,7 @@ Variable Parser::room_for(const std::string& name, Variable like) {
   return like;
 }
 
-// The registers and numbers in a list of a call, each with room of its own, whose name takes its place.
+// The registers and numbers in a list of a call, each with room of its own, that takes its place.
 std::vector<Parser::Passed> Parser::made_room(Operand& list, const std::vector<Variable>* theirs,
                                               const std::string& name) {
   std::vector<Passed> passed;

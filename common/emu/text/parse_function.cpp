@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels and functions: parameters, directives, scopes, labels. PTX ISA: "Specifying Kernel Entry Points and
-// Functions".
+// Kernels and functions: parameters, directives, scopes, labels. PTX ISA: "Specifying Kernel Entry
+// Points and Functions".
 
 #include <algorithm>
 
@@ -223,7 +223,8 @@ void Parser::registers() {
     const std::string name = take().text;
     int64_t count = -1;
     if (accept("<")) {
-      count = in_range(int64_t(primary(0).bits), 0, INT32_MAX, now().line);  // no expression: '>' ends it
+      // No expression: '>' ends it.
+      count = in_range(int64_t(primary(0).bits), 0, INT32_MAX, now().line);
       expect(">");
     }
     if (lanes > 1 && count >= 0) fail("vector registers " + name + "<" + std::to_string(count) + ">");
@@ -265,8 +266,8 @@ void Parser::location() {
   fn_->locations.push_back(location);
 }
 
-// The newest location with these numbers, whose own caller is known: a compiler names a call before what it
-// expands there. If none did, the call stands for itself.
+// The newest location with these numbers, whose own caller is known: a compiler names a call before
+// what it expands there. If none did, the call stands for itself.
 int Parser::call_at(const Location& call) {
   auto& all = fn_->locations;
   for (size_t i = all.size(); i-- > 0;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers of a PTX text, and what is computed of them when it is read. PTX ISA: "Constants", "Constant
-// Expressions".
+// Numbers of a PTX text, and what is computed of them when it is read. PTX ISA:
+// "Constants", "Constant Expressions".
 
 #include <cctype>
 #include <cstdlib>

@@ -113,7 +113,8 @@ void Parser::initialise(Variable& variable, int64_t element) {
   };
   const auto value = [&] {
     const int byte = mask_of_byte();
-    if (now().kind == Token::Kind::word && !is("WARP_SZ")) {  // an address: name, name+4, generic(name)+4
+    // An address: name, name+4, generic(name)+4.
+    if (now().kind == Token::Kind::word && !is("WARP_SZ")) {
       Variable::Address address;
       address.byte = byte;
       address.at = int64_t(variable.init.size());

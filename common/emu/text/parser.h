@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The parser of PTX. One pass; labels and names of a scope are resolved when the scope ends. PTX ISA:
-// "Statements", "Directives".
+// The parser of PTX. One pass; labels and names of a scope are resolved when the scope ends.
+// PTX ISA: "Statements", "Directives".
 
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace gg::emu {
 
-// Limits on what a text may ask for. More is a mistake or an attack, and would be found out only when memory
-// runs out.
-constexpr int64_t kMostBytes = int64_t(1) << 40;       // of .global and .const variables, of offsets
+// Limits on what a text may ask for. More is a mistake or an attack, and would be found out only
+// when memory runs out.
+constexpr int64_t kMostBytes = int64_t(1) << 40;       // of .global and .const variables, offsets
 constexpr int64_t kMostBlockBytes = int64_t(1) << 24;  // of .shared and .param variables
 constexpr int64_t kMostLocalBytes = int64_t(1) << 19;  // what a thread can have
 constexpr int64_t kMostAlign = int64_t(1) << 20;
@@ -47,8 +47,9 @@ class Parser {
 
  private:
   struct Scope {
-    std::map<std::string, int> registers;     // name -> index
-    std::map<std::string, int> vectors;       // name of a .v2 or .v4 -> lanes; they are registers name.x, ..
+    std::map<std::string, int> registers;  // name -> index
+    // The name of a .v2 or .v4 -> lanes; they are registers name.x, ..
+    std::map<std::string, int> vectors;
     std::map<std::string, size_t> variables;  // name -> index in locals
     std::map<std::string, int64_t> labels;
     size_t first_statement = 0;
@@ -92,10 +93,11 @@ class Parser {
   // [.visible|.extern|.weak|.common] .entry|.func|variable
   void declaration();
 
-  // parse_numbers.cpp. Each throws SyntaxError where no number stands, or one that is too large. A number may
-  // be an expression: (1 << 4) | 3, a < b ? 1 : 2, WARP_SZ * 2, (.u64) -1.
+  // parse_numbers.cpp. Each throws SyntaxError where no number stands, or one that is too large. A
+  // number may be an expression: (1 << 4) | 3, a < b ? 1 : 2, WARP_SZ * 2, (.u64) -1.
   Constant constant(size_t depth = 0);
-  Constant binary(int least, size_t depth);  // operators that bind as tightly as `least` at the loosest
+  // Operators that bind as tightly as `least` at the loosest.
+  Constant binary(int least, size_t depth);
   Constant primary(size_t depth);
   bool accept_operator(const char* text);  // whose signs stand together
   int64_t integer();
@@ -138,7 +140,7 @@ class Parser {
   void location();
   int call_at(const Location& call);
 
-  // parse_calls.cpp. A parameter, or a place for one of a call, and what is moved there or from there.
+  // parse_calls.cpp. A parameter, or a place for one of a call, and what is moved there or back.
   struct Passed {
     Variable variable;
     Operand operand;
@@ -167,7 +169,8 @@ class Parser {
   const Variable* variable_named(const std::string& name) const;
   // After `[`: behind the name of an array, in elements.
   void index(Operand& operand);
-  // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates: [map, {c0, c1}].
+  // After `[`: reg, reg+imm, symbol, symbol+imm, imm; or a tensor map with coordinates:
+  // [map, {c0, c1}].
   Operand address(size_t depth);
 
   const std::string& text_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A PTX module as the parser understands it: what stands in the text, with names resolved and nothing yet
-// decided about what an instruction does. PTX ISA 9.0, "Syntax", "State Spaces, Types, and Variables",
-// "Directives".
+// A PTX module as the parser understands it: what stands in the text, with names resolved and
+// nothing yet decided about what an instruction does. PTX ISA 9.0, "Syntax", "State Spaces, Types,
+// and Variables", "Directives".
 
 #pragma once
 
@@ -15,7 +15,8 @@
 namespace gg::emu {
 
 struct TypeInfo {
-  char kind = 0;     // 'b' bits, 'u', 's', 'f', 'p' predicate; 'x' a packed or narrow float named in `name`
+  // 'b' bits, 'u', 's', 'f', 'p' predicate; 'x' a packed or narrow float named in `name`.
+  char kind = 0;
   int bits = 0;      // of one element; 0 for a predicate
   std::string name;  // "u32", "bf16x2", "e4m3x2"
 };
@@ -29,7 +30,7 @@ struct Variable {
   std::string name;
   Space space = Space::none;
   TypeInfo type;
-  int64_t align = 1, bytes = 0, offset = 0;  // offset in its space's block of the function or module
+  int64_t align = 1, bytes = 0, offset = 0;  // offset in its space's block of function or module
   bool external = false;                     // .extern .shared: as long as the launch says
   int64_t element = 1;                       // bytes of an element of an array
   std::vector<uint8_t> init;                 // of .global and .const
@@ -109,19 +110,22 @@ struct Function {
 struct Module {
   std::string version, target;
   std::map<int, std::string> files;  // .file index -> path
-  std::string origin;                // the file that the text was read from; empty: none that is known
-  std::vector<Variable> variables;   // .global, .const, .shared of the module
+  // The file that the text was read from; empty: none that is known.
+  std::string origin;
+  std::vector<Variable> variables;  // .global, .const, .shared of the module
   std::vector<std::unique_ptr<Function>> functions;
 
   const Function* find(const std::string& name) const;
 };
 
-// Throws SyntaxError. An instruction the emulator does not know parses all the same: it fails when executed.
+// Throws SyntaxError. An instruction the emulator does not know parses all the same: it
+// fails when executed.
 struct SyntaxError {
   int line;
   std::string what;
 };
-// Bodies of kernels may be left to parse_body(), errors in them too: a program holds many and launches few.
+// Bodies of kernels may be left to parse_body(), errors in them too: a program holds many
+// and launches few.
 enum class Bodies : uint8_t { now, later };
 std::unique_ptr<Module> parse_ptx(const std::string& text, Bodies bodies = Bodies::now);
 // Reads the body of this kernel, if it is still unread.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-emu PROGRAM ARGS...: runs a program that links the CUDA runtime as a shared library on the emulator. It
-// only puts the emulator's libcudart.so.13 before the real one and its options into the environment.
+// gg-emu PROGRAM ARGS...: runs a program that links the CUDA runtime as a shared library on the
+// emulator. It only puts the emulator's libcudart.so.13 before the real one and its options
+// into the environment.
 
 #include <unistd.h>
 
@@ -68,8 +69,8 @@ void print_help() {
   std::fputs(gg::emu::fault_kinds_help().c_str(), stdout);
 }
 
-// The value for the variable of a setting: the option's value, a file's name made absolute. `before`: the
-// values of the same option so far, with commas.
+// The value for the variable of a setting: the option's value, a file's name made absolute.
+// `before`: the values of the same option so far, with commas.
 std::string variable_of(const Setting& setting, const std::string& value, const std::string& before) {
   gg::emu::Settings unused;
   if (setting.takes == Takes::nothing) return "1";
@@ -135,8 +136,8 @@ bool starts_with_one_of(const std::string& name, std::initializer_list<const cha
                      [&](const char* start) { return name.rfind(start, 0) == 0; });
 }
 
-// Programs that load what uses CUDA later, or through a library of their own, are let through: only what
-// can't work is not.
+// Programs that load what uses CUDA later, or through a library of their own, are let through: only
+// what can't work is not.
 void check_runtime(const std::string& path, const Elf& elf) {
   bool uses_libraries = false, uses_driver = false;
   for (const std::string& library : elf.libraries) {
@@ -174,8 +175,8 @@ void warn_of_libraries(const std::string& path, const Elf& elf) {
   }
 }
 
-// Functions of the driver's interface that the program calls and the emulator does not have. Where the linker
-// looks for them at the first call, a program may never come to it.
+// Functions of the driver's interface that the program calls and the emulator does not have. Where
+// the linker looks for them at the first call, a program may never come to it.
 void check_driver(const std::string& path, const Elf& elf) {
   if (std::find(elf.libraries.begin(), elf.libraries.end(), kDriver) == elf.libraries.end()) return;
   std::set<std::string> known;
@@ -198,10 +199,10 @@ void check_driver(const std::string& path, const Elf& elf) {
   std::fprintf(stderr, "gg-emu: %s\n", sentence.c_str());
 }
 
-// Loaded before all else that a program wants, a library is found where one of its name is looked for. A
-// program with a DT_RPATH, which conda's compilers write, would look there before LD_LIBRARY_PATH. One that
-// compiles with NVRTC finds the emulator's libcuda.so.1 before it, where it asks for machine code: see
-// common/emu/runtime/nvrtc.cpp.
+// Loaded before all else that a program wants, a library is found where one of its name is looked
+// for. A program with a DT_RPATH, which conda's compilers write, would look there before
+// LD_LIBRARY_PATH. One that compiles with NVRTC finds the emulator's libcuda.so.1 before it, where
+// it asks for machine code: see common/emu/runtime/nvrtc.cpp.
 void preload(const std::string& path, const Elf& elf) {
   const bool compiles =
       std::any_of(elf.libraries.begin(), elf.libraries.end(),
@@ -218,7 +219,8 @@ void preload(const std::string& path, const Elf& elf) {
   }
   std::string first;
   for (const std::string& library : elf.libraries) {
-    if (library.rfind("libasan.so", 0) == 0) first += library + ":";  // it wants to be the first of all
+    // It wants to be the first of all.
+    if (library.rfind("libasan.so", 0) == 0) first += library + ":";
   }
   if (elf.rpath) first += folder + "/" + kRuntime + ":";
   first += folder + "/" + kDriver;

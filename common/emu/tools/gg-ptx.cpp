@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-ptx runs kernels of a PTX file by themselves: the file, buffers from .npy files, launches. What may be
-// wrong with any launch is said before the first one runs.
+// gg-ptx runs kernels of a PTX file by themselves: the file, buffers from .npy files, launches. All
+// that may be wrong with any launch is said before the first one runs.
 
 #include <algorithm>
 #include <climits>
@@ -57,8 +57,8 @@ int capability_of(const std::string& target, char* suffix) {
   return fields == 1 ? capability : 0;
 }
 
-// PTX runs on later devices too; that with a suffix on its own kind only, with f also on later ones of its
-// family.
+// PTX runs on later devices too; that with a suffix on its own kind only, with f also on later ones
+// of its family.
 bool runs_on(const std::string& target, int capability) {
   char suffix;
   const int of = capability_of(target, &suffix);

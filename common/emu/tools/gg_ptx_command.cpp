@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading gg-ptx's options. An option of a launch belongs to the --launch before it; with the short form,
-// --entry, there is one launch and all of them are its.
+// Reading gg-ptx's options. An option of a launch belongs to the --launch before it; with the short
+// form, --entry, there is one launch and all of them are its.
 
 #include "common/emu/tools/gg_ptx_command.h"
 

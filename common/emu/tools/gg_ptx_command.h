@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The command line of gg-ptx: which file, which buffers, which launches. Nothing is read or allocated here.
+// The command line of gg-ptx: which file, which buffers, which launches. Nothing is read
+// or allocated here.
 
 #pragma once
 
@@ -19,7 +20,7 @@ struct Pointer {
   uint64_t add = 0;
 };
 
-// tmap:NAME[+BYTES],type=..,dims=..: what cuTensorMapEncodeTiled would be given. Numbers as in cuda.h.
+// tmap:NAME[+BYTES],type=..,dims=..: arguments of cuTensorMapEncodeTiled. Numbers as in cuda.h.
 struct MapSpec {
   std::string text;
   Pointer base;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The values of gg-ptx's options: numbers, places in buffers, tensor maps. Where a value is wrong, the
-// functions throw gg::Error (bad input) with one sentence that begins with `what`, the option and its value.
+// The values of gg-ptx's options: numbers, places in buffers, tensor maps. Where a value is wrong,
+// the functions throw gg::Error (bad input) with one sentence that begins with `what`, the option
+// and its value.
 
 #pragma once
 

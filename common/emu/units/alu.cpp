@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Operand lists of the arithmetic families, and what all comparisons do with their outcomes. PTX ISA:
-// "Comparison and Selection Instructions".
+// Operand lists of the arithmetic families, and what all comparisons do with their outcomes.
+// PTX ISA: "Comparison and Selection Instructions".
 
 #include "common/emu/units/alu.h"
 
@@ -32,7 +32,7 @@ void same_operands(Decoder& d, size_t sources, const TypeInfo& type) {
 
 namespace {
 
-// In instr.variant2: the boolean operator, 0 for none, and whether the predicate it takes is negated.
+// In instr.variant2: the boolean operator, 0 for none, and whether its predicate is negated.
 enum : uint8_t { kAnd = 1, kOr = 2, kXor = 3, kBoolean = 3, kNegated = 4 };
 
 // False and any comparison is false, true or any is true.

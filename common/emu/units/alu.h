@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The code that the arithmetic families share: strict operand lists, handlers chosen by type, and what a
-// comparison does with its outcomes.
+// The code that the arithmetic families share: strict operand lists, handlers chosen by type, and
+// what a comparison does with its outcomes.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace gg::emu {
 
-// Exactly `count` operands; d|p as the first only if `pair`, and ! only before a predicate register.
+// Exactly `count` operands; d|p as the first only if `pair`, ! only before a predicate register.
 void want_operands(const Decoder& d, size_t count, bool pair = false);
 // The next type, which must be one of these.
 TypeInfo take_type_of(Decoder& d, std::initializer_list<const char*> names);
@@ -54,14 +54,14 @@ struct Ternary {
   }
 };
 
-// Predicates are one byte a lane, 0 or 1. `setp` and `set` compare first and then do this with the 32
-// outcomes.
+// Predicates are one byte a lane, 0 or 1. `setp` and `set` compare first and then do this with
+// the 32 outcomes.
 using Outcomes = uint8_t[kLanes];
 
 // The modifiers .and, .or, .xor of setp and set; call it before the types are taken.
 void take_boolean(Decoder& d);
-// Operands of setp: p or p|q, a, b and, with a boolean operator, c; of set the same with a destination of
-// `result`.
+// Operands of setp: p or p|q, a, b and, with a boolean operator, c; of set the same with a
+// destination of `result`.
 void setp_operands(Decoder& d, const TypeInfo& type);
 void set_operands(Decoder& d, const TypeInfo& type, const TypeInfo& result);
 // The value that set writes for true: all ones, or one.
@@ -78,7 +78,7 @@ inline Next store_outcomes(Warp& w, const Instr& in, Mask m, Outcomes& yes) {
   return Next::go_on;
 }
 
-// The fourteen comparisons of floats: the first six false on a NaN, .ne included, the next six true.
+// The fourteen comparisons of floats: six that are false on a NaN, .ne included, and six true.
 enum FloatComparison : uint8_t {
   f_eq,
   f_ne,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// When asynchronous effects happen, and what they hold until then. PTX ISA: "Asynchronous Operations".
+// When asynchronous effects happen, and what they hold until then.
+// PTX ISA: "Asynchronous Operations".
 
 #include "common/emu/units/async_operation.h"
 
@@ -17,7 +18,8 @@ uint64_t AddressOperand::of(Warp& w, int lane) const {
 
 AddressOperand take_address_operand(Decoder& d, const Operand& operand, Space space, bool any_rank) {
   const Decoder::Address a = d.address(operand, space);
-  d.instr.any_rank = d.instr.any_rank || any_rank;  // locate asks the instruction, own_block the operand
+  // `locate` asks the instruction, own_block the operand.
+  d.instr.any_rank = d.instr.any_rank || any_rank;
   return {a.slot, a.base_bits, a.offset, space, any_rank};
 }
 

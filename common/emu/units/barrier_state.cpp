@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// When a barrier of a block or of a cluster is complete. PTX ISA: "bar, barrier", "barrier.cluster".
+// When a barrier of a block or a cluster is complete. PTX ISA: "bar, barrier", "barrier.cluster".
 
 #include "common/emu/units/barrier_state.h"
 

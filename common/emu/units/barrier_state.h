@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// When those who wait at a barrier of a block or of a cluster go on: all have arrived, or have ended. PTX
-// ISA: "Parallel Synchronization and Communication Instructions: bar, barrier", "barrier.cluster".
+// When those who wait at a barrier of a block or of a cluster go on: all have arrived,
+// or have ended. PTX ISA: "Parallel Synchronization and Communication Instructions:
+// bar, barrier", "barrier.cluster".
 
 #pragma once
 
@@ -14,8 +15,8 @@ namespace gg::emu {
 
 std::string threads_text(int threads);  // "1 thread", "64 threads"
 std::string barrier_name(uint32_t id);  // "barrier 3"
-// Threads that a block's barrier wants: a warp arrives with all its 32 lanes, the last one too if it has
-// fewer.
+// Threads that a block's barrier wants: a warp arrives with all its 32 lanes, the last one too if
+// it has fewer.
 int threads_of(const Block& block);
 
 // The likely cause where threads have ended and others wait for them.
@@ -24,8 +25,8 @@ constexpr const char* kReturnedBefore =
     "others go on; "
     "__syncthreads() wants all threads of the block)";
 
-// Ends the phase of barrier `id` of the block, which somebody has entered, if all it wants have arrived or
-// have ended; true if that is so. Faults (barrier) if some have ended.
+// Ends the phase of barrier `id` of the block, which somebody has entered, if all it wants have
+// arrived or have ended; true if that is so. Faults (barrier) if some have ended.
 bool complete_barrier(Block& block, uint32_t id);
 // The same of the cluster's barrier, if anybody has arrived there.
 void complete_barrier(Cluster& cluster);

@@ -13,8 +13,8 @@
 namespace gg::emu {
 namespace {
 
-// A term of the sum: significand * 2^exponent, and the exponent that it brings into the choice of the
-// largest.
+// A term of the sum: significand * 2^exponent, and the exponent that it brings into the choice
+// of the largest.
 struct Addend {
   int64_t significand = 0;
   int exponent = 0, rank = kPackedZeroExponent;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The sums of tcgen05.mma kinds mxf4 and mxf4nvf4: 64 products of e2m1, in four groups of 16 with a scale for
-// every row and every column. Source of all constants: the model of microsoft/MMA-Sim, arXiv 2511.10909.
-// block_scaled_sum says what one output is; block_scaled_sums computes a tile, the same bits and fast.
+// The sums of tcgen05.mma kinds mxf4 and mxf4nvf4: 64 products of e2m1, in four groups of 16 with a
+// scale for every row and every column. Source of all constants: the model of microsoft/MMA-Sim,
+// arXiv 2511.10909. block_scaled_sum says what one output is; block_scaled_sums computes a tile,
+// the same bits and fast.
 
 #pragma once
 
@@ -14,16 +15,18 @@
 namespace gg::emu {
 
 constexpr int kPackedK = 64, kPackedGroup = 16, kPackedGroups = kPackedK / kPackedGroup;
-constexpr int kPackedBytes = kPackedK / 2;  // of a line: two elements a byte, even k in the low nibble
-constexpr int kPackedFractionBits = 35;     // MMA-Sim: F of mxf4 and mxf4nvf4
-constexpr int kPackedZeroExponent = -139;   // MMA-Sim: e_zero of mxf4 and mxf4nvf4
+// Bytes of a line: two elements a byte, even k in the low nibble.
+constexpr int kPackedBytes = kPackedK / 2;
+constexpr int kPackedFractionBits = 35;    // MMA-Sim: F of mxf4 and mxf4nvf4
+constexpr int kPackedZeroExponent = -139;  // MMA-Sim: e_zero of mxf4 and mxf4nvf4
 
-// c + the sum over four groups of (scale of a) * (scale of b) * (sum of 16 products). The 16 products are
-// summed exactly. A group's exponent is that of its scales together. A group whose products are all zero, or
-// that has a scale of zero, has kPackedZeroExponent instead; versions of the model differ on such groups, and
-// on groups that cancel, and nobody has measured them. Every group and c are cut toward zero at
-// 2^-kPackedFractionBits of the largest exponent, added exactly, and cut toward zero to f32. Any NaN is
-// 0x7FFFFFFF. `a`, `b`: 64 terms of e2m1; scales: one for each group, as scale_of gives them.
+// c + the sum over four groups of (scale of a) * (scale of b) * (sum of 16 products). The 16
+// products are summed exactly. A group's exponent is that of its scales together. A group whose
+// products are all zero, or that has a scale of zero, has kPackedZeroExponent instead; versions of
+// the model differ on such groups, and on groups that cancel, and nobody has measured them. Every
+// group and c are cut toward zero at 2^-kPackedFractionBits of the largest exponent, added exactly,
+// and cut toward zero to f32. Any NaN is 0x7FFFFFFF. `a`, `b`: 64 terms of e2m1; scales: one for
+// each group, as scale_of gives them.
 float block_scaled_sum(const Term* a, const Term* b, const Term* a_scales, const Term* b_scales, float c);
 
 // The factors of many such sums: `lines` rows of A, or columns of B. Put the codes in, then decode.
@@ -40,14 +43,14 @@ class PackedFactors {
   uint8_t scale(int line, int group) const { return scales_[size_t(line * kPackedGroups + group)]; }
   void decode(bool ue4m3_scales);
 
-  // The result of decoding, in two forms: line by line for the factor that is the same for a vector of sums,
-  // and 32 lines side by side for the other factor.
+  // The result of decoding, in two forms: line by line for the factor that is the same for a vector
+  // of sums, and 32 lines side by side for the other factor.
   static constexpr int kQuads = kPackedK / 4;
   static constexpr int kOffset = 12;  // the largest doubled element
   struct Line {
     uint32_t quads[kQuads];             // four doubled elements, a byte each, the first one lowest
     int32_t offsets[kPackedGroups];     // kOffset * the sum of the doubled elements of a group
-    int32_t nonzero[kPackedGroups];     // a bit for each element that is not zero; 0 if the scale is
+    int32_t nonzero[kPackedGroups];     // a bit for each element that is not 0; 0 if the scale is
     int32_t exponents[kPackedGroups];   // of the scale
     float significands[kPackedGroups];  // of the scale, 8 to 15
     int32_t nan;                        // -1 if a scale is NaN
@@ -72,8 +75,8 @@ class PackedFactors {
   std::vector<Side> sides_;
 };
 
-// sums[row][column] = block_scaled_sum of row `row` of A, column `column` of B and sums[row][column]. Layout
-// of sums as for fused_sums.
+// sums[row][column] = block_scaled_sum of row `row` of A, column `column` of B and
+// sums[row][column]. Layout of sums as for fused_sums.
 void block_scaled_sums(const PackedFactors& a, const PackedFactors& b, float* sums, int pitch);
 
 // The same code compiled for kinds of CPUs, as many_sums; the function above chooses.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Many sums of packed fp4 at once, the code behind block_scaled.h. The files that include fused_sums.h
-// include this one behind it, for the same reason.
+// Many sums of packed fp4 at once, the code behind block_scaled.h. The files that include
+// fused_sums.h include this one behind it, for the same reason.
 
 #include <algorithm>
 #include <bit>
@@ -17,18 +17,18 @@ constexpr int kHalf = kLanes / 2;
 using HalfFloats [[gnu::vector_size(4 * kHalf)]] = float;
 using Doubles [[gnu::vector_size(8 * kHalf)]] = double;
 using Longs [[gnu::vector_size(8 * kHalf)]] = int64_t;
-// A term has 8 fraction bits: two of a product, three of each scale. Here they stand before the point.
+// A term has 8 fraction bits, two of a product, three of each scale: here before the point.
 constexpr int kTermBits = 8;
 constexpr int kMostShift = kPackedFractionBits - kTermBits;
 constexpr int kLeastShift = -30;  // below that all of a term is cut away: it is less than 2^20
 
-// Sums of one row of A with kLanes columns of B, from column `column` of 32 on, from the group sums.
+// Sums of one row of A with kLanes columns of B, from `column` of 32 on, from the group sums.
 struct PackedRow {
   const PackedFactors::Line& a;
   const PackedFactors::Side& b;
   const int column;
 
-  // An infinity that was there stays, as nothing else is infinite. What is subnormal is done one by one.
+  // An infinity that was there stays, as nothing else is infinite. Subnormals are done one by one.
   Ints sum(const Ints (&groups)[kPackedGroups], float* sums) const {
     const Ints before = load<Ints>(sums), magnitude = before & 0x7FFFFFFF, field = magnitude >> 23;
     Ints largest = magnitude > 0 ? larger(field - 127, all(-126)) : all(kPackedZeroExponent);
@@ -108,8 +108,9 @@ struct PackedRow {
   sum = block_scaled_sum(terms[0], terms[1], scales[0], scales[1], before);
 }
 
-// Group sums of a row with kLanes columns: whole numbers, four times the sums. Products of bytes want one
-// factor without a sign: the columns have kOffset added, and what that adds is taken away again.
+// Group sums of a row with kLanes columns: whole numbers, four times the sums. Products of
+// bytes want one factor without a sign: the columns have kOffset added, and what that adds is
+// taken away again.
 inline void group_sums(const PackedFactors::Line& a, const PackedFactors::Side& b, int column,
                        Ints (&groups)[kPackedGroups]) {
   for (int g = 0; g < kPackedGroups; ++g) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where bulk copies land, and the groups that stores join. PTX ISA: "Asynchronous copy: Bulk copy:
-// Completion mechanisms".
+// Where bulk copies land, and the groups that stores join. PTX ISA: "Asynchronous copy: Bulk
+// copy: Completion mechanisms".
 
 #include "common/emu/units/bulk_copy.h"
 

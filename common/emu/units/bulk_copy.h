@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The code that bulk copies of bytes and of tensor boxes have in common: where they land, and the groups that
-// stores join. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
+// The code that bulk copies of bytes and of tensor boxes have in common: where they land, and the
+// groups that stores join. PTX ISA: "Asynchronous copy: Bulk copy: Completion mechanisms".
 
 #pragma once
 
@@ -17,17 +17,17 @@ struct Landing {
   size_t offset = 0;
   BarrierAt barrier;
 };
-// One, or with a multicast mask (slot of 16 bits, 0: none) one in each block it names. `bytes` are checked to
-// lie in shared memory. `pair`: .cta_group::2, by which the mbarrier may be in the other block of a pair,
-// ranks 2i and 2i + 1. Of each destination's pair it is the block whose rank is even or odd as that of
-// `barrier`.
+// One, or with a multicast mask (slot of 16 bits, 0: none) one in each block it names. `bytes` are
+// checked to lie in shared memory. `pair`: .cta_group::2, by which the mbarrier may be in the other
+// block of a pair, ranks 2i and 2i + 1. Of each destination's pair it is the block whose rank is
+// even or odd as that of `barrier`.
 std::vector<Landing> landings(Warp& warp, const Instr& instr, int lane, const AddressOperand& to,
                               const AddressOperand& barrier, uint32_t mask, int64_t bytes, int alignment,
                               bool pair = false);
 
-// The lanes of a mask with the same operands as its first lane. A store does the same however often it is
-// done: ptxas makes one instruction of it for all lanes that give the same operands (nvdisasm 13.0: R2UR.OR
-// in a loop for those that do not), and one for each lane of a reduction.
+// The lanes of a mask with the same operands as its first lane. A store does the same however often
+// it is done: ptxas makes one instruction of it for all lanes that give the same operands (nvdisasm
+// 13.0: R2UR.OR in a loop for those that do not), and one for each lane of a reduction.
 template <class Operands>
 Mask like_the_first(Mask m, Operands operands) {
   const auto first = operands(__builtin_ctz(m));

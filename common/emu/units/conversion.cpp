@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One number of any type to any other: what it is, how it is rounded, and the code of the result. PTX ISA:
-// "Data Movement and Conversion Instructions: cvt".
+// One number of any type to any other: what it is, how it is rounded, and the code of the result.
+// PTX ISA: "Data Movement and Conversion Instructions: cvt".
 
 #include "common/emu/units/conversion.h"
 
@@ -49,7 +49,7 @@ Real whole_of(const Kind& kind, uint64_t bits) {
   r.significand = bits;
   return r;
 }
-// significand * 2^exponent in units of 2^unit, rounded; the caller has seen to it that the result fits.
+// significand * 2^exponent in units of 2^unit, rounded; the caller ensures that the result fits.
 uint64_t rounded(const Real& r, int unit, Rounding mode) {
   const int drop = unit - r.exponent;
   if (drop <= 0) return r.significand << -drop;
@@ -75,8 +75,8 @@ uint64_t rounded(const Real& r, int unit, Rounding mode) {
 
 int top_bit(const Real& r) { return 63 - __builtin_clzll(r.significand) + r.exponent; }
 
-// A NaN is the format's; to and from f64 it keeps its sign and the upper bits of its payload, and is made
-// quiet.
+// A NaN is the format's; to and from f64 it keeps its sign and the upper bits of its payload, and
+// is made quiet.
 uint64_t nan_code(const Layout& f, const Real& r, bool keeps_payload) {
   if (!keeps_payload) return f.nan;
   const uint64_t quiet = uint64_t(1) << (f.mantissa_bits - 1), payload = r.payload >> (52 - f.mantissa_bits);
@@ -85,7 +85,7 @@ uint64_t nan_code(const Layout& f, const Real& r, bool keeps_payload) {
   return head | quiet | payload;
 }
 
-// The code of the number nearest in the given direction. `finite`: the largest number instead of infinity.
+// The code of the number nearest in a direction. `finite`: the largest number, not infinity.
 uint64_t code_of(const Layout& f, const Real& r, Rounding mode, bool finite) {
   const uint64_t past =
       (mask_of(f.exponent_bits) << f.mantissa_bits) + (f.infinities ? 0 : mask_of(f.mantissa_bits));
@@ -146,7 +146,8 @@ uint64_t convert_one(const Conversion& c, uint64_t bits) {
   const auto is_f32 = [](const Kind& k) { return k.real && k.bits == 32; };
   const bool to_f16 = c.to.real && c.to.layout.exponent_bits == 5;  // which .ftz leaves alone
   if (c.ftz && is_f32(c.from) && !to_f16 && r.significand && top_bit(r) < -126) r.significand = 0;
-  if (c.ftz && is_f32(c.from) && r.nan) r.negative = false, r.payload = mask_of(23) << 29;  // of 0x7FFFFFFF
+  // The payload is that of 0x7FFFFFFF.
+  if (c.ftz && is_f32(c.from) && r.nan) r.negative = false, r.payload = mask_of(23) << 29;
   if (c.whole) r = to_whole(r, c.rounding);
   if (!c.to.real) return integer_of(c, r);
   if (c.sat) clamp_to_unit(r);

@@ -67,9 +67,9 @@ Next truncate_float(Warp& w, const Instr& in, Mask m) {  // cvt.rzi.s32.f32
 
 }  // namespace
 
-// cvt.rna{.satfinite}.tf32.f32 as an H200 does it: half a unit is added to a number and the low bits are cut.
-// A NaN is cut only, which may leave infinity; .satfinite takes one unit off whatever has infinity's
-// exponent, a NaN as well.
+// cvt.rna{.satfinite}.tf32.f32 as an H200 does it: half a unit is added to a number and the low
+// bits are cut. A NaN is cut only, which may leave infinity; .satfinite takes one unit off whatever
+// has infinity's exponent, a NaN as well.
 Next round_away_to_tf32(Warp& w, const Instr& in, Mask m) {
   const bool satfinite = in.variant;
   return map1<uint32_t, uint32_t>(w, in, m, [=](uint32_t a) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// cp.async copies that a warp has under way, by lane and group. PTX ISA: "Data Movement and Conversion
-// Instructions: Asynchronous copy: Non-bulk copy". The bytes of a copy move when its thread waits for the
-// group (a late order) or at once; until the wait they are arriving, and nobody may touch them.
+// cp.async copies that a warp has under way, by lane and group. PTX ISA: "Data
+// Movement and Conversion
+// Instructions: Asynchronous copy: Non-bulk copy". The bytes of a copy move when its thread
+// waits for the group (a late order) or at once; until the wait they are arriving, and nobody
+// may touch them.
 
 #pragma once
 
@@ -38,15 +40,16 @@ struct CopyGroups {
 CopyGroups& copy_groups_of(Warp& warp);
 // Moves the bytes of one copy: those it reads of global memory, then zeros.
 void copy_bytes(Warp& warp, const CopyGroups::Copy& copy);
-// Lands the copies of these lanes whose group is older than its lane's newest `keep` groups, or `all` of
-// them.
+// Lands the copies of these lanes whose group is older than its lane's newest `keep` groups, or
+// `all` of them.
 void land_copies(Warp& warp, Mask lanes, uint32_t keep, bool all);
 
-// The least number of products that the warp had issued before one of the copies that land_copies would land.
+// The least number of products that the warp had issued before one of the copies that
+// land_copies would land.
 uint64_t products_before(const Warp& warp, Mask lanes, uint32_t keep, bool all);
 
-// Calls `then` once all copies that this lane has started by now have landed; at once if there are none under
-// way. cp.async.mbarrier.arrive is made of it.
+// Calls `then` once all copies that this lane has started by now have landed; at once if there are
+// none under way. cp.async.mbarrier.arrive is made of it.
 void when_copies_land(Warp& warp, int lane, std::function<void()> then);
 
 }  // namespace gg::emu

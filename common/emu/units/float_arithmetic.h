@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic of f32 and f64 as handlers: an operation, its rounding, .ftz and .sat. isa/floating.cpp decodes
-// it.
+// Arithmetic of f32 and f64 as handlers: an operation, its rounding, .ftz and .sat.
+// isa/floating.cpp decodes it.
 
 #pragma once
 
@@ -44,8 +44,8 @@ template <uint8_t kFlags, class T>
 T start(T x) {
   return kFlags & kFtz ? flush(x) : x;
 }
-// .ftz flushes what would round to less than 2^-126 if exponents had no end: of the results that were rounded
-// up to 2^-126, those which 24 bits hold below it, too.
+// .ftz flushes what would round to less than 2^-126 if exponents had no end: of the results that
+// were rounded up to 2^-126, those which 24 bits hold below it, too.
 template <class Op, bool kNearest>
 bool tiny(double a, double b, double c) {
   if (kNearest) return Op::excess(a, b, c, 0x1p-126 - 0x1p-151) < 0;
@@ -98,11 +98,12 @@ Next finish_all(Warp& w, const Instr& in, Mask m, const Sources<T>& s, const T (
   return Next::go_on;
 }
 
-// The operations. excess: a number with the sign of |exact result| - limit, asked where the rounded result is
-// 2^-126. kFirstNaN: of two NaN operands the first is handed on.
+// The operations. excess: a number with the sign of |exact result| - limit, asked where the rounded
+// result is 2^-126. kFirstNaN: of two NaN operands the first is handed on.
 struct FloatOperation {
   static constexpr bool kFirstNaN = false;
-  static double excess(double, double, double, double) { return 1; }  // exact there, or no such result
+  // Exact there, or no such result.
+  static double excess(double, double, double, double) { return 1; }
 };
 struct Add : FloatOperation {  // a subnormal sum is exact
   template <class T>
@@ -178,7 +179,7 @@ Next nearest(Warp& w, const Instr& in, Mask m) {
   }
 }
 
-// Other roundings: the host's units set to them. `volatile` keeps each operation where the mode is on.
+// Other roundings: the host's units set to them. `volatile` keeps operations where the mode is on.
 class HostRounding {
  public:
   explicit HostRounding(int mode) : before_(std::fegetround()) {

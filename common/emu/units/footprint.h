@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The bytes of shared memory that an operand of a matrix instruction reads, found once and kept: a kernel
-// uses the same few descriptors again and again.
+// The bytes of shared memory that an operand of a matrix instruction reads, found once and kept: a
+// kernel uses the same few descriptors again and again.
 
 #pragma once
 
@@ -25,8 +25,8 @@ struct Footprint {
 
 class Footprints {
  public:
-  // The units that the lines [first, first + count) of an operand read in the warp's block. Faults if the
-  // descriptor has a problem, or if a unit is outside shared memory. `name` is "A" or "B".
+  // The units that the lines [first, first + count) of an operand read in the warp's block. Faults
+  // if the descriptor has a problem, or if a unit is outside shared memory. `name` is "A" or "B".
   const Footprint& of(Warp& warp, const Instr& instr, const char* name, uint64_t descriptor,
                       const OperandShape& shape, int first, int count);
 

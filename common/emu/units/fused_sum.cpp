@@ -33,7 +33,7 @@ double cut_to_float(double value, int kept) {
   return result == 0 ? 0 : result;
 }
 
-// The sum before it is rounded, which a double holds exactly: at most 33 bits. NaN and infinities too.
+// The sum before it is rounded, exact in a double: at most 33 bits. NaN and infinities too.
 double exact_sum(const Term* a, const Term* b, int k, float c, const Cut& cut, int scale) {
   bool nan = std::isnan(c), plus = c == INFINITY, minus = c == -INFINITY;
   int largest = kZeroExponent;

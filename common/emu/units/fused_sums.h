@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Many fused sums at once, the code behind fused_sum.h's Factors and fused_sums. Three files include it, to be
-// compiled for CPUs of any kind, with AVX2 and with AVX-512: each says kLanes, how many numbers of 32 bits a
-// vector has, and a few instructions. Everything is in an unnamed namespace, so that neither's code
-// gets into the other.
+// Many fused sums at once, the code behind fused_sum.h's Factors and fused_sums. Three files
+// include it, to be compiled for CPUs of any kind, with AVX2 and with AVX-512: each says kLanes,
+// how many numbers of 32 bits a vector has, and a few instructions. Everything is in an unnamed
+// namespace, so that neither's code gets into the other.
 
 #include <algorithm>
 #include <bit>
@@ -15,24 +15,26 @@
 namespace gg::emu {
 namespace {
 
-// Values further below the largest of their line than this count as zero: beside the largest product they are
-// cut away, unless the largest factors of a row and a column meet no partner, and the largest product lies
-// more than kFarthest below the largest that there could be. Those sums are done one by one.
+// Values further below the largest of their line than this count as zero: beside the largest
+// product they are cut away, unless the largest factors of a row and a column meet no partner, and
+// the largest product lies more than kFarthest below the largest that there could be. Those sums
+// are done one by one.
 constexpr int kDropped = 45, kFarthest = 18;
-// Exponents relative to their line's largest, in a byte: lower ones count as kLowest, as beside the largest
-// they make no difference that is asked for, and kNone is a zero's. A product of two that are not zero is
-// above kNone.
+// Exponents relative to their line's largest, in a byte: lower ones count as kLowest, as beside the
+// largest they make no difference that is asked for, and kNone is a zero's. A product of two that
+// are not zero is above kNone.
 constexpr int kLowest = -31, kNone = -64;
 static_assert(kLowest < -kFarthest && 2 * kLowest > kNone);
 constexpr int32_t kMostProducts = INT32_MAX - (1 << 26);
-constexpr int kMostBitsOf32 = 23;  // of fraction, at which 32 products less than 4 fit 32 bits with sign
-// No float is as large as 2^kMostUnit times the least accumulator that counts beside it: greater units make
-// the same infinity, or zero.
+// Bits of fraction, at which 32 products less than 4 fit 32 bits with sign.
+constexpr int kMostBitsOf32 = 23;
+// No float is as large as 2^kMostUnit times the least accumulator that counts beside it: greater
+// units make the same infinity, or zero.
 constexpr int kMostUnit = 200;
 constexpr int32_t kInfinity = 1, kNaN = 2;  // what a line has among its factors
 
-// kLanes of everything (an extension of GCC and Clang): compilers find the loops over columns too entangled
-// to do this by themselves. A comparison gives -1 or 0 in each lane, `x ? y : z` chooses.
+// kLanes of everything (an extension of GCC and Clang): compilers find the loops over columns too
+// entangled to do this by themselves. A comparison gives -1 or 0 in each lane, `x ? y : z` chooses.
 using Ints [[gnu::vector_size(4 * kLanes)]] = int32_t;
 using Unsigneds [[gnu::vector_size(4 * kLanes)]] = uint32_t;
 using Floats [[gnu::vector_size(4 * kLanes)]] = float;
@@ -113,9 +115,9 @@ void decode_lines(Factors& factors) {
   }
 }
 
-// Sums of up to eight rows of A with up to 32 columns of B, in passes over all of them. kWide: 32 products of
-// which 25 fraction bits are kept, tcgen05's 8-bit and narrower kinds. Their sum may have 32 bits beside the
-// sign, so both halves of k are summed apart.
+// Sums of up to eight rows of A with up to 32 columns of B, in passes over all of them. kWide: 32
+// products of which 25 fraction bits are kept, tcgen05's 8-bit and narrower kinds. Their sum may
+// have 32 bits beside the sign, so both halves of k are summed apart.
 template <bool kWide>
 class Tile {
  public:
@@ -136,7 +138,8 @@ class Tile {
   }
 
  private:
-  // use(row in the tile, column in the tile, where that is in our arrays), for a vector of columns each.
+  // use(row in the tile, column in the tile, where that is in our arrays), for a vector
+  // of columns each.
   template <class Use>
   void for_vectors(Use use) {
     const int rows = rows_, columns = columns_;
@@ -145,7 +148,7 @@ class Tile {
     }
   }
 
-  // The largest exponent among each sum's products, relative to that of its line and column together.
+  // The largest exponent of each sum's products, relative to that of its line and column together.
   template <int K>
   void largest_products() {
     const Factors::Slice *a = a_.slices(row_), *b = b_.slices(column_);
@@ -162,8 +165,8 @@ class Tile {
     }
   }
 
-  // The largest exponent of each sum's terms, and what brings its products into units of 2^(largest -
-  // fraction_bits).
+  // The largest exponent of each sum's terms, and what brings its products into units of
+  // 2^(largest - fraction_bits).
   void exponents(const float* sums, int pitch) {
     const int32_t *a_tops = &a_.tops[size_t(row_)], *a_specials = &a_.specials[size_t(row_)];
     const int32_t *b_tops = &b_.tops[size_t(column_)], *b_specials = &b_.specials[size_t(column_)];
@@ -183,13 +186,13 @@ class Tile {
       save(largest_ + at, largest);
       save(nan_ + at, ((special & kNaN) != 0) | (magnitude > 0x7F800000));
       save(slow_ + at, (special != 0) | (field == 0xFF) | (farther > kFarthest));
-      save(scale_ + at,
-           up < -10 ? Floats{} : power_of_two(larger(up, all(-10))));  // below that all is cut away
+      // Where `up` is below -10, all is cut away.
+      save(scale_ + at, up < -10 ? Floats{} : power_of_two(larger(up, all(-10))));
     });
   }
 
-  // A product is exact in a float, and the conversion cuts it. Sums fit 32 bits: a product is less than 4 *
-  // 2^25, and no more than 16 are added where 25 fraction bits are kept.
+  // A product is exact in a float, and the conversion cuts it. Sums fit 32 bits: a product is less
+  // than 4 * 2^25, and no more than 16 are added where 25 fraction bits are kept.
   template <int K>
   void products() {
     const Factors::Slice *a = a_.slices(row_), *b = b_.slices(column_);
@@ -207,8 +210,9 @@ class Tile {
     });
   }
 
-  // The accumulator is cut as the products were. Its sum with the products fits 32 bits, those of one half if
-  // kWide, but where the products' is next to the end. True if some sums must be done one by one.
+  // The accumulator is cut as the products were. Its sum with the products fits 32 bits, those of
+  // one half if kWide, but where the products' is next to the end. True if some sums must be done
+  // one by one.
   template <bool kToHalf>
   bool add(float* sums, int pitch) {
     const Ints bits = all(cut_.fraction_bits), kept = all(-(1 << (24 - cut_.kept_bits)));
@@ -216,7 +220,8 @@ class Tile {
     for_vectors([&](int r, int c, int at) {
       const Ints of_products = load<Ints>(products_ + at);
       Ints slow = load<Ints>(slow_ + at) | (of_products > kMostProducts) | (of_products < -kMostProducts);
-      // Sums that are done one by one, infinities and NaNs too, would not fit: their terms are zero here.
+      // Sums that are done one by one, infinities and NaNs too, would not fit: their terms
+      // are zero here.
       const Floats before = std::bit_cast<Floats>(load<Ints>(before_ + at) & ~slow);
       const Power unit(smaller(load<Ints>(largest_ + at) - bits, all(kMostUnit)));
       const Ints sum = (of_products & ~slow) + __builtin_convertvector(unit.divide(before), Ints);
@@ -251,8 +256,8 @@ class Tile {
     return to_floats(magnitude & ~top);
   }
 
-  // Too large becomes infinity by the scaling. What becomes subnormal is cut once more, one by one; the
-  // scaling may have rounded it up to the least normal number.
+  // Too large becomes infinity by the scaling. What becomes subnormal is cut once more, one by one;
+  // the scaling may have rounded it up to the least normal number.
   static Floats cut_float(const Total& total, const Power& unit, Ints kept, Ints& slow) {
     const Floats cut = std::bit_cast<Floats>(std::bit_cast<Ints>(cut_to_24_bits(total.magnitude)) & kept);
     const Floats result = unit.multiply(cut);
@@ -260,8 +265,8 @@ class Tile {
     return with_sign(result, total.negative);
   }
 
-  // To the nearest, ties to even: the last of the 24 bits says whether something was cut below them, then
-  // adding and taking away a number whose last bit is worth f16's rounds to that bit.
+  // To the nearest, ties to even: the last of the 24 bits says whether something was cut below
+  // them, then adding and taking away a number whose last bit is worth f16's rounds to that bit.
   static Floats round_half(const Total& total, const Power& unit) {
     const Floats cut = cut_to_24_bits(total.magnitude);
     const Ints top = std::bit_cast<Ints>(std::bit_cast<Unsigneds>(total.magnitude) >> 24);

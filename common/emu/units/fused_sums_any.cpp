@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Fused sums for CPUs of any kind: vectors of 4 numbers, of which the compiler makes what the CPU has.
+// Fused sums for CPUs of any kind: vectors of 4 numbers, made by the compiler into what they have.
 
 #include <bit>
 #include <cstdint>
@@ -19,8 +19,8 @@ inline bool any_bit(Register x) {
   const TwoLongs halves = std::bit_cast<TwoLongs>(x);
   return (halves[0] | halves[1]) != 0;
 }
-// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of two
-// neighbours; a number in every 32 bits.
+// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of
+// two neighbours; a number in every 32 bits.
 inline Register byte_products(Register a, Register b) {
   const Shorts unsigneds = std::bit_cast<Shorts>(a), signeds = std::bit_cast<Shorts>(b);
   const Shorts low = (unsigneds & 0xFF) * (signeds << 8 >> 8);

@@ -10,8 +10,8 @@ constexpr int kLanes = 8;
 namespace {
 using Register = __m256i;
 inline bool any_bit(Register x) { return !_mm256_testz_si256(x, x); }
-// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of two
-// neighbours; a number in every 32 bits.
+// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of
+// two neighbours; a number in every 32 bits.
 inline Register byte_products(Register a, Register b) { return _mm256_maddubs_epi16(a, b); }
 inline Register add_16_bits(Register a, Register b) { return _mm256_add_epi16(a, b); }
 inline Register neighbour_sums(Register a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }

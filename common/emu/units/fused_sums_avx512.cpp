@@ -10,8 +10,8 @@ constexpr int kLanes = 16;
 namespace {
 using Register = __m512i;
 inline bool any_bit(Register x) { return _mm512_test_epi32_mask(x, x) != 0; }
-// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of two
-// neighbours; a number in every 32 bits.
+// 16-bit sums of two neighbouring products of bytes, those of `a` without a sign; 32-bit sums of
+// two neighbours; a number in every 32 bits.
 inline Register byte_products(Register a, Register b) { return _mm512_maddubs_epi16(a, b); }
 inline Register add_16_bits(Register a, Register b) { return _mm512_add_epi16(a, b); }
 inline Register neighbour_sums(Register a) { return _mm512_madd_epi16(a, _mm512_set1_epi16(1)); }

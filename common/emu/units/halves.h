@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// f16 and bf16 as 16-bit codes, and a sum to odd: without branches, so that the compiler makes vector code of
-// them. common/base/formats.h says the same in plain words, and the tests hold one against the other.
+// f16 and bf16 as 16-bit codes, and a sum to odd: without branches, so that the compiler makes
+// vector code of them. common/base/formats.h says the same in plain words, and the tests hold one
+// against the other.
 
 #pragma once
 
@@ -14,7 +15,8 @@ namespace gg::emu {
 struct F16 {
   static constexpr int kMantissaBits = 10, kLeastExponent = -14, kSignBit = 15;
   static constexpr double kLeastNormal = 0x1p-14;
-  static constexpr double kMost = 0x1p16;  // what comes after the largest finite number: the code of infinity
+  // The code of infinity as a number: what would come after the largest finite one.
+  static constexpr double kMost = 0x1p16;
   static constexpr uint16_t kInfinity = 0x7C00, kNaN = 0x7FFF;
   // Times this, a number has as an f32 the exponent field it has as an f16, 13 bits higher.
   static constexpr float kScale = 0x1p-112f;
@@ -62,8 +64,8 @@ inline uint16_t nearest_code(double x) {
   int64_t exponent = int64_t(bits >> 52 & 0x7FF) - 1023;
   exponent = exponent < F::kLeastExponent ? F::kLeastExponent : exponent;
   exponent = exponent > 200 ? 200 : exponent;
-  // Added to a number whose last bit has the weight of the code's last bit, x is rounded there by the
-  // addition.
+  // Added to a number whose last bit has the weight of the code's last bit, x is rounded there
+  // by the addition.
   const double anchor = std::bit_cast<double>(uint64_t(exponent - F::kMantissaBits + 52 + 1023) << 52);
   double magnitude = (std::fabs(x) + anchor) - anchor;
   magnitude = magnitude < F::kMost ? magnitude : F::kMost;
@@ -71,8 +73,9 @@ inline uint16_t nearest_code(double x) {
   return uint16_t(x != x ? F::kNaN : code | (bits >> 63) << F::kSignBit);
 }
 
-// a + b to odd: of a sum that is not exact, the neighbour with an odd last bit stands for everything between
-// two numbers, so that whoever rounds or compares next sees a tie or an equality only where there is one.
+// a + b to odd: of a sum that is not exact, the neighbour with an odd last bit stands for
+// everything between two numbers, so that whoever rounds or compares next sees a tie or an equality
+// only where there is one.
 inline double sum_to_odd(double a, double b) {
   const double sum = a + b, part = sum - a;
   const double rest = (a - (sum - part)) + (b - part);  // what the sum lacks, exactly

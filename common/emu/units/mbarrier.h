@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The mbarriers of a block as other families use them: arrivals and bytes that asynchronous operations bring.
-// PTX ISA: "Parallel Synchronization and Communication Instructions: mbarrier".
+// The mbarriers of a block as other families use them: arrivals and bytes that asynchronous
+// operations bring. PTX ISA: "Parallel Synchronization and Communication Instructions: mbarrier".
 
 #pragma once
 
@@ -14,8 +14,8 @@ namespace gg::emu {
 constexpr int64_t kMbarrierMost = (1 << 20) - 1;  // arrivals, and bytes in either direction
 constexpr int kMbarrierBytes = 8;
 
-// A phase ends when no arrival is pending and as many bytes have come as were expected. Its parity is that of
-// its number, which begins with 0.
+// A phase ends when no arrival is pending and as many bytes have come as were expected. Its parity
+// is that of its number, which begins with 0.
 struct Mbarrier {
   int64_t count = 0;     // arrivals that a phase wants
   int64_t pending = 0;   // that this one lacks
@@ -57,18 +57,19 @@ struct BarrierAt {
   Block* block = nullptr;
   size_t offset = 0;
 };
-// The barrier a lane names, or one it names by place. Faults if there is none, or if nothing orders its
-// initialisation before this use.
+// The barrier a lane names, or one it names by place. Faults if there is none, or if nothing orders
+// its initialisation before this use.
 BarrierAt use_mbarrier(Warp& warp, const Instr& instr, int lane, const AddressOperand& operand);
 void use_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
-// The mbarrier that counts bytes which go to block `data`. It must be in that block. If another block is
-// allowed, it is the one at the same place in `data`: an H200 looks at the offset only.
+// The mbarrier that counts bytes which go to block `data`. It must be in that block. If another
+// block is allowed, it is the one at the same place in `data`: an H200 looks at the offset only.
 BarrierAt barrier_beside(Warp& warp, const Instr& instr, int lane, const Block& data, const BarrierAt& named);
 
-// The changes that instructions and asynchronous operations make to an mbarrier. An arrival publishes
-// `clock`, or nothing if it is null.
+// The changes that instructions and asynchronous operations make to an mbarrier. An arrival
+// publishes `clock`, or nothing if it is null.
 void mbarrier_expect(const Issuer& issuer, const BarrierAt& at, int64_t bytes);
-void mbarrier_complete(const Issuer& issuer, const BarrierAt& at, int64_t bytes);  // publishes issuer.clock
+// Publishes issuer.clock.
+void mbarrier_complete(const Issuer& issuer, const BarrierAt& at, int64_t bytes);
 void mbarrier_arrive(const Issuer& issuer, const BarrierAt& at, int64_t arrivals, const Clock* clock);
 
 }  // namespace gg::emu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The mbarriers of a block, and what arrivals and bytes do to one. PTX ISA: "Parallel Synchronization and
-// Communication Instructions: mbarrier", "Phase Completion of the mbarrier object".
+// The mbarriers of a block, and what arrivals and bytes do to one. PTX ISA:
+// "Parallel Synchronization and Communication Instructions: mbarrier", "Phase
+// Completion of the mbarrier object".
 
 #include "common/emu/units/mbarrier_state.h"
 
@@ -13,8 +14,8 @@ namespace gg::emu {
 
 namespace {
 
-// "full" of "gg::ptx::mbarrier_init(full_addr + stage * 8, 1);", "mailbox.full" of
-// "mbarrier_init(shared_addr(&mailbox.full), 1);".
+// "full" of "gg::ptx::mbarrier_init(full_addr + stage * 8, 1);", "mailbox.full"
+// of "mbarrier_init(shared_addr(&mailbox.full), 1);".
 std::string name_in(const std::string& line) {
   const std::string call = "mbarrier_init(", address = "shared_addr(", suffix = "_addr";
   size_t at = line.find(call);
@@ -48,7 +49,7 @@ std::string label_of(const BarrierAt& at) {
   return count == 1 ? name : name + "[" + std::to_string(index) + "]";
 }
 
-// "warp 3 at kernel.cuh:70, warp 8 at load.cuh:31": those of `some` whose warps are not in `left_out`.
+// "warp 3 at kernel.cuh:70, warp 8 at load.cuh:31": warps of `some` that are not in `left_out`.
 std::string list_of(const Block& from, std::vector<Mbarrier::Arrival> some,
                     const std::vector<Mbarrier::Arrival>& left_out) {
   constexpr size_t kMost = 8;
@@ -139,10 +140,11 @@ Mbarrier& find_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at)
 }
 namespace {
 
-// A copy or an arrival of copies that is done only after the mbarrier's block has ended: nobody is there to
-// be told.
+// A copy or an arrival of copies that is done only after the mbarrier's block has ended: nobody is
+// there to be told.
 bool nobody_is_there(const Issuer& who, const BarrierAt& at) {
-  if (at.block->live_warps > 0) return false;  // before a name is looked up: this is asked at each arrival
+  // Before a name is looked up: this is asked at each arrival.
+  if (at.block->live_warps > 0) return false;
   return comes_too_late(
       who, *at.block, "still to signal its " + mbarrier_name(at),
       "the mbarrier is not waited for, or a peer still signals it: a cluster barrier before "
@@ -200,8 +202,8 @@ BarrierAt use_mbarrier(Warp& w, const Instr& in, int lane, const AddressOperand&
 void use_mbarrier(Warp& w, const Instr& in, int lane, const BarrierAt& at) {
   const Mbarrier& b = find_mbarrier(w, in, lane, at);
   const size_t by = agent_of(*b.initialised.warp);
-  // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only a relaxed
-  // one.
+  // Fences alone order nothing here: the warp must have learnt of them through a barrier, if only
+  // a relaxed one.
   if (w.block->cluster->grid->races && &w != b.initialised.warp &&
       w.race.clock.of_warp_as_one(by) < b.initialised_at) {
     raise(FaultKind::race, w, in, lane,

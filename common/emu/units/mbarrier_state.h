@@ -10,17 +10,17 @@
 
 namespace gg::emu {
 
-// "full[3] (mbarrier 0x418)", a shared address, where the line that initialised it names it so; else
-// "mbarrier 0x418".
+// "full[3] (mbarrier 0x418)", a shared address, where the line that initialised it names it so;
+// else "mbarrier 0x418".
 std::string mbarrier_name(const BarrierAt& at);
-// Names the warps that have arrived in this phase, and those of the phase before that have not: "; arrived:
-// ..; not yet: ..".
+// Names the warps that have arrived in this phase, and those of the phase before that have not: ";
+// arrived: ..; not yet: ..".
 std::string mbarrier_arrivals(const Block& from, const Mbarrier& barrier);
 // Tells what the current phase still lacks: "phase 2 lacks 1 of 2 arrivals and 4096 of 8192 bytes".
 std::string mbarrier_lacks(const Mbarrier& barrier);
 
-// A barrier, by its offset in the block's shared memory, and the phase that a warp of the block has asked
-// about: name, parity, what the barrier lacks and who has come.
+// A barrier, by its offset in the block's shared memory, and the phase that a warp of the block has
+// asked about: name, parity, what the barrier lacks and who has come.
 std::string asked_mbarrier(const Block& block, int warp, size_t offset, uint64_t phase);
 // The same of the barrier that a lane has last asked about.
 std::string asked_mbarrier(Warp& warp, int lane);
@@ -30,8 +30,8 @@ Mbarriers& mbarriers_of(Block& block);
 // Faults if there is no mbarrier, or if its block has ended.
 Mbarrier& find_mbarrier(Warp& warp, const Instr& instr, int lane, const BarrierAt& at);
 
-// Where the mbarrier at an address lies. Where a generic address is wanted, one of shared memory is taken for
-// what it is: machine code looks at the low 32 bits, which both have in common.
+// Where the mbarrier at an address lies. Where a generic address is wanted, one of shared memory is
+// taken for what it is: machine code looks at the low 32 bits, which both have in common.
 Place locate_mbarrier(Warp& warp, const Instr& instr, int lane, Space space, uint64_t address);
 
 // The address operand of an instruction that has one: instr.s[3].

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Where an operand of a matrix instruction lies in shared memory, as its descriptor says. PTX ISA:
-// "Asynchronous warpgroup level matrix shared memory layout", "Matrix descriptor format", "Strides".
-// Everything moves in units of 16 bytes, which are eight 16-bit elements, for example.
+// "Asynchronous warpgroup level matrix shared memory layout", "Matrix descriptor format",
+// "Strides". Everything moves in units of 16 bytes, which are eight 16-bit elements, for example.
 
 #pragma once
 
@@ -16,13 +16,14 @@ constexpr int kUnitBytes = 16;
 // In A, `lines` are rows; in B, columns. One instruction takes 32 bytes of k from each line.
 struct OperandShape {
   int lines = 0, k = 0, bytes = 2;  // of an element
-  bool line_major = false;          // neighbours in memory are lines (MN-major), not k; 16-bit elements only
+  // Neighbours in memory are lines (MN-major), not k; 16-bit elements only.
+  bool line_major = false;
   int per_unit() const { return kUnitBytes / bytes; }
 };
 
 class OperandLayout {
  public:
-  // The fields of a descriptor. `problem` says what is wrong with it for this operand; empty: nothing.
+  // The fields of a descriptor. `problem` says what is wrong for this operand; empty: nothing.
   OperandLayout(uint64_t descriptor, const OperandShape& shape);
   const std::string& problem() const { return problem_; }
 
@@ -40,8 +41,8 @@ class OperandLayout {
     } else {
       at += l / 8 * stride_ + row / 8 * leading_ + row % 8 * kUnitBytes;
     }
-    // The unit's place in its span is mixed with the number of the 128-byte line: the pattern repeats every 8
-    // spans.
+    // The unit's place in its span is mixed with the number of the 128-byte line: the pattern
+    // repeats every 8 spans.
     return at ^ (((at >> 7) - base_offset_) & places_) * kUnitBytes;
   }
 
@@ -60,9 +61,11 @@ class OperandLayout {
 
   OperandShape shape_;
   uint32_t start_ = 0;
-  uint32_t leading_ = 0, stride_ = 0;  // "leading dimension byte offset", "stride dimension byte offset"
+  // "leading dimension byte offset", "stride dimension byte offset"
+  uint32_t leading_ = 0, stride_ = 0;
   uint32_t base_offset_ = 0;
-  uint32_t span_ = 0;    // bytes within which units trade places: 32, 64 or 128; 0 without swizzling
+  // Bytes within which units trade places: 32, 64 or 128; 0 without swizzling.
+  uint32_t span_ = 0;
   uint32_t places_ = 0;  // units of a span, less one
   std::string problem_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The arithmetic of reductions in memory, bit for bit as an H200 does it. Sums of floating-point numbers
-// round to nearest even.
+// The arithmetic of reductions in memory, bit for bit as an H200 does it. Sums of floating-point
+// numbers round to nearest even.
 
 #include "common/emu/units/reduction.h"
 
@@ -47,8 +47,8 @@ uint32_t add_f32(uint32_t old, uint32_t b, bool flush) {
   return flush ? flushed(bits) : bits;
 }
 
-// A NaN comes through as it is, that of memory only if the other is none. That of infinities with other signs
-// is the same on every host.
+// A NaN comes through as it is, that of memory only if the other is none. That of infinities with
+// other signs is the same on every host.
 uint64_t add_f64(uint64_t old, uint64_t b) {
   const double x = __builtin_bit_cast(double, old), y = __builtin_bit_cast(double, b);
   if (y != y) return b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Reductions in memory, element by element: of atomic instructions, copies and asynchronous stores. PTX ISA:
-// "atom", "red", "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor", "red.async".
+// Reductions in memory, element by element: of atomic instructions, copies and asynchronous stores.
+// PTX ISA: "atom", "red", "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor", "red.async".
 
 #pragma once
 
@@ -26,8 +26,8 @@ struct Reduction {
 ReduceOp take_reduce_op(Decoder& decoder);
 const char* reduce_op_name(ReduceOp op);
 
-// Whether the op exists for elements of a type, in global memory. In shared memory (`shared`) there are
-// fewer.
+// Whether the op exists for elements of a type, in global memory. In shared memory (`shared`)
+// there are fewer.
 bool reduction_of(ReduceOp op, const std::string& type, bool shared, Reduction* reduction);
 
 // op(old, b) of one element's bits.

@@ -120,8 +120,8 @@ const char* kind_name(MmaKind kind) {
 
 namespace {
 
-// PTX ISA, "Instruction descriptor", the tables of the three groups of kinds: bits 7-9 and 10-12. Null: no
-// type has the code.
+// PTX ISA, "Instruction descriptor", the tables of the three groups of kinds: bits 7-9 and 10-12.
+// Null: no type has the code.
 const char* type_name(MmaKind kind, uint32_t code) {
   constexpr const char* kHalves[8] = {"f16", "bf16"};
   constexpr const char* kTf32[8] = {nullptr, nullptr, "tf32"};
@@ -240,7 +240,7 @@ std::string InstructionDescriptor::major_problem() const {
   return "";
 }
 
-// PTX ISA, "Block scaling": scale types of a kind, and which byte of a TMEM column may be the first.
+// PTX ISA, "Block scaling": scale types of a kind, and which byte of a TMEM column may be first.
 std::string InstructionDescriptor::scales_problem() const {
   const int vector = modifiers_.scale_vector;
   const std::string form =

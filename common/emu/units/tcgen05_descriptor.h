@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The two descriptors of tcgen05 on sm_100a. The matrix descriptor says where an operand of tcgen05.mma, or
-// the source of tcgen05.cp, lies in shared memory. The instruction descriptor says shapes and types of
-// tcgen05.mma. PTX ISA: "Tensorcore 5th Generation Family Instructions", sections "Shared Memory Descriptor",
-// "Canonical Layouts" and "Instruction descriptor".
+// The two descriptors of tcgen05 on sm_100a. The matrix descriptor says where an operand of
+// tcgen05.mma, or the source of tcgen05.cp, lies in shared memory. The instruction descriptor says
+// shapes and types of tcgen05.mma. PTX ISA: "Tensorcore 5th Generation Family Instructions",
+// sections "Shared Memory Descriptor", "Canonical Layouts" and "Instruction descriptor".
 
 #pragma once
 
@@ -16,10 +16,11 @@ namespace gg::emu {
 
 constexpr int kTcgen05UnitBytes = 16;  // shared memory is read in units that no swizzle splits
 
-// The elements that one descriptor addresses. Lines are rows of A, columns of B, or rows of tcgen05.cp.
+// The elements that a descriptor addresses. Lines: rows of A, columns of B, rows of tcgen05.cp.
 struct Tcgen05Operand {
-  int lines = 0, k = 0;     // k: elements of one line
-  int bits = 16;            // of one element in memory: 4, 8, 16 or 32; padded fp4 and fp6 count as 8
+  int lines = 0, k = 0;  // k: elements of one line
+  // Bits of one element in memory: 4, 8, 16 or 32; padded fp4 and fp6 count as 8.
+  int bits = 16;
   bool line_major = false;  // neighbours in memory are lines (MN-major), not k
   int per_unit() const { return 8 * kTcgen05UnitBytes / bits; }
   int line_bytes() const { return k * bits / 8; }  // of a K-major line
@@ -32,22 +33,22 @@ class Tcgen05Layout {
  public:
   Tcgen05Layout(uint64_t descriptor, const Tcgen05Operand& operand);
 
-  // Tells what is wrong with the descriptor for this operand, as the end of a sentence whose subject is the
-  // descriptor: "has 0 in bits 46-48 ...". Empty: nothing is wrong.
+  // Tells what is wrong with the descriptor for this operand, as the end of a sentence whose
+  // subject is the descriptor: "has 0 in bits 46-48 ...". Empty: nothing is wrong.
   const std::string& problem() const { return problem_; }
 
-  // The shared address of the 16-byte unit that starts at an element. K-major: k is a multiple of per_unit().
-  // MN-major: line is a multiple of per_unit().
+  // The shared address of the 16-byte unit that starts at an element. K-major: k is a multiple of
+  // per_unit(). MN-major: line is a multiple of per_unit().
   uint32_t unit(int line, int k) const {
     const uint32_t at = start_ + (operand_.line_major ? line_major_offset(uint32_t(line), uint32_t(k))
                                                       : k_major_offset(uint32_t(line), uint32_t(k)));
-    // The place of a unit (of an atom of 32 bytes, for swizzle code 1) inside its 128 bytes is mixed with the
-    // number of the 128-byte row of the absolute address.
+    // The place of a unit (of an atom of 32 bytes, for swizzle code 1) inside its 128 bytes is
+    // mixed with the number of the 128-byte row of the absolute address.
     return at ^ ((((at >> 7) - base_offset_) & mixed_rows_) << atom_shift_);
   }
 
-  // use(address, line, k of the first element) for all units of the lines [first, first + count). MN-major:
-  // `first` and `count` are multiples of per_unit().
+  // use(address, line, k of the first element) for all units of the lines [first, first + count).
+  // MN-major: `first` and `count` are multiples of per_unit().
   template <class Use>
   void units(int first, int count, Use use) const {
     const int line_step = operand_.line_major ? operand_.per_unit() : 1,
@@ -75,9 +76,11 @@ class Tcgen05Layout {
 
   Tcgen05Operand operand_;
   uint32_t start_ = 0;
-  uint32_t leading_ = 0, stride_ = 0;  // bytes: "leading dimension" and "stride dimension byte offset"
+  // Bytes: "leading dimension" and "stride dimension byte offset".
+  uint32_t leading_ = 0, stride_ = 0;
   uint32_t base_offset_ = 0;
-  uint32_t span_ = 0;        // bytes within which units trade places: 32, 64 or 128; 0 without swizzling
+  // Bytes within which units trade places: 32, 64 or 128; 0 without swizzling.
+  uint32_t span_ = 0;
   uint32_t mixed_rows_ = 0;  // mask of the row number that is mixed in
   uint32_t atom_shift_ = 4;  // log2 of the bytes that stay together
   uint32_t group_ = 8;       // k of one group of an MN-major operand

@@ -19,8 +19,8 @@ int container_bits(MmaKind kind) {
   return is_packed_fp4(kind) ? 4 : 8;
 }
 
-// The elements of a unit of shared memory. PTX ISA, "Packing formats of elements": 16 elements of 4 or 6 bits
-// lie in the first 8 or 12 bytes, the first one in the lowest bits.
+// The elements of a unit of shared memory. PTX ISA, "Packing formats of elements": 16 elements of 4
+// or 6 bits lie in the first 8 or 12 bytes, the first one in the lowest bits.
 int unpack(const uint8_t* unit, int bits, uint32_t (&codes)[kUnit]) {
   const int count = bits <= 8 ? kUnit : 8 * kUnit / bits;
   for (int i = 0; i < count; ++i) {
@@ -90,8 +90,8 @@ void gather_shared(Block& block, uint64_t descriptor, const Tcgen05Operand& oper
   });
 }
 
-// An element of a column of tensor memory: the lowest k in the lowest bits. 4-bit elements of kinds f8f6f4
-// and mxf8f6f4 have a byte each, in bits 2 to 5 (PTX ISA, "Optional Decompression").
+// An element of a column of tensor memory: the lowest k in the lowest bits. 4-bit elements of kinds
+// f8f6f4 and mxf8f6f4 have a byte each, in bits 2 to 5 (PTX ISA, "Optional Decompression").
 uint32_t element_of(uint32_t word, int index, const Narrow& format) {
   if (format.bits == 4) return word >> (8 * index + 2) & 15;
   return word >> (format.bits * index) & (format.bits == 32 ? ~0u : (1u << format.bits) - 1);
@@ -166,21 +166,21 @@ TmemRegion d_region(const MmaOperation& o, int block) {
   return region;
 }
 
-// PTX ISA, "Scale factor layout": the scale of line l is in lane l % 32 of column l / 32, and in the same
-// lane of the other three quarters.
+// PTX ISA, "Scale factor layout": the scale of line l is in lane l % 32 of column l / 32, and in
+// the same lane of the other three quarters.
 TmemRegion a_scales_region(const MmaOperation& o) {
   return tmem_region(0, kTmemLanes, o.a_scales.column, (o.rows() + kLanes - 1) / kLanes);
 }
-// M = 128 of a pair: lanes 0-63 have the scales of the first half of the columns, lanes 64-127 those of the
-// second.
+// M = 128 of a pair: lanes 0-63 have the scales of the first half of the columns, lanes 64-127
+// those of the second.
 TmemRegion b_scales_region(const MmaOperation& o) {
   return tmem_region(0, kTmemLanes, o.b_scales.column, (o.d_columns() + kLanes - 1) / kLanes);
 }
 
 namespace {
 
-// The scales of `lines` lines, the first of them number `first` in the region; replicas are `step` quarters
-// apart, from quarter `quarter` on.
+// The scales of `lines` lines, the first of them number `first` in the region; replicas are `step`
+// quarters apart, from quarter `quarter` on.
 struct ScaleLines {
   int block = 0, lines = 0, first = 0, quarter = 0, replicas = kTmemQuarters;
   TmemAddress at;

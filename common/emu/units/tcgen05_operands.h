@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The operands that one tcgen05.mma reads and writes, and where they are: A and B in shared memory, A, D and
-// scale factors in tensor memory. PTX ISA: "TensorCore 5th Generation Family Instructions: tcgen05.mma",
-// "Data path organization", "Scale factor layout". With cta_group::2 each block of the pair has half of the
-// rows of A and D and half of the columns of B.
+// The operands that one tcgen05.mma reads and writes, and where they are: A and B in shared memory,
+// A, D and scale factors in tensor memory. PTX ISA: "TensorCore 5th Generation Family Instructions:
+// tcgen05.mma", "Data path organization", "Scale factor layout". With cta_group::2 each block of
+// the pair has half of the rows of A and D and half of the columns of B.
 
 #pragma once
 
@@ -25,8 +25,9 @@ struct MmaOperation {
   int scale_d = 0;        // D is multiplied by 2^-scale_d before the sum
   uint64_t a = 0, b = 0;  // matrix descriptors
   TmemAddress d, a_tmem, a_scales, b_scales;
-  std::array<Mask, 2 * kTmemQuarters> disabled = {};  // lanes that are not written, of the even block first
-  std::vector<Block*> blocks;                         // one, or the even and the odd one of a pair
+  // Lanes that are not written, those of the even block first.
+  std::array<Mask, 2 * kTmemQuarters> disabled = {};
+  std::vector<Block*> blocks;  // one, or the even and the odd one of a pair
 
   int parts() const { return modifiers.cta_group; }
   int rows() const { return shape.m / parts(); }     // of A and D in one block
@@ -50,11 +51,11 @@ constexpr int kMmaTmemColumns = 8;  // of A: one instruction takes 32 bytes of e
 // The operands in shared memory, as their descriptors see them.
 Tcgen05Operand shared_a(const MmaOperation& operation);
 Tcgen05Operand shared_b(const MmaOperation& operation);
-// Bytes of a 16-byte unit that hold elements: 8 and 12 for 4- and 6-bit elements that are not packed.
+// Bytes of a 16-byte unit with elements: 8 and 12 for 4- and 6-bit elements that are not packed.
 int bytes_of_unit(const MmaOperation& operation, const char* type);
 
-// Lanes of tensor memory that D, and A if it is there, have in block number `block`: all lanes that are
-// computed, and of D those that are written.
+// Lanes of tensor memory that D, and A if it is there, have in block number `block`: all lanes that
+// are computed, and of D those that are written.
 TmemRegion a_region(const MmaOperation& operation);
 TmemRegion d_region(const MmaOperation& operation, int block);
 // All four replicas of the scales.
@@ -75,8 +76,8 @@ struct ScaleClash {
   int block = 0, line = 0, lanes[2] = {0, 0}, column = 0;
   uint32_t values[2] = {0, 0};
 };
-// The scales of the rows of A in a block, or of the columns of B in part `part` as that block has them:
-// kind mxf8f6f4 one code for each line; the packed kinds one for each group of 16 elements.
+// The scales of the rows of A in a block, or of the columns of B in part `part` as that block has
+// them: kind mxf8f6f4 one code for each line; the packed kinds one for each group of 16 elements.
 void scales_of_a(const MmaOperation& operation, int block, std::vector<uint8_t>& to, ScaleClash& clash);
 void scales_of_b(const MmaOperation& operation, int block, int part, std::vector<uint8_t>& to,
                  ScaleClash& clash);

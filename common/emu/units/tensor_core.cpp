@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How operations of the tensor core are issued. PTX ISA: "Memory Consistency Model for 5th generation of
-// TensorCore operations".
+// How operations of the tensor core are issued. PTX ISA: "Memory Consistency Model for 5th
+// generation of TensorCore operations".
 
 #include "common/emu/units/tensor_core.h"
 
@@ -83,7 +83,8 @@ void writes_tmem(const TensorIssue& issue, Block& block, const TmemRegion& regio
   tmem_of(block).touch(*issue.core, *issue.instr, issue.lane, region, TmemUse::write);
 }
 
-// Each effect does the oldest operation of the warp, so that they are done in order whatever the order draws.
+// Each effect does the oldest operation of the warp, so that they are done in order whatever
+// the order draws.
 void tensor_core_later(Warp& w, std::function<void()> operation) {
   tensor_core_of(w).operations.push_back(std::move(operation));
   later(w, [&operations = tensor_core_of(w).operations] {

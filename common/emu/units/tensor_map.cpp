@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps in memory: which were changed, and the checks behind every use. PTX ISA: "Memory Consistency
-// Model: Proxies".
+// Tensor maps in memory: which were changed, and the checks behind every use. PTX ISA: "Memory
+// Consistency Model: Proxies".
 
 #include "common/emu/units/tensor_map.h"
 
@@ -15,11 +15,12 @@
 
 namespace gg::emu {
 
-// Maps that kernels changed, this one or those before it: the end of a kernel is no fence between proxies.
+// Maps that kernels changed, this one or those before it: the end of a kernel is no
+// fence between proxies.
 struct TensorMapChanges {
   struct Change {
-    uint64_t version = 0,
-             released = 0;  // number of its last change, and of the last one handed to the tensormap proxy
+    // Numbers of its last change, and of the last one handed to the tensormap proxy.
+    uint64_t version = 0, released = 0;
     std::string by;
   };
   std::map<uint64_t, Change> changes;                                // by address
@@ -39,7 +40,8 @@ TensorMapChanges& changes_of(Warp& w) {
 
 int capability_of(const Warp& w) { return targets_sm100(*w.block->grid->launch.code->module) ? 100 : 90; }
 
-// A map that was changed must have been released behind the change, and acquired by the block that uses it.
+// A map that was changed must have been released behind the change, and acquired by the block
+// that uses it.
 void check_proxy(Warp& w, const Instr& in, int lane, uint64_t address) {
   const std::lock_guard lock(changes_mutex);
   TensorMapChanges& all = changes_of(w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where the fields of a tensor map lie, and which values of them a driver accepts. CUDA Driver API, "Tensor
-// Map Object Management", cuTensorMapEncodeTiled.
+// Where the fields of a tensor map lie, and which values of them a driver accepts. CUDA Driver API,
+// "Tensor Map Object Management", cuTensorMapEncodeTiled.
 
 #include "common/emu/units/tensor_map_format.h"
 
@@ -14,7 +14,8 @@ struct TypeRow {
   const char* name;
   int bits;
   bool is_float;
-  int field;  // in the map; of the last two the emulator's own choice, as no driver's map of them was seen
+  // Its code in the map; of the last two the emulator's own, as no driver's map of them was seen.
+  int field;
   bool tf32;  // the bit beside it
 };
 constexpr TypeRow kTypes[] = {
@@ -32,7 +33,8 @@ struct Field {
 };
 constexpr Field kSm100{1, 1, 1}, kRank{1, 4, 3}, kType{1, 7, 4}, kInterleave{1, 11, 2}, kSwizzle{1, 13, 2},
     kFill{1, 15, 1}, kTf32{1, 16, 1}, kPromotion{1, 17, 2}, kWide{1, 21, 1};
-constexpr Field kAtomicity{1, 19, 2};  // the emulator's own choice, as no driver's map with one was seen
+// The emulator's own choice, as no driver's map with one was seen.
+constexpr Field kAtomicity{1, 19, 2};
 constexpr Field kStrideLow[] = {{}, {1, 32, 32}, {2, 0, 32}, {2, 32, 32}, {3, 0, 32}};
 constexpr Field kStrideHigh[] = {{}, {3, 32, 4}, {3, 36, 4}, {3, 40, 4}, {3, 44, 4}};
 constexpr Field kDim[] = {{4, 0, 32}, {4, 32, 32}, {5, 0, 32}, {5, 32, 32}, {6, 0, 32}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks what must be true of registers and of shared memory when a wgmma.mma_async is issued. PTX ISA:
-// "Asynchronous Warpgroup Level Matrix Instructions", "wgmma.fence".
+// Checks what must be true of registers and of shared memory when a wgmma.mma_async is issued.
+// PTX ISA: "Asynchronous Warpgroup Level Matrix Instructions", "wgmma.fence".
 
 #include "common/emu/units/wgmma_operation.h"
 

@@ -83,13 +83,13 @@ inline int part_of(const Warp& w) { return w.index % kWarpgroupWarps; }
 // Faults if a lane has not written the register.
 void require_written(Warp& w, const Instr& in, int32_t index, const char* cause);
 
-// Registers that are not under way: ordinary instructions may have touched them, so a fence must have
-// followed. PTX is what a compiler made of a program, and it moves the initialisation of registers, so a
-// fence anywhere since the last commit is taken for it. It is a proxy fault as the fence is to registers what
-// fence.proxy.async is to shared memory.
+// Registers that are not under way: ordinary instructions may have touched them, so a fence must
+// have followed. PTX is what a compiler made of a program, and it moves the initialisation of
+// registers, so a fence anywhere since the last commit is taken for it. It is a proxy fault as the
+// fence is to registers what fence.proxy.async is to shared memory.
 void check_registers(Warp& w, WgmmaState& state, const Instr& in, bool accumulates);
-// Each warp answers for its rows of A and for all of B: written, and handed on to the asynchronous proxy.
-// The units that the whole warpgroup reads go to the group, once.
+// Each warp answers for its rows of A and for all of B: written, and handed on to the asynchronous
+// proxy. The units that the whole warpgroup reads go to the group, once.
 void check_operands(Warp& w, WgmmaState& state, WgmmaGroup& group, const WgmmaOperation& operation);
 
 // wgmma_sums.cpp: D = A * B + D, or A * B, for `parts` of the four warps from `first_part` on.

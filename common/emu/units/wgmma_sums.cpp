@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The sums of wgmma: operands are gathered from shared memory or registers, multiplied, and added up in the
-// accumulators. PTX ISA: "Register Fragments and Shared Memory Matrix Layouts".
+// The sums of wgmma: operands are gathered from shared memory or registers, multiplied, and added
+// up in the accumulators. PTX ISA: "Register Fragments and Shared Memory Matrix Layouts".
 
 #include "common/emu/units/wgmma_operation.h"
 
@@ -34,8 +34,8 @@ void gather(uint64_t descriptor, const OperandShape& shape, int first, int count
   if (shape.bytes == 4) gather_as<uint32_t>(layout, shape, first, count, address_0, sign, to);
 }
 
-// A in registers: with g = lane / 4 and t = lane % 4, rows g and g + 8 take turns, then 16 more bytes of k; a
-// register has bytes 4t to 4t + 3 of them.
+// A in registers: with g = lane / 4 and t = lane % 4, rows g and g + 8 take turns, then 16 more
+// bytes of k; a register has bytes 4t to 4t + 3 of them.
 void gather_registers(Warp& w, const WgmmaForm& form, Factors& to) {
   const int bits = form.a.bits, each = 32 / bits;
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1, sign = form.negate_a ? 1u << (bits - 1) : 0;
@@ -56,8 +56,9 @@ int pitch_of(const WgmmaForm& form) {
   return (form.n + Factors::kSide - 1) / Factors::kSide * Factors::kSide;
 }
 
-// A lane's registers of D come in pairs of f32, or are pairs of f16: two neighbours of a row. With g = lane /
-// 4 and t = lane % 4, pair number i is columns 8 * (i / 2) + 2t and the next of row g, for odd i of row g +
+// A lane's registers of D come in pairs of f32, or are pairs of f16: two neighbours of a row. With
+// g = lane / 4 and t = lane % 4, pair number i is columns 8 * (i / 2) + 2t and the next of row g,
+// for odd i of row g +
 // 8. This is where pair i of lane 4g starts.
 float* pairs_at(float* sums, const WgmmaForm& form, int pair, int g) {
   return sums + (g + pair % 2 * 8) * pitch_of(form) + pair / 2 * 8;

@@ -31,8 +31,8 @@ bool accumulates(const std::string& type, int k) {
   return type == "f64" && k == 4;
 }
 
-// Hardware multiplies 16 lines at a time by 8. The registers of the first factor go through both halves of 16
-// lines before they go on along k; those of the second factor go along k first.
+// Hardware multiplies 16 lines at a time by 8. The registers of the first factor go through both
+// halves of 16 lines before they go on along k; those of the second factor go along k first.
 void place_factor(WmmaFragment& f, bool first) {
   const int step = 4 * f.run, block = first ? 16 : 8;
   for (int line = 0; line < f.lines; line += block) {

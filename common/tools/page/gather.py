@@ -18,7 +18,8 @@ NOT_SHOWN = {"README.md", "results.md"}
 CONTEXT = 3             # equal lines around a change
 BLOCKS = 2              # of a launch, in a player
 MULTIPROCESSORS = "2"   # of the device that a trace is taken on
-ORDER = "1:fair"        # asynchronous copies end as soon as they may, as on a device that is not busy
+# Asynchronous copies end as soon as they may, as on a device that is not busy.
+ORDER = "1:fair"
 LIMIT_S = 120           # for one trace
 KINDS = ["other", "load", "mma", "wait", "epilogue"]
 
@@ -191,7 +192,8 @@ def player_of(trace, report):
               for pid in sorted(most)]
     complete = len(most) == len(own) and "left out" not in trace["otherData"]["kept"]
     begins = [event[1] for block in blocks for warp in block["warps"] for event in warp["events"]]
-    return {"kernel": kernel, "blocks": blocks, "apart": len(set(begins)) < len(begins),  # of several clusters: each counts for itself
+    # Blocks of several clusters: each counts for itself.
+    return {"kernel": kernel, "blocks": blocks, "apart": len(set(begins)) < len(begins),
             "places": places.all, "complete": complete and "cut short" not in trace["otherData"]["kept"],
             "printed": {"instructions": kernels[kernel]["instructions"], "waits": kernels[kernel].get("barrier_waits", 0)}}
 

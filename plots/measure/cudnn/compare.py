@@ -36,7 +36,8 @@ REPO = Path(__file__).resolve().parents[3]
 PACKAGES = "nvidia-cutlass-dsl[cu13]==4.4.1", "nvidia-cudnn-frontend==1.23.0"
 # Rows of the groups, N and K. Counts and cycles are those of the first.
 PROBLEMS = (256, 256, 256, 256), 512, 2048
-UNEVEN = (256, 0, 512), 320, 288  # an empty group, a part of a tile of columns, a part of a slice of K
+# An empty group, a part of a tile of columns, a part of a slice of K.
+UNEVEN = (256, 0, 512), 320, 288
 LIMIT_S = 600
 # What their kernels do that the emulator reports, and hardware in its usual order forgives.
 ALLOWED = "async-window,mbarrier,race,tcgen05-fence,uninit-register,uninit-shared"
@@ -65,7 +66,8 @@ def python_of(build):
         run([sys.executable, "-m", "venv", "--clear", folder])
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         run([*pip, PACKAGES[0]], pip_environment())
-        run([*pip, "--no-deps", PACKAGES[1]], pip_environment())  # it wants torch and cuDNN, which its kernels do not
+        # It wants torch and cuDNN, which its kernels do not.
+        run([*pip, "--no-deps", PACKAGES[1]], pip_environment())
         (folder / "made").touch()
     return python
 
@@ -106,11 +108,13 @@ def buffers(one, made, folder, theirs):
     for name, size in made["bytes"].items():
         if name == "workspace":
             words += ["--buf", f"{name}=zero:{max(size, 1)}"]
-        elif name in OUTPUTS and not (folder / f"{name}.npy").exists():  # no scales: they leave their D_col alone
+        # No scales: they leave their D_col alone.
+        elif name in OUTPUTS and not (folder / f"{name}.npy").exists():
             words += ["--buf", f"{name}=zero:{size}"]
         elif name in OUTPUTS:
             header, held = array_of(folder / f"{name}.npy")
-            start = b"\x00\x00\x80\xff" * (len(held) // 4) if name == "amax" else FILL * len(held)  # -inf
+            # amax starts as -inf.
+            start = b"\x00\x00\x80\xff" * (len(held) // 4) if name == "amax" else FILL * len(held)
             (theirs / f"{name}.npy").write_bytes(header + start)
             words += ["--buf", f"{name}=out:{theirs / name}.npy"]
         else:

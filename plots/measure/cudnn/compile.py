@@ -124,7 +124,8 @@ def kernel_of(one, m, n, k, groups):
     scale = cutlass.Float8E4M3FN if one.format == "nvfp4" else cutlass.Float8E8M0FNU
     d_type = cutlass.Float8E4M3FN if one.scaled else cutlass.BFloat16
     args, given = Arguments(one.dynamic_sizes), {}
-    # What their interface leaves open. Keys are as free as it leaves them: equal ones are the same symbol.
+    # What their interface leaves open. Keys are as free as it leaves them: equal ones are
+    # the same symbol.
     open_all = not one.act and not one.discrete
     k_step, d_step = 32 if fp4 else 16, 16 if one.scaled else 8
     rows = ("m", m, 256)
@@ -329,7 +330,8 @@ def launches_of(module, ptx, args):
         try:
             entry = entries[len(launches)]
             places, attributes = of_entry[entry], {}
-            for i in range(words(configuration + 48, 1)[0]):  # 72 bytes each: its number, 8 bytes on its value
+            # 72 bytes each: its number, 8 bytes on its value.
+            for i in range(words(configuration + 48, 1)[0]):
                 at = ctypes.c_uint64.from_address(configuration + 40).value + 72 * i
                 attributes[words(at, 1)[0]] = words(at + 8, 3)
             pointers = (ctypes.c_uint64 * len(places)).from_address(arguments)
@@ -381,7 +383,8 @@ def main():
             with contextlib.redirect_stdout(sys.stderr):
                 ptx, module = compiled(kernel, given, folder)
             launches = launches_of(module, ptx, args)
-            ptx = re.sub(r"(?m)^\.version .*", ".version 9.0", ptx, count=1)  # what ptxas of CUDA 13.0 takes
+            # The version that ptxas of CUDA 13.0 takes.
+            ptx = re.sub(r"(?m)^\.version .*", ".version 9.0", ptx, count=1)
             for i, entry in enumerate(parameters(ptx)):
                 ptx = re.sub(rf"\b{entry}(?=_param_|\b)", f"kernel{i}", ptx)
                 for launch in launches:

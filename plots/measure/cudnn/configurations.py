@@ -13,7 +13,9 @@ class Configuration:
     name: str
     format: str = "mxfp8"
     tile: tuple = (256, 256)  # of 256 rows: two blocks
-    act: str = ""  # of the operator with GLU and Hadamard transform; without one it is the quantising operator
+    # The act of the operator with GLU and Hadamard transform; without one it is
+    # the quantising operator.
+    act: str = ""
     scaled: bool = False  # D and D_col in e4m3 with their scales
     bias: bool = False
     discrete: bool = False

@@ -20,8 +20,9 @@ using rows::kAtOnce, rows::unpack, rows::value;
 constexpr int kThreads = 256, kUnits = 4;            // a lane has 16 bytes of outputs so many times
 constexpr int kWarpOutputs = 32 * kAtOnce * kUnits;  // of a row
 
-// D [rows,N/2] of C [rows,N]. A warp has up to kWarpOutputs outputs of a row: all its loads are under way at
-// once, each byte is read once, and 32 lanes read 512 bytes that follow each other, or 64 that do.
+// D [rows,N/2] of C [rows,N]. A warp has up to kWarpOutputs outputs of a row: all its loads are
+// under way at once, each byte is read once, and 32 lanes read 512 bytes that follow each other, or
+// 64 that do.
 __global__ void __launch_bounds__(kThreads) glu(const uint4* c, const float* alpha, const float* prob,
                                                 gg::Offsets offsets, int groups, int n, uint4* d) {
   gg::ptx::griddepcontrol_launch_dependents();
@@ -76,8 +77,8 @@ void launch_glu(const gg::Problem& p, bf16* product, cudaStream_t stream) {
 
 namespace {
 
-// Rounding the product moves a gate and an up by up to 2^-8 of themselves, the output by that times 1 +
-// |gate| and once more, and both outputs are rounded.
+// Rounding the product moves a gate and an up by up to 2^-8 of themselves, the output by that times
+// 1 + |gate| and once more, and both outputs are rounded.
 void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                    const Outputs& unfused, const Outputs& fused) {
   const gg::Problem& p = buffers.problem();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07n's gated linear unit and transform, by tensor cores or by sums, beside chapter 07l's product, a
-// kernel for the unit, and a kernel that transforms D where it lies and finds the largest magnitudes.
+// Chapter 07n's gated linear unit and transform, by tensor cores or by sums, beside chapter
+// 07l's product, a kernel for the unit, and a kernel that transforms D where it lies and finds
+// the largest magnitudes.
 
 #include <algorithm>
 #include <atomic>
@@ -24,11 +25,11 @@ constexpr int kThreads = 256, kUnits = 4;          // a warp has kColumns so man
 constexpr int kRows = 16, kColumns = 4 * kAtOnce;  // of a warp at a time
 constexpr int kSize = ep::HADAMARD_SIZE;
 
-// Y[row][16b + j] = sum over i of w[j][i] X[row][16b + i], in place. With g = lane / 4 and t = lane % 4, a
-// lane reads and writes 8 columns of rows g and g + 8, beginning at 8t of 32. Columns of a product, and its
-// k, are in an order that lets them be those of mma: tile j of 8 columns has 8t + 2j and the next one, and
-// step m of 16 k has 8t + 4m to 8t + 4m + 3. Half of each fragment of w is zero, as 32 columns are two
-// transforms.
+// Y[row][16b + j] = sum over i of w[j][i] X[row][16b + i], in place. With g = lane / 4 and
+// t = lane % 4, a lane reads and writes 8 columns of rows g and g + 8, beginning at 8t of 32.
+// Columns of a product, and its k, are in an order that lets them be those of mma: tile j of 8
+// columns has 8t + 2j and the next one, and step m of 16 k has 8t + 4m to 8t + 4m + 3. Half of each
+// fragment of w is zero, as 32 columns are two transforms.
 __global__ void __launch_bounds__(kThreads)
     hadamard(uint4* d, const bf16* w, gg::Offsets offsets, int groups, int columns, int* amax) {
   gg::ptx::griddepcontrol_launch_dependents();
@@ -113,8 +114,8 @@ void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
                     reinterpret_cast<int*>(p.epilogue().amax));
 }
 
-// An X of the unfused way moves by what glu.cu says, a Y by the sum of that of 16 X times w, and both ways
-// round it. The largest of a group moves no more than any Y of it.
+// An X of the unfused way moves by what glu.cu says, a Y by the sum of that of 16 X times w, and
+// both ways round it. The largest of a group moves no more than any Y of it.
 void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                    const Outputs& unfused, const Outputs& fused) {
   const gg::Problem& p = buffers.problem();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07o's quantised outputs beside chapter 07l's product, and a kernel that reads it and quantises it
-// by rows and by columns.
+// Chapter 07o's quantised outputs beside chapter 07l's product, and a kernel that reads it and
+// quantises it by rows and by columns.
 
 #include <cmath>
 
@@ -17,13 +17,14 @@ namespace ep = gg::epilogue;
 using rows::kAtOnce, rows::unpack;
 
 constexpr int kBlock = 32;  // values that share a scale
-constexpr int kTile = 128;  // rows, and columns, of a block of threads: an atom of scales of either kind
-constexpr int kThreads = 256,
-              kUnits = kTile / kBlock / 2;  // a warp has 32 rows, and blocks of half of the columns
+// Rows, and columns, of a block of threads: an atom of scales of either kind.
+constexpr int kTile = 128;
+// A warp has 32 rows, and blocks of half of the columns.
+constexpr int kThreads = 256, kUnits = kTile / kBlock / 2;
 constexpr int kAtom = int(ScaleLayout::kAtomBytes);
 
-// The least of a trade: of 8 columns' maxima each lane keeps one, over the 8 lanes of the same lane % 4. Lane
-// l gets column l / 4.
+// The least of a trade: of 8 columns' maxima each lane keeps one, over the 8 lanes of the same
+// lane % 4. Lane l gets column l / 4.
 __device__ uint32_t of_own_column(uint32_t (&most)[kAtOnce]) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
@@ -42,8 +43,8 @@ __device__ uint2 codes_of(const float (&v)[kAtOnce]) {
   return {ep::word_of<Format::e4m3>(v), ep::word_of<Format::e4m3>(v + 4)};
 }
 
-// D and D_col, their scales and amax of C [rows,N], whose groups have multiples of 128 rows. A lane has 8
-// columns of rows lane / 4, 8 rows below, and so on: 4 of the 32.
+// D and D_col, their scales and amax of C [rows,N], whose groups have multiples of 128 rows. A lane
+// has 8 columns of rows lane / 4, 8 rows below, and so on: 4 of the 32.
 __global__ void __launch_bounds__(kThreads)
     quantise(const uint4* c, const float* alpha, const float* prob, const float* norm_const,
              gg::Offsets offsets, int groups, int n, uint2* d, uint2* d_col, uint8_t* sfd_row,
@@ -142,9 +143,9 @@ void launch_unfused(const gg::Problem& p, bf16* product, cudaStream_t stream) {
                     reinterpret_cast<int*>(e.amax));
 }
 
-// Rounding the product moves a value by up to 2^-8 of itself. So a scale is that of the other way, or its
-// neighbour where the largest of the block crosses a power of two. An element is then off by half a step of
-// E4M3 in each way: 2^-4 of itself, or 2^-10 scales where it is small.
+// Rounding the product moves a value by up to 2^-8 of itself. So a scale is that of the other way,
+// or its neighbour where the largest of the block crosses a power of two. An element is then off by
+// half a step of E4M3 in each way: 2^-4 of itself, or 2^-10 scales where it is small.
 void require_equal(gg::Machine&, const gg::Buffers& buffers, const bf16*, const Outputs& unfused,
                    const Outputs& fused) {
   const gg::Problem& p = buffers.problem();

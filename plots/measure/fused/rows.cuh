@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Rows of bf16 as the kernels of gg-fused read and write them, 16 bytes of a thread at a time, and on the
-// host.
+// Rows of bf16 as the kernels of gg-fused read and write them, 16 bytes of a thread at a time, and
+// on the host.
 
 #pragma once
 

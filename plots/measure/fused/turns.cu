@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-fused: a chapter's fused epilogue beside the unfused way, which is chapter 07l's product and then
-// kernels that read it, beside that product alone, and beside libraries. All in turns, on the same operands:
+// gg-fused: a chapter's fused epilogue beside the unfused way, which is chapter 07l's product and
+// then kernels that read it, beside that product alone, and beside libraries. All in turns, on
+// the same operands:
 //
-//   build/bin/gg-fused [--chapter 07m|07n|07o] [--set NAME,NAME] [--peer LIBRARY,LIBRARY] [--csv FILE]
+//   build/bin/gg-fused [--chapter 07m|07n|07o] [--set NAME,NAME] [--peer
+//   LIBRARY,LIBRARY] [--csv FILE]
 //
-// The fused outputs are compared with the unfused ones first, within what rounding the product may change. A
-// library's keep the bound of the chapter's own check. Where the emulator runs, that is all. Rows of the CSV
-// file are the chapter's, the others' names stand as peers.
+// The fused outputs are compared with the unfused ones first, within what rounding the product may
+// change. A library's keep the bound of the chapter's own check. Where the emulator runs, that is
+// all. Rows of the CSV file are the chapter's, the others' names stand as peers.
 
 #include <cstdio>
 #include <cstring>

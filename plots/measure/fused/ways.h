@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-fused times each chapter with a fused epilogue, and the ways to the same outputs beside it. turns.cu has
-// the turns, a chapter's file its comparison, and launch_ID.cu the launch of chapter ID.
+// gg-fused times each chapter with a fused epilogue, and the ways to the same outputs beside
+// it. turns.cu has the turns, a chapter's file its comparison, and launch_ID.cu the launch
+// of chapter ID.
 
 #pragma once
 
@@ -21,7 +22,8 @@
 // `product` is memory for [rows,N]: where a way stores chapter 07l's product.
 using Launch = void (*)(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 
-using Outputs = std::map<gg::Tensor, std::vector<char>>;  // as they lie in memory, from the first element on
+// As they lie in memory, from the first element on.
+using Outputs = std::map<gg::Tensor, std::vector<char>>;
 
 struct Comparison {
   const char* option;  // of --chapter
@@ -30,8 +32,8 @@ struct Comparison {
   const char* sets;  // without --set
   Launch fused, unfused;
   std::map<std::string, Launch> others{};  // fused too, by the option that makes them so
-  // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product may change.
-  // The product is there.
+  // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product
+  // may change. The product is there.
   void (*require_equal)(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
                         const Outputs& unfused, const Outputs& fused);
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Two readings of the clock around a piece of a chapter's kernel: clocked.py puts the calls into a copy of
-// it. Each warp keeps the cycles of its last pass; the program prints them behind what it prints anyway.
+// Two readings of the clock around a piece of a chapter's kernel: clocked.py puts the calls into
+// a copy of it. Each warp keeps the cycles of its last pass; the program prints them behind what
+// it prints anyway.
 
 #pragma once
 
@@ -17,8 +18,8 @@ namespace clocked {
 constexpr int BLOCKS = 256, WARPS = 32;
 __device__ uint32_t passes[BLOCKS][WARPS];  // cycles; 0: this warp came to no reading
 
-// Who: any thread. The clock of its multiprocessor in cycles; what stands before it in the program has been
-// issued.
+// Who: any thread. The clock of its multiprocessor in cycles; what stands before it in the program
+// has been issued.
 __device__ inline uint32_t now() {
   uint32_t cycles;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(cycles)::"memory");

@@ -19,7 +19,8 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[3]
 BEGIN, END = "const uint32_t begin_clock = clocked::now();\n", "clocked::keep(begin_clock);\n"
-# chapter -> the lines of its multiply.cuh behind and before which the clock is read: the epilogue of a tile
+# chapter -> the lines of its multiply.cuh behind and before which the clock is read: the epilogue
+# of a tile
 PLACES = {
     "07a_warp_specialized": ("    // [/multiply]\n", "  }\n}\n\n}  // namespace chapter\n"),
     "07e_tma_store": ("      // [/multiply]\n", "    };\n    gg::with_width_for"),

@@ -29,7 +29,8 @@ from measure.machine_code.tools import NoTool, cubins, fetch, find  # noqa: E402
 REPO = Path(__file__).resolve().parents[3]
 LIMIT_S = 600  # for the run on the emulator
 SPENT = "issue", "stall", "scoreboard", "pipe"
-TELLING = "LDTM", "STTM", "UTC", "UTMALDG", "UTMASTG", "HGMMA", "STSM", "STS", "STG", "LDSM", "MUFU"  # what a loop is known by
+# Instructions that a loop is known by.
+TELLING = "LDTM", "STTM", "UTC", "UTMALDG", "UTMASTG", "HGMMA", "STSM", "STS", "STG", "LDSM", "MUFU"
 
 
 class Failed(Exception):

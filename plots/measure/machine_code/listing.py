@@ -47,7 +47,8 @@ class Instruction:
 class Block:
     number: int
     instructions: list
-    follows: list = field(default_factory=list)  # numbers of the blocks behind it: the next one in memory first
+    # Numbers of the blocks behind it: the next one in memory first.
+    follows: list = field(default_factory=list)
     reached: bool = False  # by warps whose lanes come together
 
 

@@ -18,7 +18,8 @@ LATENCY = {  # cycles; what waits for longer is told by the scoreboard
     "LDG": 300, "S2R": 25, "S2UR": 25, "R2UR": 12, "STS": 12, "STG": 20, "STSM": 20, "LDSM": 33, "BAR": 25, "F2FP": 6,
     "SYNCS": 25, "I2F": 20, "F2I": 20, "F2F": 20, "ELECT": 15, "MEMBAR": 20, "FENCE": 20, "DEPBAR": 0, "UTMASTG": 20,
 }
-TELLING = 5  # instructions of a block that is long enough to trust the lines at which they are noted
+# Instructions of a block that is long enough to trust the lines at which they are noted.
+TELLING = 5
 OTHER_LATENCY = 20  # of an instruction that sets a scoreboard and is not in LATENCY
 OPERANDS_READ = 15  # cycles until a scoreboard says that the operands have been read, at most
 PIPES = {}  # name -> pipe and cycles
@@ -29,7 +30,8 @@ for names, pipe, cycles in (
         ("LOP3 ISETP VIMNMX VIMNMX3 FMNMX FMNMX3 FSETP FSEL SEL IADD3 VIADD LEA SHF PRMT PLOP3 P2R R2P MOV "
          "VIADDMNMX IABS FLO POPC", "alu", 2)):
     PIPES.update((name, (pipe, cycles)) for name in names.split())
-SECTOR_CYCLES = 2.0  # of a multiprocessor, for each 32-byte sector that a store touches: stores.cu on an H100
+# Cycles of a multiprocessor, for each 32-byte sector that a store touches: stores.cu on an H100.
+SECTOR_CYCLES = 2.0
 ROUNDS = 3  # of a loop, the last of which is measured: what it begins with has been left behind
 
 
@@ -39,7 +41,8 @@ class Cost:
     cycles: float = 0
     instructions: float = 0
     why: collections.Counter = field(default_factory=collections.Counter)
-    busy: collections.Counter = field(default_factory=collections.Counter)  # pipe -> cycles that it is held
+    # Pipe -> cycles that it is held.
+    busy: collections.Counter = field(default_factory=collections.Counter)
 
     @property
     def least(self):
@@ -187,7 +190,8 @@ class Kernel:
             follows = [f for f in follows if f in loop.body and (f not in seen or f == loop.header)]
             if not follows:
                 break
-            at = max(follows, key=self.likely(at, follows, loop).__getitem__)  # of equals the next one in memory
+            # Among equals the next one in memory.
+            at = max(follows, key=self.likely(at, follows, loop).__getitem__)
         return steps
 
     def likely(self, at, follows, loop):

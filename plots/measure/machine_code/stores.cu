@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// How long four warps take to store a tile of 128 rows by 256 columns of bf16, a row to a thread as sums lie
-// in tensor memory: by 16-byte stores straight to global memory, or through shared memory and TMA. Prints
-// cycles per tile, with one block and with one on each multiprocessor; D stays in the L2. Compiled by
-// clocked.py --stores.
+// How long four warps take to store a tile of 128 rows by 256 columns of bf16, a row to a thread as
+// sums lie in tensor memory: by 16-byte stores straight to global memory, or through shared memory
+// and TMA. Prints cycles per tile, with one block and with one on each multiprocessor; D stays in
+// the L2. Compiled by clocked.py --stores.
 
 #include <algorithm>
 #include <cstdio>
@@ -17,8 +17,8 @@
 
 namespace {
 
-constexpr int ROWS = 128, COLS = 256, PART = 32, THREADS = 128,
-              TILES = 64;  // tiles of a block, one after another
+// TILES: of a block, one after another.
+constexpr int ROWS = 128, COLS = 256, PART = 32, THREADS = 128, TILES = 64;
 constexpr int PART_BYTES = PART * 2, BOX_BYTES = ROWS * PART_BYTES, BOXES = 2;
 
 __device__ uint32_t cycles_of[256];
@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(THREADS, 1) store_straight(uint4* d) {
   if (threadIdx.x == 0) cycles_of[blockIdx.x] = end - begin;
 }
 
-// The same through two boxes of shared memory, swizzled by 64 bytes as TMA wants it, so that no bank
-// conflicts.
+// The same through two boxes of shared memory, swizzled by 64 bytes as TMA wants it, so that
+// no bank conflicts.
 __global__ void __launch_bounds__(THREADS, 1) store_by_tma(const __grid_constant__ CUtensorMap map) {
   __shared__ __align__(1024) unsigned char boxes[BOXES][BOX_BYTES];
   const int row = int(threadIdx.x);

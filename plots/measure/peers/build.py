@@ -23,7 +23,8 @@ sys.dont_write_bytecode = True  # a reader's clone stays clean
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
 BUILD = REPO / "build"
-# Not -arch=sm_90a, which also builds for sm_90: that has no wgmma. The warning is of CUTLASS's headers.
+# Not -arch=sm_90a, which also builds for sm_90: that has no wgmma. The warning is
+# of CUTLASS's headers.
 HOPPER = ["--generate-code=arch=compute_90a,code=[compute_90a,sm_90a]", "--expt-relaxed-constexpr",
           "-diag-suppress=20012"]
 
@@ -147,7 +148,8 @@ def build(name, args):
         if not list(HERE.glob(f"{name}.*")):
             raise Missing("its source is not in this tree")
         found, command = PEERS[name](args)
-        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # where triton_tma.py looks for nvcc
+        # triton_tma.py looks for nvcc there.
+        path = f"{Path(nvcc()).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     except Missing as why:
         print(f"{name}: not built, {why}")
         return False

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The peer "cublaslt_grouped": the grouped layouts of a recent cublasLt, which reads every group's sizes and
-// pointers on the device. The library lies where CUBLASLT_FILE says (build.py --cublas), beside the cuBLAS
-// that the harness loads by its name, so that one run times both. gg_peer_prepare times what its heuristic
-// proposes for the problem's average sizes, and keeps the fastest. cuBLAS is column-major, so D^T = B^T * A^T
-// is asked of it. Names, constants and limits: cuBLAS documentation, sections
-// "cublasLtGroupedMatrixLayoutCreate" and "cublasLtMatmulPreferenceAttributes_t", its release notes, and
-// cublasLt.h. The averages take eight bytes, where the header says four.
+// The peer "cublaslt_grouped": the grouped layouts of a recent cublasLt, which reads every group's
+// sizes and pointers on the device. The library lies where CUBLASLT_FILE says (build.py --cublas),
+// beside the cuBLAS that the harness loads by its name, so that one run times both. gg_peer_prepare
+// times what its heuristic proposes for the problem's average sizes, and keeps the fastest. cuBLAS
+// is column-major, so D^T = B^T * A^T is asked of it. Names, constants and limits: cuBLAS
+// documentation, sections "cublasLtGroupedMatrixLayoutCreate" and
+// "cublasLtMatmulPreferenceAttributes_t", its release notes, and cublasLt.h. The averages take
+// eight bytes, where the header says four.
 
 #include <dlfcn.h>
 #include <library_types.h>
@@ -21,11 +22,12 @@ constexpr int kPointerMode = 2, kOnDevice = 1;  // CUBLASLT_MATMUL_DESC_POINTER_
 constexpr int kTransA = 3;                      // CUBLASLT_MATMUL_DESC_TRANSA
 constexpr int kMostWorkspace = 1;               // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 constexpr int kLeastAlignment = 5;  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; B, C and D follow
-constexpr int kAverageK = 13, kAverageRows = 14;  // CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_REDUCTION_DIM, ..
-constexpr int kAverageColumns = 15;               // .. _GROUPED_DESC_D_AVERAGE_ROWS and _COLS
+// CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_REDUCTION_DIM, ..
+constexpr int kAverageK = 13, kAverageRows = 14;
+constexpr int kAverageColumns = 15;  // .. _GROUPED_DESC_D_AVERAGE_ROWS and _COLS
 constexpr int kMostProposals = 32;
 constexpr size_t kWorkspaceBytes = size_t(64) << 20;
-// On Hopper, 13.4 to 13.6 may hang where two launches share a workspace, as all launches of a way do.
+// On Hopper, 13.4 to 13.6 may hang where launches share a workspace, as all those of a way do.
 constexpr size_t kLeastVersion = 130700;
 
 struct Algorithm {  // cublasLtMatmulAlgo_t
@@ -115,8 +117,8 @@ const Library& library() {
   return the_library;
 }
 
-// The arrays of sizes and pointers that cublasLt reads on the device in each launch, and what describes them.
-// cublasLt's A [N,K] is our B, its B [K,M_g] our A, and its D [N,M_g] our D.
+// The arrays of sizes and pointers that cublasLt reads on the device in each launch, and what
+// describes them. cublasLt's A [N,K] is our B, its B [K,M_g] our A, and its D [N,M_g] our D.
 class Product {
  public:
   explicit Product(const GgPeerProblem& p) : groups_(p.groups) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The peer "cutlass_glu": CUTLASS's grouped GEMM for Hopper with a gated activation, its example 113, for
-// gg-fused. The kernel computes D^T = W A^T, where W is B with 8 ups and their 8 gates in turn, and
-// multiplies their sums in registers. W is a permuted copy, made by gg_peer_stage. The example's activation
-// has a factor for all rows alone; here each row has its own, prob. gg_peer_prepare times all tiles, clusters
-// and schedules, and keeps the fastest.
-#define CUTLASS_ENABLE_GDC_FOR_SM90  // griddepcontrol in its kernels: launch_with_pdl is a race without it
+// The peer "cutlass_glu": CUTLASS's grouped GEMM for Hopper with a gated activation, its example
+// 113, for gg-fused. The kernel computes D^T = W A^T, where W is B with 8 ups and their 8 gates in
+// turn, and multiplies their sums in registers. W is a permuted copy, made by gg_peer_stage. The
+// example's activation has a factor for all rows alone; here each row has its own, prob.
+// gg_peer_prepare times all tiles, clusters and schedules, and keeps the fastest.
+
+// CUTLASS's kernels use griddepcontrol: launch_with_pdl is a race without it.
+#define CUTLASS_ENABLE_GDC_FOR_SM90
 #ifndef NDEBUG
-#define NDEBUG  // CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510)
+// CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510).
+#define NDEBUG
 #endif
 #include <cuda_runtime.h>
 #include <cutlass/cutlass.h>
@@ -53,8 +56,8 @@ struct Silu<cutlass::Array<float, kCount>> {
 };
 
 // A node of the epilogue: what each sum is multiplied by before the activation, alpha of a gate and
-// alpha * prob of an up. A thread of wgmma has two sums of a row and two of the row 8 below, in turn: two ups
-// and two gates.
+// alpha * prob of an up. A thread of wgmma has two sums of a row and two of the row 8 below, in
+// turn: two ups and two gates.
 template <class CtaTile>
 struct Factors {
   static constexpr int kTokens = decltype(cute::size<1>(CtaTile{}))::value;
@@ -151,7 +154,8 @@ struct Factors {
 struct Operation : cutlass::epilogue::fusion::FusionOperation {
   using ElementOutput = Element;
   using ElementCompute = float;
-  using ElementAux = Element;  // D is its "auxiliary" output, as it has half as many rows as the sums
+  // D is its "auxiliary" output, as it has half as many rows as the sums.
+  using ElementAux = Element;
   using GmemLayoutTagAux = OutputStride*;
   static constexpr int AlignmentAux = kAlignment;
   static constexpr bool IsAuxOutSupported = true;
@@ -190,8 +194,9 @@ struct FusionCallbacks<
 
     operator typename Impl::Arguments() const {
       return {
-          {{alpha, prob}, {}, {}},                           // a product of factors and sums
-          {{{}, {}}, {{}, {d, d_stride, multiprocessors}}},  // silu of a sum, and the store of an input
+          {{alpha, prob}, {}, {}},  // a product of factors and sums
+          // Silu of a sum, and the store of an input.
+          {{{}, {}}, {{}, {d, d_stride, multiprocessors}}},
       };
     }
   };
@@ -278,7 +283,8 @@ class Grouped final : public peers::Way {
     const size_t groups = host_shapes_.size();
     const int64_t k = p.k;
     StrideW w_stride{};
-    cute::get<0>(w_stride) = cute::make_stride(k, 8 * k, 16 * k);  // row of 8, up or gate, eight rows
+    // Row of 8, up or gate, eight rows.
+    cute::get<0>(w_stride) = cute::make_stride(k, 8 * k, 16 * k);
     StrideA a_stride{};
     cute::get<0>(a_stride) = k;
     glu::OutputStride d_stride{};
@@ -299,8 +305,8 @@ class Grouped final : public peers::Way {
                  "cudaDeviceGetAttribute");
     typename Gemm::Arguments arguments{};
     arguments.mode = cutlass::gemm::GemmUniversalMode::kGrouped;
-    // With sizes on the host CUTLASS launches no more blocks than there are tiles, but counts them without
-    // the rounding of its swizzle, and 4.7.0 then leaves the last tiles out.
+    // With sizes on the host CUTLASS launches no more blocks than there are tiles, but counts them
+    // without the rounding of its swizzle, and 4.7.0 then leaves the last tiles out.
     const Shape* host_shapes = swizzle == 1 ? host_shapes_.data() : nullptr;
     arguments.problem_shape = {int(groups), shapes_.get(), host_shapes};
     arguments.mainloop = {w_.get(), w_strides_.get(), a_.get(), a_strides_.get()};
@@ -337,8 +343,8 @@ class Grouped final : public peers::Way {
 
 using Offers = std::vector<peers::Offer>;
 
-// Adds one tile and cluster, in both raster orders, with each swizzle of the order of tiles, and with and
-// without dependent launch.
+// Adds one tile and cluster, in both raster orders, with each swizzle of the order of tiles, and
+// with and without dependent launch.
 template <class Schedule, int M, int N, int K, int kClusterM, int kClusterN>
 void add(Offers& offers, const Operands& operands) {
   using Tile = cute::Shape<cute::Int<M>, cute::Int<N>, cute::Int<K>>;

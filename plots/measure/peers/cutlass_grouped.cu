@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The peer "cutlass_grouped": CUTLASS's grouped GEMM for Hopper (pointer arrays, one problem shape a group),
-// at the tiles, clusters and schedules that fit the problems of the course. gg_peer_prepare times them on the
-// problem, in both raster orders, with and without programmatic dependent launch, and keeps the fastest. Two
-// of them compute D^T = B A^T: groups of few rows then fill the narrow side of the tile. Needs headers only;
-// build.py has the command.
-#define CUTLASS_ENABLE_GDC_FOR_SM90  // griddepcontrol in its kernels: launch_with_pdl is a race without it
+// The peer "cutlass_grouped": CUTLASS's grouped GEMM for Hopper (pointer arrays, one problem shape
+// a group), at the tiles, clusters and schedules that fit the problems of the course.
+// gg_peer_prepare times them on the problem, in both raster orders, with and without programmatic
+// dependent launch, and keeps the fastest. Two of them compute D^T = B A^T: groups of few rows then
+// fill the narrow side of the tile. Needs headers only; build.py has the command.
+
+// CUTLASS's kernels use griddepcontrol: launch_with_pdl is a race without it.
+#define CUTLASS_ENABLE_GDC_FOR_SM90
 #ifndef NDEBUG
-#define NDEBUG  // CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510)
+// CUTLASS's assertions are calls, and around calls ptxas serializes wgmma (its note C7510).
+#define NDEBUG
 #endif
 #include <cuda_runtime.h>
 #include <cutlass/cutlass.h>
@@ -102,8 +105,8 @@ class Grouped final : public peers::Way {
                  "cudaDeviceGetAttribute");
     typename Gemm::Arguments arguments{};
     arguments.mode = cutlass::gemm::GemmUniversalMode::kGrouped;
-    // With sizes on the host CUTLASS launches no more blocks than there are tiles, but counts them without
-    // the rounding of its swizzle, and 4.7.0 then leaves the last tiles out.
+    // With sizes on the host CUTLASS launches no more blocks than there are tiles, but counts them
+    // without the rounding of its swizzle, and 4.7.0 then leaves the last tiles out.
     const GroupShape* host_shapes = swizzle == 1 ? host_shapes_.data() : nullptr;
     arguments.problem_shape = {int(host_shapes_.size()), shapes_.get(), host_shapes};
     arguments.mainloop = {a_.get(), a_strides_.get(), b_.get(), b_strides_.get()};
@@ -120,9 +123,10 @@ class Grouped final : public peers::Way {
     peers::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  // Launches of one way write the same D, and tensor maps to the same places in the workspace. Each thread of
-  // CUTLASS's kernels for groups waits for the end of the launch before, behind its barriers' initialisation
-  // and before its first access to global memory, so that is as safe as without dependent launch.
+  // Launches of one way write the same D, and tensor maps to the same places in the workspace. Each
+  // thread of CUTLASS's kernels for groups waits for the end of the launch before, behind its
+  // barriers' initialisation and before its first access to global memory, so that is as safe as
+  // without dependent launch.
   void launch(cudaStream_t stream) override { check(gemm_.run(stream, nullptr, dependent_launch_), name); }
 
  private:
@@ -131,7 +135,8 @@ class Grouped final : public peers::Way {
   using StrideD = typename Gemm::GemmKernel::InternalStrideD;
   using RasterOrder = decltype(typename Gemm::GemmKernel::TileSchedulerArguments{}.raster_order);
 
-  // The matrices of all groups have the same distance between rows; the compiler knows the other strides.
+  // The matrices of all groups have the same distance between rows; the compiler knows
+  // the other strides.
   template <class Stride>
   peers::Device<Stride> strides(int64_t row) const {
     Stride stride{};
@@ -157,8 +162,8 @@ class Grouped final : public peers::Way {
 
 using Offers = std::vector<peers::Offer>;
 
-// Adds one tile and cluster, in both raster orders, with each swizzle of the order of tiles, and with and
-// without dependent launch.
+// Adds one tile and cluster, in both raster orders, with each swizzle of the order of tiles, and
+// with and without dependent launch.
 template <class Schedule, int M, int N, int K, int kClusterM, int kClusterN, bool kSwapped = false>
 void add(Offers& offers, const GgPeerProblem& p) {
   using Tile = cute::Shape<cute::Int<M>, cute::Int<N>, cute::Int<K>>;

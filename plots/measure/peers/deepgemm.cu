@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the problems of
-// the sets "peers", "moe" and "ragged" instead of at their first use: N and K constant, block sizes, cluster
-// and stages as its heuristic chooses them on 132 multiprocessors, and its option of ptxas. gg_peer_prepare
-// times its layouts, with and without its option of programmatic dependent launch, and keeps the fastest.
-// Needs headers only; build.py has the command.
+// The peer "deepgemm": DeepGEMM's bf16 kernel for Hopper, grouped along M, compiled ahead for the
+// problems of the sets "peers", "moe" and "ragged" instead of at their first use: N and K constant,
+// block sizes, cluster and stages as its heuristic chooses them on 132 multiprocessors, and its
+// option of ptxas. gg_peer_prepare times its layouts, with and without its option of programmatic
+// dependent launch, and keeps the fastest. Needs headers only; build.py has the command.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -63,9 +63,9 @@ Kernel compiled() {
           reinterpret_cast<const void*>(function)};
 }
 
-// The answers of get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1: "contiguous" by all rows with their
-// padding, at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which its users say
-// they expect.
+// The answers of get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1: "contiguous" by all rows with
+// their padding, at an alignment of 128 and of 64, and "masked" by the mean rows of a group, which
+// its users say they expect.
 #ifdef GG_PEER_TEST  // small enough for the emulator; not its heuristic's choice
 std::vector<Kernel> made_ahead() {
   return {
@@ -219,11 +219,12 @@ CUtensorMap tensor_map(const void* matrix, int64_t rows, int columns, int box_ro
   return map;
 }
 
-// DeepGEMM's layouts want the rows of each group padded to whole blocks. "contiguous" names each row's group
-// and takes the alignment that its user sets, 128 or 64 here; "masked" has the number of rows of groups that
-// lie at equal distances, here those of the largest. Where that is how they lie, A and D stay. Otherwise A is
-// copied by gg_peer_stage, for the harness to call, untimed, whenever A has changed, and D by gg_peer_finish:
-// models that use DeepGEMM write their rows padded in the first place.
+// DeepGEMM's layouts want the rows of each group padded to whole blocks. "contiguous" names each
+// row's group and takes the alignment that its user sets, 128 or 64 here; "masked" has the number
+// of rows of groups that lie at equal distances, here those of the largest. Where that is how they
+// lie, A and D stay. Otherwise A is copied by gg_peer_stage, for the harness to call, untimed,
+// whenever A has changed, and D by gg_peer_finish: models that use DeepGEMM write their rows padded
+// in the first place.
 class Grouped final : public peers::Way {
  public:
   Grouped(const GgPeerProblem& p, const Kernel& kernel, bool dependent_launch)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The code that the peers of this folder share: errors as sentences, memory that frees itself, copies of B,
-// and, in common/bench/contest.h, the choice of the fastest of several ways to run a problem.
+// The code that the peers of this folder share: errors as sentences, memory that frees itself,
+// copies of B, and, in common/bench/contest.h, the choice of the fastest of several ways to
+// run a problem.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +11,8 @@
 
 namespace peers {
 
-// Runs the body of an exported function: null, or the sentence that it threw. The text lives until the next
-// one.
+// Runs the body of an exported function: null, or the sentence that it threw. The text lives until
+// the next one.
 template <class Body>
 const char* sentence_of(Body&& body) {
   static thread_local std::string text;
@@ -45,8 +46,8 @@ Device<T> on_device(const std::vector<T>& values) {
   return array;
 }
 
-// A copy of B whose rows are dealt by eights: 8 gates and then their 8 ups, or 8 ups and then their gates. In
-// B they are 32 and 32.
+// A copy of B whose rows are dealt by eights: 8 gates and then their 8 ups, or 8 ups and then their
+// gates. In B they are 32 and 32.
 inline void deal_gates(const GgPeerProblem& p, void* to, bool ups_first, cudaStream_t stream) {
   const size_t eight_bytes = 8 * size_t(p.k) * 2, pair_bytes = 8 * eight_bytes;
   const size_t pairs = size_t(p.groups) * size_t(p.n) / 64;

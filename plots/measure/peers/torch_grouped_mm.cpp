@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// PyTorch as a peer: the kernel behind torch.nn.functional.grouped_mm on bf16, called without Python. We call
-// what the operator calls (at::cuda::detail::bf16bf16_grouped_mm), because it writes D where it is told; the
-// operator itself only returns a new tensor. PyTorch chooses its tile by the mean rows of a group: there is
-// nothing to tune. Scratch memory comes from PyTorch's allocator, which after a launch outside of captures
-// has it for every launch on that stream; a graph's launches follow each other, so they may share it.
+// PyTorch as a peer: the kernel behind torch.nn.functional.grouped_mm on bf16, called without
+// Python. We call what the operator calls (at::cuda::detail::bf16bf16_grouped_mm), because it
+// writes D where it is told; the operator itself only returns a new tensor. PyTorch chooses its
+// tile by the mean rows of a group: there is nothing to tune. Scratch memory comes from PyTorch's
+// allocator, which after a launch outside of captures has it for every launch on that stream; a
+// graph's launches follow each other, so they may share it.
 
 #include <ATen/Context.h>
 #include <ATen/native/cuda/GroupMM.h>

@@ -46,7 +46,8 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
     cuda.gdc_launch_dependents()
     cuda.gdc_wait()
     tiles_n = tl.cdiv(n, BN)
-    if SPECIALIZE:  # Triton specialises no warps where a tensor is reduced: the table has the answers
+    # Triton specialises no warps where a tensor is reduced: the table has the answers.
+    if SPECIALIZE:
         d_map = tl.make_tensor_descriptor(d_ptr, [rows, n // 2], [n // 2, 1], [BM, BN // 2])
         tile_rows = tl.load(table)
     else:
@@ -74,7 +75,8 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
         b_row = group * n + col
         alpha = tl.load(alphas + group)
 
-        if SPECIALIZE:  # Triton specialises no warps where sums are reshaped: gates and ups have their own
+        # Triton specialises no warps where sums are reshaped: gates and ups have their own.
+        if SPECIALIZE:
             ups_row = group * n + n // 2 + col // 2
             gates_row = ups_row - n // 2
             if SWAP:
@@ -125,8 +127,8 @@ def grouped_glu(a, b, d, d_ptr, alphas, probs, offsets, table, rows, groups, n, 
 
 # ---- compiling ----
 
-# BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB of shared memory
-# that Hopper gives a block.
+# BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB
+# of shared memory that Hopper gives a block.
 CONFIGURATIONS = [
     (128, 256, 64, 8, 3, {}),
     (128, 256, 64, 8, 4, {}),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The host side of the peer triton_tma, and with TRITON_GLU of triton_glu. Their Python compiles it together
-// with triton_kernels.inc, which it generates: Triton's version, the code of each configuration, and the
-// arrays that describe them.
-// gg_peer_prepare times the configurations on the problem, in bands of several widths, with and without
-// programmatic dependent launch, and keeps the fastest.
+// The host side of the peer triton_tma, and with TRITON_GLU of triton_glu. Their Python compiles it
+// together with triton_kernels.inc, which it generates: Triton's version, the code of each
+// configuration, and the arrays that describe them.
+// gg_peer_prepare times the configurations on the problem, in bands of several widths, with and
+// without programmatic dependent launch, and keeps the fastest.
 
 #include <cuda.h>
 
@@ -107,8 +107,8 @@ class Grouped final : public peers::Way {
         n_(operands.p.n),
         k_(operands.p.k),
         band_(band) {
-    // The grid follows from sizes that the host knows however rows are shared out: a group has at most one
-    // tile row that is not whole.
+    // The grid follows from sizes that the host knows however rows are shared out: a group has at
+    // most one tile row that is not whole.
     int device = 0, multiprocessors = 0, blocks_of_each = 0;
     peers::check(cudaGetDevice(&device), "cudaGetDevice");
     peers::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
@@ -135,15 +135,16 @@ class Grouped final : public peers::Way {
     make_maps(operands.p, operands.b_of(kernel));
   }
 
-  // The numbering waits for the launch before, which reads the same table, and the product for the numbering.
+  // The numbering waits for the launch before, which reads the same table, and the product
+  // for the numbering.
   void launch(cudaStream_t stream) override {
     if (numbering_) {
       const Numbering& numbering = kNumberings[kernel_.numbering];
       void* arguments[] = {&offsets_, &table_, &groups_, &profiler_, &profiler_};
       launch(stream, numbering_, groups_, numbering.threads, numbering.shared_bytes, arguments);
     }
-    // Those of the Triton source in their order, each map followed by its shape and strides; then scratch
-    // memory, and that of a profiler.
+    // Those of the Triton source in their order, each map followed by its shape and strides; then
+    // scratch memory, and that of a profiler.
     std::vector<void*> arguments;
     const auto add_map = [&](CUtensorMap& map, int dims) {
       arguments.push_back(&map);
@@ -184,9 +185,10 @@ class Grouped final : public peers::Way {
     const cuuint32_t bm = cuuint32_t(kernel_.bm);
     a_map_ = tensor_map(p.a, {k, rows}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.a_box_rows)});
     b_map_ = tensor_map(b, {k, groups * n}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
-    // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the map is row
-    // s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows it has)], and
-    // what it has too much lies beyond r = bm. The map begins bm rows before D; nothing there is touched.
+    // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the
+    // map is row s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows
+    // it has)], and what it has too much lies beyond r = bm. The map begins bm rows before D;
+    // nothing there is touched.
     const cuuint64_t d_cols = kGlu ? n / 2 : n;
     const cuuint32_t box_cols =
         std::min<cuuint32_t>(kBoxCols, cuuint32_t(kGlu ? kernel_.bn / 2 : kernel_.bn));

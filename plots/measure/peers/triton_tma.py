@@ -59,7 +59,8 @@ def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: t
     cuda.gdc_launch_dependents()
     cuda.gdc_wait()
     tiles_n = tl.cdiv(n, BN)
-    if SPECIALIZE:  # Triton specialises no warps where a tensor is reduced: the table has the answers
+    # Triton specialises no warps where a tensor is reduced: the table has the answers.
+    if SPECIALIZE:
         d_map = tl.make_tensor_descriptor(d_ptr, [rows, n], [n, 1], [BM, BN])
         tile_rows = tl.load(table)
     else:
@@ -104,7 +105,8 @@ def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: t
                 d_edge = tl.make_tensor_descriptor(d_ptr, [end, n], [n, 1], [BM, BN])
                 d_edge.store([row, col], out)
         else:
-            stop = tl.minimum(row + BM, end)  # triton_launch.cpp, make_maps, says how this map ends at row `stop`
+            # triton_launch.cpp, make_maps, says how this map ends at row `stop`.
+            stop = tl.minimum(row + BM, end)
             if PARTS == 1:
                 d.store([stop, BM - (stop - row), col], out.reshape(1, BM, BN))
             else:  # in halves: a smaller buffer on the way out, and more stages for the loop
@@ -115,8 +117,8 @@ def grouped_gemm(a, b, d, d_ptr, offsets, table, rows, groups, n, k, band, BM: t
 
 # ---- compiling ----
 
-# BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB of shared memory
-# that Hopper gives a block; those of half of it or less run two blocks to an SM.
+# BM, BN, BK, warps, stages, and where the kernel is not in its plain form. All must fit the 227 KiB
+# of shared memory that Hopper gives a block; those of half of it or less run two blocks to an SM.
 CONFIGURATIONS = [
     (128, 256, 64, 8, 3, {}),
     (128, 256, 64, 8, 4, {"PARTS": 2}),
@@ -215,8 +217,8 @@ def kernel_row(configuration, groups, made, numberings):
     words += [f"{value} parts" if name == "PARTS" else name.lower() for name, value in forms.items()]
     least = 0 if specialize else max((0, *(each + 1 for each in GROUPS if each < groups)))
     numbering = numberings.index(BM) if specialize else -1
-    # Where 4 warps are specialised, Triton shares a tile between two groups of warps that multiply: each has its own
-    # half of the left operand.
+    # Where 4 warps are specialised, Triton shares a tile between two groups of warps that multiply:
+    # each has its own half of the left operand.
     halved = specialize and warps == 4
     a_box_rows, b_box_rows = (box[0] for _, box in made.maps[:2])
     if halved and "SWAP" in forms:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Stamps of time that timeline.py puts into a copy of a chapter: when a block's first consumer began and ended each
-// tile, and how long it waited for slices. The last launch's stamps stay.
+// Stamps of time that timeline.py puts into a copy of a chapter: when a block's first consumer
+// began and ended each tile, and how long it waited for slices. The last launch's stamps stay.
 
 #pragma once
 
@@ -19,7 +19,8 @@ struct Stamp {  // of one tile, in nanoseconds of the device's global timer
   unsigned sm;      // the multiprocessor
 };
 
-constexpr int STAMPED_BLOCKS = 1024, STAMPED_TILES = 256;  // the most blocks of a grid, tiles of a block
+// The most blocks of a grid, tiles of a block.
+constexpr int STAMPED_BLOCKS = 1024, STAMPED_TILES = 256;
 __device__ Stamp all_stamps[STAMPED_BLOCKS][STAMPED_TILES];
 __device__ int stamped[STAMPED_BLOCKS];  // tiles of each block
 
@@ -62,8 +63,8 @@ class Stamps {
   int tile_ = 0;
 };
 
-// Writes the last launch's stamps to a CSV file: a row for each tile. Returns an exit code: 0, or 4 where the file
-// cannot be written.
+// Writes the last launch's stamps to a CSV file: a row for each tile. Returns an exit code: 0, or 4
+// where the file cannot be written.
 inline int write_stamps(const char* path) {
   std::vector<Stamp> all(size_t(STAMPED_BLOCKS) * STAMPED_TILES);
   std::vector<int> tiles(STAMPED_BLOCKS);

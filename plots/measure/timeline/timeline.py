@@ -26,7 +26,8 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
 CHAPTER = "07l_peak_hopper"
 FILE = "timeline.csv"  # what gg-timeline writes, in the directory in which it runs
-# Of each file: a line of it, or its beginning, that is there once, and what stands behind it (or, with "-", in its place).
+# Of each file: a line of it, or its beginning, that is there once, and what stands behind it (or,
+# with "-", in its place).
 STAMPS = {
     "multiply.cuh": [
         ('#include "split_k.cuh"', '#include "stamps.cuh"'),

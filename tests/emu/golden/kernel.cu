@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lines in the report of other_mistakes.cpp's source_lines point to this file; nobody compiles it.
+// The lines in the report of other_mistakes.cpp's source_lines point here; nobody compiles it.
 __device__ void put(uint32_t* tile) {
   tile[threadIdx.x] = threadIdx.x;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The exhibits of tcgen05 share it: slices of A [M,K] and of B [N,K], how one thread loads and multiplies
-// them, and the operands.
+// The exhibits of tcgen05 share it: slices of A [M,K] and of B [N,K], how one thread loads and
+// multiplies them, and the operands.
 
 #pragma once
 
@@ -30,7 +30,8 @@ __device__ inline void load_slice(uint32_t slice_addr, const Maps& maps, int row
   gg::ptx::tma_load_2d(slice_addr + A_BYTES, &maps.b, k0, 0, bar_addr);
 }
 
-// Who: one thread, always the same. Starts sums = A * B, or sums += A * B, of a slice that has landed.
+// Who: one thread, always the same. Starts sums = A * B, or sums += A * B, of a slice
+// that has landed.
 __device__ inline void multiply_slice(gg::ptx::TmemAddr sums, uint32_t slice_addr, bool accumulate) {
   const auto a = gg::ptx::tcgen05_desc_k_major_128b(slice_addr);
   const auto b = gg::ptx::tcgen05_desc_k_major_128b(slice_addr + A_BYTES);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of weights, one matrix for each expert, whose K is its number of tokens. An expert without tokens
-// has the gradient 0, and somebody must write it.
+// Gradients of weights, one matrix for each expert, whose K is its number of tokens. An expert
+// without tokens has the gradient 0, and somebody must write it.
 
 #pragma once
 
@@ -15,7 +15,8 @@ constexpr int GROUPS = 3, M = 8, N = 32;
 constexpr int OFFSETS[GROUPS + 1] = {0, 40, 40, 64};  // tokens; the second expert has none
 constexpr int TOKENS = OFFSETS[GROUPS];
 
-// D [GROUPS,M,N]: of group g A^T B over its tokens. A [TOKENS,M], B [TOKENS,N]; a block has one group.
+// D [GROUPS,M,N]: of group g A^T B over its tokens. A [TOKENS,M], B [TOKENS,N]; a block
+// has one group.
 template <bool RIGHT>
 __global__ void gradients(const float* a, const float* b, float* d, const int* offsets) {
   const int group = int(blockIdx.x), begin = offsets[group], end = offsets[group + 1];
@@ -33,7 +34,7 @@ template <bool RIGHT>
 Verdict run() {
   const std::vector<float> a = whole_numbers<float>(TOKENS * M), b = whole_numbers<float>(TOKENS * N);
   const Array<float> a_device(a), b_device(b);
-  const Array<float> d(std::vector<float>(GROUPS * M * N, NAN));  // as memory that was used before may be
+  const Array<float> d(std::vector<float>(GROUPS * M * N, NAN));  // as used memory may be
   const Array<int> offsets(std::vector<int>(OFFSETS, OFFSETS + GROUPS + 1));
   gradients<RIGHT><<<GROUPS, 128>>>(a_device.get(), b_device.get(), d.get(), offsets.get());
   std::vector<float> expected(GROUPS * M * N);

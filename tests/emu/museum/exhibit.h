@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// An exhibit is a kernel with a mistake that somebody reported, and the same kernel without it. A program of
-// the museum runs one of the two on the emulator:
+// An exhibit is a kernel with a mistake that somebody reported, and the same kernel without it. A
+// program of the museum runs one of the two on the emulator:
 //     build/bin/gg-emu build/tests/museum_hopper straddling_pair wrong
-// Exit codes: 0 the result is right, 1 it is wrong, 2 the command line is, 3 the emulator reported a fault.
+// Exit codes: 0 the result is right, 1 it is wrong, 2 the command line is, 3 the emulator
+// reported a fault.
 
 #pragma once
 

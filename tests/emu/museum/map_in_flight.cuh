@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Every group has a matrix of its own. One tensor map in global memory is changed for each group, while the
-// copy for the group before may still read it.
+// Every group has a matrix of its own. One tensor map in global memory is changed for each group,
+// while the copy for the group before may still read it.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Every exhibit of the museum, each pair run under gg-emu: what is said of the wrong one is kept word by word
-// in golden/ (GG_UPDATE_GOLDEN=1 in the environment writes it anew), the right one passes, and the page tells
-// the story of each with words of its golden file.
+// Every exhibit of the museum, each pair run under gg-emu: what is said of the wrong one is kept
+// word by word in golden/ (GG_UPDATE_GOLDEN=1 in the environment writes it anew), the right one
+// passes, and the page tells the story of each with words of its golden file.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ using testing_gg::Outcome;
 const std::filesystem::path kRoom = std::filesystem::path(GG_SOURCE_DIR) / "tests/emu/museum";
 const std::vector<std::string> kOrders = {"0:fair", "1:fair", "0:skew", "1:skew", "2:skew", "5:skew"};
 
-// Orders in which a mistake shows. In those of odd seed a dependent launch begins when the one before it has
-// ended; and in 1:skew the block that leaves stands still until the others have read.
+// Orders in which a mistake shows. In those of odd seed a dependent launch begins when the one
+// before it has ended; and in 1:skew the block that leaves stands still until the others have read.
 enum class Shows { in_every_order, in_even_orders };
 struct Exhibit {
   std::string name, program;
@@ -53,7 +53,8 @@ Outcome run(const Exhibit& exhibit, const std::string& order, const std::string&
                           GG_BINARY_DIR "/tests/" + exhibit.program, exhibit.name, which});
 }
 
-// Addresses differ from run to run, lines of PTX and of the toolkit's headers from compiler to compiler.
+// Addresses differ from run to run, lines of PTX and of the toolkit's headers from
+// compiler to compiler.
 std::string what_lasts(const std::string& report) {
   std::string text =
       std::regex_replace(report, std::regex("\\n[^\\n]*(PTX line |through include/)[^\\n]*"), "");
@@ -79,9 +80,8 @@ std::string mistake_of(const std::string& kernel) {
 
 class Museum : public testing::TestWithParam<Exhibit> {
  protected:
-  void SetUp() override {
-    std::filesystem::current_path(GG_SOURCE_DIR);
-  }  // which source lines are shown from
+  // Source lines are shown from there.
+  void SetUp() override { std::filesystem::current_path(GG_SOURCE_DIR); }
 };
 
 TEST_P(Museum, ItsMistakeIsReported) {
@@ -113,8 +113,8 @@ TEST_P(Museum, ItsTwinIsRight) {
   }
 }
 
-// The section of the page: its blocks of text are quotes of the report, its block of C++ is that between the
-// [mistake] marks.
+// The section of the page: its blocks of text are quotes of the report, its block of C++ is that
+// between the [mistake] marks.
 TEST_P(Museum, ItsStoryQuotesTheReport) {
   const std::string page = testing_gg::text_of((kRoom / "README.md").string());
   const size_t begin = page.find("\n## " + GetParam().name + "\n");

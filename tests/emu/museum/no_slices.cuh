@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Groups that share A and B and differ in K: the first and the last have none. One block takes their tiles
-// one after the other.
+// Groups that share A and B and differ in K: the first and the last have none. One block takes
+// their tiles one after the other.
 
 #pragma once
 
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(THREADS)
     gg::ptx::tcgen05_fence_after();
     uint32_t part[BN] = {};
     // [mistake]
-    if (!RIGHT || last > first) load_sums(part, sums);  // of no slices the sums are 0, and nobody wrote that
+    if (!RIGHT || last > first) load_sums(part, sums);  // of no slices the sums are 0, unwritten
     // [/mistake]
     for (int c = 0; c < BN; ++c) d[(g * BM + int(threadIdx.x)) * BN + c] = __uint_as_float(part[c]);
     gg::ptx::tcgen05_fence_before();

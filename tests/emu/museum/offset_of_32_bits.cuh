@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where an expert's weights begin: its index times K * N, of 64 experts with K = 4096 and N = 14336. From
-// expert 37 on that is more than 2^31 elements.
+// Where an expert's weights begin: its index times K * N, of 64 experts with K = 4096 and
+// N = 14336. From expert 37 on that is more than 2^31 elements.
 
 #pragma once
 
@@ -17,8 +17,8 @@ template <bool RIGHT>
 __global__ void grouped_gemm(const bf16* a, const bf16* b, float* d, const int* chosen) {
   const int expert = chosen[blockIdx.x];
   // [mistake]
-  const int64_t offset =
-      RIGHT ? int64_t(expert) * (K * N) : int(unsigned(expert) * unsigned(K * N));  // as Triton's int32 wraps
+  // The wrong one wraps as Triton's int32 does.
+  const int64_t offset = RIGHT ? int64_t(expert) * (K * N) : int(unsigned(expert) * unsigned(K * N));
   // [/mistake]
   float sum = 0;
   for (int i = 0; i < USED_K; ++i)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A grouped GEMM under programmatic dependent launch. The kernel before it, a router, writes the offsets.
+// A grouped GEMM under programmatic dependent launch. The kernel before it, a router,
+// writes the offsets.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A grouped GEMM of MXFP8. The scales of A lie one group behind the other without gaps, row by row of A; the
-// kernel takes each group's to begin at a multiple of 128 rows.
+// A grouped GEMM of MXFP8. The scales of A lie one group behind the other without gaps, row by row
+// of A; the kernel takes each group's to begin at a multiple of 128 rows.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace museum::padded_scales {
 
-// A [rows,K], B [G,N,K] in E4M3 with a scale for 32 elements of K, D [rows,N]: a block has a group, a thread
-// a column.
+// A [rows,K], B [G,N,K] in E4M3 with a scale for 32 elements of K, D [rows,N]: a block has a group,
+// a thread a column.
 template <bool RIGHT>
 __global__ void grouped_gemm(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_t* sfb,
                              bf16* d, const int32_t* offsets, int groups, int n, int k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A ring of three stages. The barriers of the loads are one to a stage; the barrier that tells of products is
-// a single one, which ends a phase at each slice.
+// A ring of three stages. The barriers of the loads are one to a stage; the barrier that tells of
+// products is a single one, which ends a phase at each slice.
 
 #pragma once
 
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(THREADS) multiply(const __grid_constant__ Maps
       multiply_slice(sums, slices_addr + stage * SLICE_BYTES, i > 0);
       gg::ptx::tcgen05_commit(multiplied_addr);
       // [mistake]
-      gg::ptx::mbarrier_wait_parity(multiplied_addr, (RIGHT ? i : i / STAGES) & 1);  // it has been multiplied
+      gg::ptx::mbarrier_wait_parity(multiplied_addr, (RIGHT ? i : i / STAGES) & 1);  // multiplied
       // [/mistake]
       if (i + STAGES < SLICES)
         load_slice(slices_addr + stage * SLICE_BYTES, maps, 0, (i + STAGES) * BK, full_addr + stage * 8);

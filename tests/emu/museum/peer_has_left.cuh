@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One block of a cluster asks an atomic counter for all four, and the others read the answer in its shared
-// memory.
+// One block of a cluster asks an atomic counter for all four, and the others read the answer in
+// its shared memory.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two tiles, one accumulator: warp 4 multiplies, warps 0 to 3 read the sums and give the accumulator back.
+// Two tiles, one accumulator: warp 4 multiplies, warps 0 to 3 read the sums and give
+// the accumulator back.
 
 #pragma once
 
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(THREADS) multiply(const __grid_constant__ Maps
       // [mistake]
       if (RIGHT) load_sums(part, sums);
       gg::ptx::tcgen05_fence_before();
-      if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(taken_addr);  // they have been read: have they?
+      if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(taken_addr);  // have they been read?
       if (!RIGHT) load_sums(part, sums);
       // [/mistake]
       for (int c = 0; c < BN; ++c) d[(tile * BM + int(threadIdx.x)) * BN + c] = __uint_as_float(part[c]);

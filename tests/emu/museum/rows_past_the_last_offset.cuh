@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A grouped GEMM in tiles of eight rows. A row past the end of its group has the routing weight 0 and the
-// token 0 of the group: what it adds there is meant to be nothing.
+// A grouped GEMM in tiles of eight rows. A row past the end of its group has the routing weight 0
+// and the token 0 of the group: what it adds there is meant to be nothing.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The epilogue of a grouped GEMM: 128 threads write a tile to shared memory, and one of them starts its copy
-// to D.
+// The epilogue of a grouped GEMM: 128 threads write a tile to shared memory, and one of them starts
+// its copy to D.
 
 #pragma once
 

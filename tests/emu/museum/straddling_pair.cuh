@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of weights: D[g] = A[g]^T B[g] over the rows of group g. The two blocks of a cluster share each
-// slice of B by multicast. A group has three tiles, and the second pair has one tile of either group.
+// Gradients of weights: D[g] = A[g]^T B[g] over the rows of group g. The two blocks of a cluster
+// share each slice of B by multicast. A group has three tiles, and the second pair has one tile
+// of either group.
 
 #pragma once
 
@@ -18,8 +19,8 @@ constexpr int GROUPS = 2, ROWS = 3, BN = 32, BK = 4, STAGES = 2, THREADS = 64;
 constexpr int SLICES[GROUPS + 1] = {0, 2, 5};  // where each group's begin
 constexpr int K = SLICES[GROUPS] * BK;
 
-// A [K,ROWS], B [K,BN], D [GROUPS,ROWS,BN], first_slices [GROUPS+1]. A tile is one row of D: warp 0 loads,
-// warp 1 multiplies.
+// A [K,ROWS], B [K,BN], D [GROUPS,ROWS,BN], first_slices [GROUPS+1]. A tile is one row of D: warp 0
+// loads, warp 1 multiplies.
 template <bool RIGHT>
 __global__ void __cluster_dims__(2) __launch_bounds__(THREADS)
     gradients(const __grid_constant__ CUtensorMap b_map, const float* a, float* d, const int* first_slices) {
@@ -47,7 +48,7 @@ __global__ void __cluster_dims__(2) __launch_bounds__(THREADS)
     const int stage = i % STAGES, phase = i / STAGES & 1;
     if (threadIdx.x == 0) {
       const uint32_t bar_addr = full_addr + stage * 8, tile_addr = gg::ptx::shared_addr(b_tile[stage]);
-      gg::ptx::mbarrier_wait_parity(empty_addr + stage * 8, phase ^ 1);  // both blocks have read the stage
+      gg::ptx::mbarrier_wait_parity(empty_addr + stage * 8, phase ^ 1);  // both blocks have read it
       gg::ptx::mbarrier_arrive_expect_tx(bar_addr, int(sizeof b_tile[0]));
       if (!multicast) gg::ptx::tma_load_2d(tile_addr, &b_map, 0, (first + i) * BK, bar_addr);
       if (multicast && rank == 0)
