@@ -18,7 +18,8 @@ add_custom_target(tour
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py
           --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
-add_dependencies(tour ${after} ${built} describe gg-roof gg-emu gg-ptx)  # the README goes on to use the last two
+# The README goes on to use the last two
+add_dependencies(tour ${after} ${built} describe gg-roof gg-emu gg-ptx)
 add_custom_target(grade
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/tests/exercises/grade.py ${CMAKE_BINARY_DIR} ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)

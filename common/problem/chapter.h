@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A chapter's description of itself: what chapters/CMakeLists.txt says of it, and in main.cu its needs, what it supports, what
-// a reader can choose.
+// A chapter's description of itself: what chapters/CMakeLists.txt says of it, and in main.cu its
+// needs, what it supports, what a reader can choose.
 
 #pragma once
 

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.cu"}
-# Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor maps. Their sources are not
-# looked at, so neither they nor what they include ages a measurement; nor does main.cu, which says what is measured.
+# Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor
+# maps. Their sources are not looked at, so neither they nor what they include ages a measurement;
+# nor does main.cu, which says what is measured.
 HARNESS = {"common/harness.cuh", "common/check.h", "common/list.h", "common/tensor_map.h"}
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
@@ -30,7 +31,8 @@ def lines_changed(before, chapter):
     with tempfile.TemporaryDirectory() as nothing:
         said = subprocess.run([*command, before or nothing, chapter], capture_output=True, text=True).stdout.split("\0")
     added = removed = 0
-    for numbers, old, new in zip(*3 * [iter(said)]):  # of each file that differs; a side that lacks it is /dev/null
+    # Each file that differs; a side that lacks it is /dev/null
+    for numbers, old, new in zip(*3 * [iter(said)]):
         path = old if new == "/dev/null" else new
         name = posixpath.basename(path)
         if name not in NOT_COUNTED and not name.startswith(".") and posixpath.basename(posixpath.dirname(path)) != "checks":

@@ -137,7 +137,8 @@ class Data:
         self.chapters, self.like = chapters, ""
         self.format = {chapter.id: chapter.format for chapter in chapters}
         self.colours = colours_of(chapters)
-        # Where each chapter was measured: on the device that the figures show, or, of those that it was not, on another.
+        # Where each chapter was measured: on the device that the figures show, or, of those that it
+        # was not, on another.
         self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
         elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
         for (chapter, device), _ in elsewhere.most_common():

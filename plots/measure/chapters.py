@@ -26,7 +26,8 @@ class Chapter:
     folder: Path
     format: str     # of A and B unless an option says otherwise, as column `format` has it
     d: str          # f32 where D has that type by default and the inputs have another; else ""
-    tile: str       # the default as column `kernel` has it, 256x256 2x1; "" where the chapter chooses
+    # The default as column `kernel` has it, 256x256 2x1; "" where the chapter chooses
+    tile: str
     pads: bool      # sets' groups are rounded up to rows of whole tiles
     operator: str   # of its epilogue; "" of a product
     sets: tuple[str, ...]

@@ -30,8 +30,10 @@ class Costs:
 class Counted:
     runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
     unfused: Unfused | None = None
-    transforms: dict[str, str] = field(default_factory=dict)  # first part of a run's name by --transform; "before": the predecessor's
-    cudnn: dict[str, str] = field(default_factory=dict)  # what the operands are, by configuration shown
+    # First part of a run's name by --transform; "before": the predecessor's
+    transforms: dict[str, str] = field(default_factory=dict)
+    # What the operands are, by configuration shown
+    cudnn: dict[str, str] = field(default_factory=dict)
     costs: Costs | None = None
 
 

@@ -90,7 +90,8 @@ def slice_and_tile(program, fmt, tile, choice=""):
     counts = {(columns, slices): count(program, fmt, tile, choice, columns * tile_n, slices * slice_k(fmt))
                for columns in (1, 2) for slices in SLICES}
     for name in COUNTERS:
-        # All is (rest + tiles (tile + slices slice)), so that columns and slices each differ by what one more takes.
+        # All is (rest + tiles (tile + slices slice)), so that columns and slices each differ by
+        # what one more takes.
         added = {slices: counts[2, slices].get(name, 0) - counts[1, slices].get(name, 0) for slices in SLICES}
         each = (added[many] - added[few]) / (many - few) / rows_of_tiles
         found["slice"][name] = round(each)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// gg-shapes: the problems of each shape set as JSON, for the tools that draw and compare measurements. Left out are the sets whose
-// problems depend on a chapter's limits.
+// gg-shapes: the problems of each shape set as JSON, for the tools that draw and compare
+// measurements. Left out are the sets whose problems depend on a chapter's limits.
 
 #include <cstdio>
 

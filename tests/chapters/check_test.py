@@ -85,7 +85,8 @@ def main(program, order):
     done, counts = run(program, order)
     if done.returncode or done.stderr or f" checked on the emulator, order {order}" not in done.stdout:
         sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    # Lines of the chapter, or of one before it, that a check leaves out: the file, some words of the line, and the reason.
+    # Lines of the chapter, or of one before it, that a check leaves out: the file, some words of
+    # the line, and the reason.
     left_out = [text.split(" | ") for each in lineage(Path(program).name, described(Path(program).parents[1]))
                 for text in lines_of(each, "unexecuted.txt")]
     wrong = []

@@ -28,8 +28,9 @@ inline Outcome run_chapter(const std::string& id, const Words& arguments) {
   return run(with({program(id)}, arguments));
 }
 
-// Returns what the chapter says by --describe, as build/chapters.json has it: every test is a process of its own, and some list
-// the choices of all chapters before they run. For the same reason nothing here looks through it by a regular expression.
+// Returns what the chapter says by --describe, as build/chapters.json has it: every test is a
+// process of its own, and some list the choices of all chapters before they run. For the same
+// reason nothing here looks through it by a regular expression.
 inline const std::string& description(const std::string& id) {
   static std::map<std::string, std::string> texts;
   static const std::string all = text_of(GG_BINARY_DIR "/chapters.json");
@@ -191,7 +192,8 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
   EXPECT_EQ(text_of(first.at(d)).find("\xFF\xFF\xFF\xFF"), std::string::npos) << "an unwritten element";
 }
 
-// The first chapter of each architecture without an epilogue, and the first with one: they are asked what the harness says.
+// The first chapter of each architecture without an epilogue, and the first with one: they are
+// asked what the harness says.
 inline std::vector<std::string> one_of_each_kind() {
   std::vector<std::string> all;
   std::set<std::pair<gg::Arch, bool>> kinds;

@@ -446,7 +446,8 @@ class MadeUpTest(unittest.TestCase):
         colours = canvas.colours_of([SimpleNamespace(id=each, part=shade) for shade, chapters in shades.items() for each in chapters])
         self.assertEqual(colours, {each: shade for shade, chapters in shades.items() for each in chapters})
         rates = {"01_a": 1, "02_b": 5, "03_a": 9, "05b_b": 7, "06a_a": 3, "07o_b": 3}
-        self.assertEqual(canvas.told_apart(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})  # of equals the later
+        # The later of equals
+        self.assertEqual(canvas.told_apart(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})
         self.assertEqual([canvas.three(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
                          ["0.0123", "9.88", "12.3", "100", "100", "1236"])
 

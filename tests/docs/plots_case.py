@@ -30,7 +30,8 @@ SETS = {"prefill": [[2048] * 8], "decode": [[16] * 32], "skewed": [[4096, 0, 64,
 FORMATS = {"bf16": {"in": "bf16", "d": "bf16"}, "f32": {"in": "bf16", "d": "f32"},  # the last: of D
            "mxfp4": {"in": "mxfp4", "d": "bf16", "element": "e2m1", "block": 32, "scale": "ue8m0"},
            "nvfp4": {"in": "nvfp4", "d": "bf16", "element": "e2m1", "block": 16, "scale": "ue4m3"}}
-PARTS = {"02": "01", "04": "03", "05": "03", "07": "06"}  # of the course, by the numbers of chapters
+# Parts of the course by the numbers of chapters
+PARTS = {"02": "01", "04": "03", "05": "03", "07": "06"}
 BLACKWELL = dict(arch="100a", sets=["prefill", "decode", "step"], tile_clusters=["256x256 with 2x1", "128x256 with 1x1"])
 
 

@@ -27,12 +27,14 @@ sys.path[:0] = [str(ROOT / "common" / "tools"), str(ROOT / "plots")]
 import tour  # noqa: E402
 from draw.changes import lines_changed  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
-PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))  # what was built, maybe not everything
+# What was built, maybe not everything
+PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))
 
 SECTIONS = ["Question", "Picture", "What changes", "Rules of the new instruction", "Measured", "Counted",
             "What limits it now", "Exercises"]
 ONLY_IF_NEW = "Rules of the new instruction"  # a chapter without one has no such section
-CHANGED_LINES = 300  # at most, or the README says why; the ladder prints how many, and fewer are read sooner
+# At most, or the README says why; the ladder prints how many, and fewer are read sooner
+CHANGED_LINES = 300
 COLUMNS = 120  # of its lines, without tables and what is quoted
 README_LINES = 240
 FUNCTION_LINES = 120  # of a chapter whose roles have files of their own
@@ -294,7 +296,8 @@ class Lessons(EveryCase):
         text = read(ROOT / "README.md")
         self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
 
-    def test_root_readme_prints_what_tour_prints(self):  # on the emulator, of what was counted last: some of its lines
+    # On the emulator, of what was counted last: some of its lines
+    def test_root_readme_prints_what_tour_prints(self):
         text, shown = read(ROOT / "README.md"), 0
         head, *counted = read(ROOT / "plots" / "measure" / "data" / "emulator.csv").splitlines()
         for chapter in dict.fromkeys(line.split(",")[0] for line in counted):

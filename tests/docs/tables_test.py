@@ -159,7 +159,8 @@ class TablesTest(PlotsCase):
             timed(one, 12, peer="cublas_loop"), timed(one, 10.5, peer="cublas_strided", version="cuBLAS 13"),
             timed(one, 1, peer="cublas_plain"), timed(one, 15, warm=0), timed(one, 30, warm=0, peer="cublas_loop"),
             timed(two, 99), timed(two, 22, kernel="grouped_gemm sustained"),
-            timed(two, 20, kernel="all_ideas off=tail", peer="all_ideas"),  # no library: ours, of this run
+            # No library: ours, of this run
+            timed(two, 20, kernel="all_ideas off=tail", peer="all_ideas"),
             timed(two, 18, kernel="grouped_gemm", date="2099-01-01"),  # later, and alone
             timed(one, 1, kernel="all_ideas off=pdl", peer="all_ideas", ok=0),
             timed(two, 14, peer="deepgemm", version="DeepGEMM 2.6.1", date="2026-01-01"),

@@ -149,7 +149,8 @@ def main():
     if options.sample:
         edits = [patch for patch in patches if patch.stem != "extend"]
         size = {patch: (options.build / "bin" / chapter_of(patch)).stat().st_size for patch in edits}
-        quick = [patch for patch in edits if size[patch] <= statistics.median(size.values())]  # a large program compiles for long
+        # A large program compiles for long
+        quick = [patch for patch in edits if size[patch] <= statistics.median(size.values())]
         patches = mutants.sampled(quick, options.sample)[: options.sample]
     if not patches:
         sys.exit("exercises.py: there is no such exercise")

@@ -176,7 +176,8 @@ class Chapter:
         self.program, self.about, self.line = program, about[program.name], lineage(program.name, about)
         self.folder = CHAPTERS / program.name
         cluster = self.about["tile_clusters"][:1]
-        # Room for one worker, a block or a pair of them, by the tile that a problem names; "": where it names none.
+        # Room for one worker, a block or a pair of them, by the tile that a problem names; "":
+        # where it names none.
         self.multiprocessors = {"": "2" if cluster and cluster[0].endswith("2x1") else "1"}
         self.late_orders, self.problems, self.seldom = range(0), [], []
         for chapter in self.line:
@@ -248,7 +249,8 @@ def attempts(chapter):
     equal, padded = described["limits"]["equal_groups"], described["limits"]["m_multiple"]
     problems = [["--set", "smoke_uniform" if equal else "smoke"],
                 ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
-    if (chapter.folder / "schedule.cuh").exists():  # more groups than a block has threads, or all that the chapter takes
+    # More groups than a block has threads, or all that the chapter takes
+    if (chapter.folder / "schedule.cuh").exists():
         count = min(1100, described["limits"]["groups"])
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
@@ -273,8 +275,9 @@ def attempts(chapter):
         problems.append(["--transform", "butterfly", *rows])
     problems += chapter.problems
     problems, seldom = ([taken for words in some for taken in taken_by(described, words)] for some in (problems, chapter.seldom))
-    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one place is rare: whether somebody is
-    # late there, a few more orders tell. What comes once in a check, as a wrong guess, one of twenty shows.
+    # Code of its own for each width runs once or twice in a problem, and a lane that is late at one
+    # place is rare: whether somebody is late there, a few more orders tell. What comes once in a
+    # check, as a wrong guess, one of twenty shows.
     few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in chapter.late_orders]
     few, rest = ([words + ["--order", order] for order in orders for words in problems] for orders in (few, rest))
     return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
@@ -390,7 +393,8 @@ def main():
     options = parser.parse_args()
     about = described(options.build)
     programs = [program for program in (options.build / "bin" / name for name in about) if program.is_file()]
-    if options.sample:  # what a chapter's problems launch takes a while to find out, minutes where it chooses among tiles
+    # To find out what a chapter's problems launch takes minutes where it chooses among tiles.
+    if options.sample:
         quick = [program for program in programs if not about[program.name]["chooses_tile"]]
         programs, options.each = sampled(quick, 3), options.each or 3
     every = [Chapter(program, about) for program in programs]
