@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/error.h"
+#include "common/kernel/error.h"
 
 namespace testing_gg {
 

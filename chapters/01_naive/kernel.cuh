@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "common/check.h"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

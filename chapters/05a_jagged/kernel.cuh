@@ -10,11 +10,11 @@
 
 #include <type_traits>
 
-#include "common/check.h"
-#include "common/ptx/cp_async.cuh"
-#include "common/ptx/ldmatrix.cuh"
-#include "common/ptx/mma.cuh"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/cp_async.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mma.cuh"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

@@ -2,7 +2,7 @@
 //
 // Chapter 05a: what it supports and how it is launched.
 
-#include "common/harness.cuh"
+#include "common/harness/harness.cuh"
 #include "kernel.cuh"
 
 int main(int argc, char** argv) {

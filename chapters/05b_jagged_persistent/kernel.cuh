@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "common/check.h"
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/cp_async.cuh"
-#include "common/ptx/ldmatrix.cuh"
-#include "common/ptx/mma.cuh"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/cp_async.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mma.cuh"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chapter 05b: what it supports and how it is launched.
 
-#include "common/harness.cuh"
+#include "common/harness/harness.cuh"
 #include "kernel.cuh"
 
 int main(int argc, char** argv) {

@@ -11,14 +11,14 @@
 
 #include <type_traits>
 
-#include "common/check.h"
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/ldmatrix.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/mma.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/mma.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

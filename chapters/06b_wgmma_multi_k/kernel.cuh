@@ -11,14 +11,14 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "common/check.h"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/ptx/wgmma.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

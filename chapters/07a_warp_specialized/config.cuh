@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

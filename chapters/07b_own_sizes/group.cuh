@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdio>
 
-#include "common/types.cuh"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

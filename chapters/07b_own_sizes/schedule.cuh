@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tensormap.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tensormap.cuh"
 #include "config.cuh"
 #include "group.cuh"
 

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "common/ptx/cvt.cuh"
+#include "common/kernel/ptx/cvt.cuh"
 #include "config.cuh"
 
 namespace chapter {

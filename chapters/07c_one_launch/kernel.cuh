@@ -8,11 +8,11 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "config.cuh"
 #include "load.cuh"
 #include "multiply.cuh"

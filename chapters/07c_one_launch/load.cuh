@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "ring.cuh"
 #include "schedule.cuh"

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 
 namespace chapter {

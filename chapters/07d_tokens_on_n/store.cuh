@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "common/types.cuh"
+#include "common/kernel/types.cuh"
 #include "config.cuh"
 
 namespace chapter {

@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
 
 namespace chapter {
 

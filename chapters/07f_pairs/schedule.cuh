@@ -7,10 +7,10 @@
 #pragma once
 
 #include "cluster.cuh"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 
 namespace chapter {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

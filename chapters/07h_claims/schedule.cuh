@@ -8,10 +8,10 @@
 
 #include "claim.cuh"
 #include "cluster.cuh"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "even_tiles.cuh"
 

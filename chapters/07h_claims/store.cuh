@@ -6,12 +6,12 @@
 
 #pragma once
 
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/cvt.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/stmatrix.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/cvt.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 
 namespace chapter {

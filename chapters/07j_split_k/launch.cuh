@@ -4,9 +4,9 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/launch.h"
-#include "common/tensor_map.h"
+#include "common/kernel/check.h"
+#include "common/kernel/launch.h"
+#include "common/kernel/tensor_map.h"
 #include "kernel.cuh"
 
 namespace chapter {

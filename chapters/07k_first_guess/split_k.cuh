@@ -5,10 +5,10 @@
 
 #pragma once
 
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
 #include "config.cuh"
 
 namespace chapter {

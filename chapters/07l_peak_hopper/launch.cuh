@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "choose.cuh"
-#include "common/check.h"
-#include "common/launch.h"
-#include "common/tensor_map.h"
+#include "common/kernel/check.h"
+#include "common/kernel/launch.h"
+#include "common/kernel/tensor_map.h"
 #include "kernel.cuh"
 
 namespace chapter {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Chapter 07m: what it supports and how it is launched.
-#include "common/harness.cuh"
+#include "common/harness/harness.cuh"
 #include "launch.cuh"
 
 int main(int argc, char** argv) {

@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/epilogue_glu.cuh"
-#include "common/ptx/cvt.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/cvt.cuh"
 #include "config.cuh"
 
 namespace chapter {

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "common/types.cuh"
+#include "common/kernel/types.cuh"
 #include "config.cuh"
 #include "even_tiles.cuh"
 

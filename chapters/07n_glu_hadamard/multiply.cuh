@@ -7,11 +7,11 @@
 #pragma once
 
 #include "cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/ptx/warpgroup.cuh"
-#include "common/ptx/wgmma.cuh"
-#include "common/widths.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/widths.cuh"
 #include "config.cuh"
 #include "glu.cuh"
 #include "guess.cuh"

@@ -6,11 +6,11 @@
 
 #pragma once
 
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/stmatrix.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "glu.cuh"
 #include "transform.cuh"

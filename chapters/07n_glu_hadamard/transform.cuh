@@ -5,13 +5,13 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/epilogue_glu.cuh"
-#include "common/ptx/cvt.cuh"
-#include "common/ptx/ldmatrix.cuh"
-#include "common/ptx/mma.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/stmatrix.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/cvt.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mma.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
 #include "config.cuh"
 
 namespace chapter {

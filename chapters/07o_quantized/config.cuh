@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "common/ptx/wgmma.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

@@ -6,10 +6,10 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/floating.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/floating.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "store.cuh"
 

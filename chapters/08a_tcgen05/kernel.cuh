@@ -8,9 +8,9 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
 #include "config.cuh"
 #include "load.cuh"
 #include "multiply.cuh"

@@ -6,9 +6,9 @@
 
 #include <type_traits>
 
-#include "common/ptx/tcgen05.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 
 namespace chapter {
 

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
+#include "common/kernel/epilogue.cuh"
 
 namespace chapter {
 

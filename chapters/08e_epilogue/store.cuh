@@ -5,10 +5,10 @@
 
 #pragma once
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "epilogue.cuh"
 #include "ring.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Chapter 08f: what it supports and how it is launched.
-#include "common/harness.cuh"
+#include "common/harness/harness.cuh"
 #include "launch.cuh"
 
 using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "common/check.h"
+#include "common/kernel/check.h"
 #include "config.cuh"
 
 namespace chapter {

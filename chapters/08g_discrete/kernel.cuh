@@ -9,10 +9,10 @@
 
 #pragma once
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
 #include "config.cuh"
 #include "load.cuh"
 #include "multiply.cuh"

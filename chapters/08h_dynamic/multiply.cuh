@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "ring.cuh"
 #include "schedule.cuh"

@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "output.cuh"
 #include "schedule.cuh"
 

@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "ring.cuh"
 

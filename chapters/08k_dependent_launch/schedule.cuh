@@ -5,12 +5,12 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "config.cuh"
 #include "ring.cuh"
 

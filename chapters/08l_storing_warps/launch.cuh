@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/launch.h"
+#include "common/kernel/check.h"
+#include "common/kernel/launch.h"
 #include "kernel.cuh"
 #include "maps.cuh"
 

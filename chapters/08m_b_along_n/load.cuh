@@ -6,10 +6,10 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/tensormap.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tensormap.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 #include "maps.cuh"
 #include "ring.cuh"

@@ -9,11 +9,11 @@
 
 #pragma once
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "config.cuh"
 #include "load.cuh"
 #include "multiply.cuh"

@@ -5,10 +5,10 @@
 
 #pragma once
 
-#include "common/check.h"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tensormap.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tensormap.cuh"
+#include "common/kernel/tensor_map.h"
 #include "config.cuh"
 #include "schedule.cuh"
 

@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/epilogue_glu.cuh"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "output.cuh"
 #include "schedule.cuh"
 #include "transform.cuh"

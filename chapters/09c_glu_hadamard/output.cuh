@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include "common/epilogue.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/tensor_map.h"
 #include "config.cuh"
 
 namespace chapter {

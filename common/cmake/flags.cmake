@@ -10,7 +10,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # themselves again with LD_LIBRARY_PATH, which comes before a RUNPATH.
 set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # so that compile_commands.json says it all
-list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/common/tools/nvcc-launcher)
+list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/common/cmake/nvcc-launcher)
 
 set(gg_exact_sums)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")

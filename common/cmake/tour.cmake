@@ -9,13 +9,13 @@ get_property(built GLOBAL PROPERTY gg_chapters)
 set(after)
 foreach(id IN LISTS built)
   add_custom_target(tour_${id}
-    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py --build ${CMAKE_BINARY_DIR} --one ${id}
+    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tour/tour.py --build ${CMAKE_BINARY_DIR} --one ${id}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
   add_dependencies(tour_${id} gg_emu_cudart ${after} ${id})
   set(after tour_${id})
 endforeach()
 add_custom_target(tour
-  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tools/tour.py
+  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/common/tour/tour.py
           --build ${CMAKE_BINARY_DIR} --plot-python "${gg_plot_python}" ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
 # The README goes on to use the last two

@@ -12,7 +12,11 @@ NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.c
 # Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor
 # maps. Their sources are not looked at, so neither they nor what they include ages a measurement;
 # nor does main.cu, which says what is measured.
-HARNESS = {"common/harness.cuh", "common/check.h", "common/list.h", "common/tensor_map.h"}
+HARNESS = {"common/harness/harness.cuh", "common/kernel/check.h", "common/kernel/list.h",
+           "common/kernel/tensor_map.h"}
+# Files of common/ had other folders before its three doors.
+DOORS = [(re.compile(r"common/harness\.cuh"), "common/harness/harness.cuh"),
+         (re.compile(r"common/(?:base/)?((?:ptx/)?[\w.]+\.(?:h|cuh))"), r"common/kernel/\1")]
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
 # What stands around definitions and says nothing by itself; what a header includes is read too.
@@ -63,12 +67,17 @@ def name_of(definition):
     return found[1] if found else definition
 
 
+def today(path):
+    """The path that a file of common/ has today."""
+    return next((pattern.sub(new, path) for pattern, new in DOORS if pattern.fullmatch(path)), path)
+
+
 def with_headers(paths, read):
     """The definitions in some files and in all headers of the repository that they include, by path."""
     found, ahead = {}, list(paths)
     while ahead:
         path = ahead.pop()
-        text = None if path in found or path in HARNESS else read(path)
+        text = None if path in found or today(path) in HARNESS else read(path)
         if text is not None:
             found[path] = definitions(text)
             for name in filter(None, INCLUDE.findall(text)):
@@ -107,7 +116,7 @@ class History:
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
             before, after = (set().union(*code.values()) for code in (then, now))
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
-            files = {path for code, other in ((then, after), (now, before)) for path in code
+            files = {today(path) for code, other in ((then, after), (now, before)) for path in code
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
             self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]

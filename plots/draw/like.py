@@ -28,8 +28,8 @@ REPO = Path(__file__).resolve().parents[2]
 DEVICES = {"a100": ("NVIDIA A100-SXM4-80GB", {"sm_80"}), "h100": ("NVIDIA H100 80GB HBM3", {"sm_80", "sm_90a"}),
            "h200": ("NVIDIA H200", {"sm_80", "sm_90a"}), "b200": ("NVIDIA B200", {"sm_80", "sm_100a"})}
 # Groups, rows, rows of the largest group, N and K of the sets that the tour times and those
-# that figures show beside (common/problem/shapes.cpp); the library that it times beside bf16
-# on each (common/tools/tour.py).
+# that figures show beside (common/harness/problem/shapes.cpp); the library that it times beside
+# bf16 on each (common/tour/tour.py).
 SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
         "decode": ([(32, 512, 143, 4096, 7168)], "cublas_grouped"),
         "step": ([(8, 8 * m, m, 4096, 4096) for m in (2**e for e in range(14))], "")}

@@ -10,7 +10,7 @@ from measure.files import BadData
 REPO = Path(__file__).resolve().parents[2]
 COMMITTED = Path("chapters", "chapters.json")  # below the repository's root
 
-# Type, elements that share a scale, type of the scale: common/base/block_scales.h.
+# Type, elements that share a scale, type of the scale: common/kernel/block_scales.h.
 BLOCK_FORMATS = {("e4m3", 32, "ue8m0"): "mxfp8", ("e5m2", 32, "ue8m0"): "mxfp8_e5m2", ("e2m1", 32, "ue8m0"): "mxfp4",
                  ("e2m1", 16, "ue4m3"): "nvfp4", ("e2m1", 16, "ue8m0"): "fp4_ue8m0_16"}
 

@@ -97,7 +97,7 @@ def read_rows(directory):
                 raise BadData(f"{path}: line {line}: {error}") from error
             row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
             row.ok = row.ok == 1
-            # Each at its own clock: common/bench/timer.h.
+            # Each at its own clock: common/harness/bench/timer.h.
             row.sustained = "sustained" in row.kernel.split()
             row.timed = row.ok and row.us_median is not None
             # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "common/base/csv.h"
-#include "common/bench/cublas.h"
-#include "common/bench/roof.h"
-#include "common/bench/timer.h"
-#include "common/run/device.h"
+#include "common/harness/base/csv.h"
+#include "common/harness/bench/cublas.h"
+#include "common/harness/bench/roof.h"
+#include "common/harness/bench/timer.h"
+#include "common/harness/run/device.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 // gg-shapes: the problems of each shape set as JSON, for the tools that draw and compare
 // measurements. Left out are the sets whose problems depend on a chapter's limits.
 
-#include <cstdio>
+#include "common/harness/problem/shapes.h"
 
-#include "common/problem/shapes.h"
+#include <cstdio>
 
 namespace {
 
@@ -20,8 +20,9 @@ void print(const gg::ShapeSet& set, bool first) {
   std::printf("%s\n\"%s\": [", first ? "" : ",", set.name);
   bool after = false;
   for (const gg::Shape& shape : set.make({})) {
-    std::printf("%s\n  {\"m\": %s, \"n\": %s, \"k\": %s, \"shared_b\": %s}", after ? "," : "", list(shape.m).c_str(),
-                list(shape.n).c_str(), list(shape.k).c_str(), shape.shared_b ? "true" : "false");
+    std::printf("%s\n  {\"m\": %s, \"n\": %s, \"k\": %s, \"shared_b\": %s}", after ? "," : "",
+                list(shape.m).c_str(), list(shape.n).c_str(), list(shape.k).c_str(),
+                shape.shared_b ? "true" : "false");
     after = true;
   }
   std::printf("]");

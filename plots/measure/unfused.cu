@@ -13,10 +13,10 @@
 #include <cstring>
 #include <vector>
 
-#include "common/base/error.h"
-#include "common/check.h"
-#include "common/epilogue.cuh"
-#include "common/epilogue_glu.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/error.h"
 
 namespace {
 

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-LAUNCHER = Path(__file__).resolve().parents[2] / "common/tools/nvcc-launcher"
+LAUNCHER = Path(__file__).resolve().parents[2] / "common/cmake/nvcc-launcher"
 SPILLED = "echo 'ptxas warning : Registers are spilled to local memory in function f' >&2; "
 
 

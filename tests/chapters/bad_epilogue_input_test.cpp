@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 #include "tests/chapters/bad_input.h"
 
 namespace testing_gg {

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/npy.h"
-#include "common/run/device.h"
+#include "common/harness/base/npy.h"
+#include "common/harness/run/device.h"
 
 namespace testing_gg {
 namespace {

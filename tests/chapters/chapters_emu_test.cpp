@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <map>
 
-#include "common/base/paths.h"
-#include "common/base/text.h"
-#include "common/problem/shapes.h"
-#include "common/run/device.h"
+#include "common/harness/base/paths.h"
+#include "common/harness/base/text.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/device.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "common/problem/shapes.h"
-#include "common/run/device.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/device.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

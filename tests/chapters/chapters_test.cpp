@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "common/problem/shapes.h"
+#include "common/harness/problem/shapes.h"
 #include "tests/chapters/run_chapter.h"
 
 namespace testing_gg {

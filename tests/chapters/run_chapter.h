@@ -12,8 +12,8 @@
 #include <map>
 #include <set>
 
-#include "common/base/text.h"
-#include "common/harness.cuh"
+#include "common/harness/base/text.h"
+#include "common/harness/harness.cuh"
 #include "tests/process.h"
 
 namespace testing_gg {

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 #include "tests/chapters/bad_input.h"
 
 namespace testing_gg {

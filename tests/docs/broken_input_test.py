@@ -87,7 +87,7 @@ class Broken(unittest.TestCase):
                   "--out", self.folder)
 
     def tour(self, *parts):
-        return self.says(parts, "common/tools/tour.py", "--build", self.folder, "x")
+        return self.says(parts, "common/tour/tour.py", "--build", self.folder, "x")
 
     def program(self, text):
         program = self.folder / "bin" / "x"

@@ -24,8 +24,8 @@ from plots_case import describe, main, row, save  # noqa: E402
 class ChangesTest(unittest.TestCase):
     """Which kernels have changed since a commit, in a repository of the test's own."""
 
-    KERNEL = '#include "common/ptx/a.cuh"\nint one() { return 1; }\nconstexpr int BM = 64;\n'
-    A = '#include "common/b.h"\nnamespace gg {\n// loads\nint load(int x) { return x; }\n}  // namespace gg\n'
+    KERNEL = '#include "common/kernel/ptx/a.cuh"\nint one() { return 1; }\nconstexpr int BM = 64;\n'
+    A = '#include "common/kernel/b.h"\nnamespace gg {\n// loads\nint load(int x) { return x; }\n}  // namespace gg\n'
     B = "#pragma once\nint first(int x);\ntemplate <>\nint second<int>(const char* s) {\n  return 2;\n}\n"
 
     def setUp(self):
@@ -33,11 +33,11 @@ class ChangesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.repo = Path(folder.name)
         self.files = {"chapters/01_naive/kernel.cuh": self.KERNEL, "chapters/01_naive/README.md": "old\n",
-                      "chapters/01_naive/main.cu": '#include "common/harness.cuh"\n#include "kernel.cuh"\n'
+                      "chapters/01_naive/main.cu": '#include "common/harness/harness.cuh"\n#include "kernel.cuh"\n'
                                                    'int main() { run({.title = "loops", .k = 8}); }\n',
                       "chapters/02_tiled/main.cu": '#include "kernel.cuh"\n',
                       "chapters/02_tiled/kernel.cuh": "int x;\n",
-                      "common/ptx/a.cuh": self.A, "common/b.h": self.B, "common/harness.cuh": "int old;\n"}
+                      "common/kernel/ptx/a.cuh": self.A, "common/kernel/b.h": self.B, "common/harness/harness.cuh": "int old;\n"}
         self.git("init", "--quiet")
         self.commit = self.committed()
 
@@ -63,7 +63,7 @@ class ChangesTest(unittest.TestCase):
         return History(self.repo).changed(chapter, commit or self.commit)
 
     def test_code_of_a_kernel_and_its_headers(self):
-        kernel, a, b = "chapters/01_naive/kernel.cuh", "common/ptx/a.cuh", "common/b.h"
+        kernel, a, b = "chapters/01_naive/kernel.cuh", "common/kernel/ptx/a.cuh", "common/kernel/b.h"
         for path, old, new, files in [
                 (kernel, "return 1", "return 2", ("kernel.cuh",)), (kernel, "64", "128", ("kernel.cuh",)),
                 (kernel, "constexpr", "int two();\nconstexpr", ("kernel.cuh",)),
@@ -74,7 +74,7 @@ class ChangesTest(unittest.TestCase):
                 (kernel, "#include", "#include <cmath>\n#include", ()),
                 ("chapters/01_naive/main.cu", "loops", "a loop", ()),
                 ("chapters/01_naive/main.cu", "8", "16", ()),
-                ("chapters/01_naive/README.md", "old", "new", ()), ("common/harness.cuh", "old", "another", ()),
+                ("chapters/01_naive/README.md", "old", "new", ()), ("common/harness/harness.cuh", "old", "another", ()),
                 ("chapters/02_tiled/kernel.cuh", "x", "y", ())]:
             self.write(**{path: self.files[path].replace(old, new)})
             self.assertEqual(self.changed(), files, (path, new))
@@ -82,12 +82,27 @@ class ChangesTest(unittest.TestCase):
         self.assertEqual(self.changed(), ())
 
     def test_what_moved_is_the_same(self):
-        (self.repo / "common/b.h").rename(self.repo / "common/c.h")
-        (self.repo / "common/ptx/a.cuh").write_text(self.A.replace("b.h", "c.h"))
+        (self.repo / "common/kernel/b.h").rename(self.repo / "common/kernel/c.h")
+        (self.repo / "common/kernel/ptx/a.cuh").write_text(self.A.replace("b.h", "c.h"))
         self.assertEqual(self.changed(), ())
 
+    def test_a_change_of_what_moved_too_is_named_once(self):
+        """Kernels' headers lay in common/ itself, and in common/base, before common/ had its doors."""
+        def old(text):
+            return text.replace("common/kernel/", "common/")
+
+        self.files = {old(path): old(text) for path, text in self.files.items()}
+        shutil.rmtree(self.repo / "common")
+        commit = self.committed()
+        shutil.rmtree(self.repo / "common")
+        self.files = {path.replace("common/", "common/kernel/"): text.replace('"common/', '"common/kernel/') for path, text in self.files.items()}
+        self.write()
+        self.assertEqual(self.changed(commit=commit), ())
+        self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3")})
+        self.assertEqual(self.changed(commit=commit), ("common/kernel/b.h",))
+
     def test_a_table_says_it(self):
-        self.write(**{"common/b.h": self.B.replace("return 2", "return 3"),
+        self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3"),
                       "chapters/02_tiled/kernel.cuh": "int y;\n"})
         history = History(self.repo)
         rows = [SimpleNamespace(chapter=chapter, commit=commit) for chapter, commit in
@@ -95,7 +110,7 @@ class ChangesTest(unittest.TestCase):
                  ("01_naive", "0" * 40), ("01_naive", "")]]
         ten = self.commit[:10]
         self.assertEqual(aged(rows, history),
-                         [f"The kernel of 01_naive has changed since commit {ten}: common/b.h.",
+                         [f"The kernel of 01_naive has changed since commit {ten}: common/kernel/b.h.",
                           f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
         self.assertEqual(history.lacking, {"0" * 40})
         self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})

@@ -166,7 +166,7 @@ class PlantedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             orphan = "// Everything that is stored here goes out in\n// pairs.\n"
-            planted = ["chapters/01_naive/kernel.cuh", "common/run/a.cpp", "plots/measure/roof.cu", "tests/emu/a_test.cpp"]
+            planted = ["chapters/01_naive/kernel.cuh", "common/harness/run/a.cpp", "plots/measure/roof.cu", "tests/emu/a_test.cpp"]
             for path in [*planted, f"{OTHERS}/clang/a.cu", "common/emu/README.md"]:
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(orphan)

@@ -60,7 +60,7 @@ class LikeTest(PlotsCase):
                 self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.home, gpu)
 
     def test_the_sets_that_like_shows_are_the_harness_s(self):
-        text = (ROOT / "common/problem/shapes.cpp").read_text(encoding="utf-8")
+        text = (ROOT / "common/harness/problem/shapes.cpp").read_text(encoding="utf-8")
         for name, (shapes, _) in like.SETS.items():
             self.assertIn(f"N={shapes[0][3]}, K={shapes[0][4]}\"", re.search(rf'name = "{name}",\s+\.what = "[^"]*"', text)[0])
         known = {(row.set, row.shape) for row in read_rows(ROOT / DATA / "h200") if row.chapter == "07a_warp_specialized"}

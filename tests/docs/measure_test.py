@@ -263,7 +263,7 @@ class PeersTest(unittest.TestCase):
         script = Path(__file__).resolve().parents[2] / "plots" / "measure" / "peers" / "triton_tma.py"
         levels = re.findall(r"-I\{here\.parents\[(\d)\]\}", script.read_text(encoding="utf-8"))
         self.assertEqual(len(levels), 1)
-        self.assertTrue((script.parent.parents[int(levels[0])] / "common/bench/peer_library.h").exists())
+        self.assertTrue((script.parent.parents[int(levels[0])] / "common/harness/bench/peer_library.h").exists())
 
 
 class NcuCountsTest(unittest.TestCase):

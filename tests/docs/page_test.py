@@ -16,7 +16,7 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / "tools"), str(Path(__file__).resolve().parent)]
+sys.path[:0] = [str(ROOT / "common" / "tour"), str(Path(__file__).resolve().parent)]
 import browser  # noqa: E402
 from page import gather, write  # noqa: E402
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / "tools"), str(ROOT / "plots")]
+sys.path[:0] = [str(ROOT / "common" / "tour"), str(ROOT / "plots")]
 import tour  # noqa: E402
 from draw.changes import lines_changed  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402

@@ -14,17 +14,23 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 
-# A room may include itself and the rooms before it. A name with a dot is a file of common/ itself.
-ORDER = ["check.h", "list.h", "types.cuh", "tensor_map.h", "tensor_map.cpp", "launch.h", "ptx", "base", "problem", "epilogue.cuh", "epilogue_glu.cuh",
-         "machine", "verify", "bench", "harness.cuh", "run"]
+# The three doors of common/. A room may include itself and the rooms before it.
+# What a chapter may include; main.cu includes one file of the harness too.
+KERNEL = "kernel"
+HARNESS_CUH = "harness/harness.cuh"
+ORDER = [KERNEL, "harness/base", "harness/problem", "harness/machine", "harness/verify",
+         "harness/bench", HARNESS_CUH, "harness/run"]
 # Every chapter includes it: it takes no more than these.
-HARNESS_CUH = ["check.h", "list.h", "types.cuh", "base", "problem"]
-# The rooms of common/emu, by the same rule. A launch runs in schedule/; reports are made of
+HARNESS_CUH_TAKES = [KERNEL, "harness/base", "harness/problem"]
+# Wrappers of instructions take nothing but types, and each other.
+PTX, PTX_TAKES = "common/kernel/ptx", ["common/kernel/types.cuh", "common/kernel/ptx"]
+# The rooms of common/emu, by the same rule. A launch runs in schedule/; report/ says
 # what it counted.
-EMU_ORDER = ["text", "state", "decode", "units", "isa", "schedule", "report", "runtime", "tools"]
-EMU_TAKES = ["base", "check.h"]                # all that common/emu includes of the harness
-HARNESS_TAKES = "emu/runtime/interface.h"      # all that the harness includes of common/emu, and
-HARNESS_TAKES_FROM = "machine"                 # the room that does
+EMU_ORDER = ["core/text", "core/state", "core/decode", "core/units", "core/isa", "core/schedule",
+             "core/report", "cudart", "tools"]
+EMU_TAKES = [KERNEL, "harness/base"]  # all that common/emu includes of the other doors
+HARNESS_TAKES = "emu/cudart/interface.h"  # all that the harness includes of common/emu, and
+HARNESS_TAKES_FROM = "harness/machine"  # the room that does
 
 # The rooms of plots/, by the same rule: drawing reads what measuring leaves, measuring knows
 # nothing of drawing.
@@ -32,7 +38,7 @@ PLOTS_ORDER = ["measure", "draw"]
 WRITES_TABLES = "plots/draw/markdown.py"       # alone: CONTRIBUTING.md
 
 FILE_LINES = 500
-LONG_FILES = {"common/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
+LONG_FILES = {"common/kernel/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
 FUNCTION_LINES = 100
 TEST_FILE_LINES = 700
 TEST_FUNCTION_LINES = 80
@@ -40,13 +46,14 @@ OTHERS_PTX = "tests/emu/foreign/"  # what other compilers made is as long as the
 CODE = {".h", ".cuh", ".cpp", ".cu", ".py", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".ptx"}
 
-# Headers of common/ptx that utter none: they need no meaning and no probe.
+# Headers of common/kernel/ptx that utter none: they need no meaning and no probe.
 NO_INSTRUCTION = {"shared"}
 
 # Headers that declare what no room defines, and who does.
-DEFINED_ELSEWHERE = {"common/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
-                     "common/base/paths.h": ("configured_tree", "common/CMakeLists.txt writes it when it configures"),
-                     "common/bench/peer_library.h": ("gg_peer_", "each peer's library exports it")}
+DEFINED_ELSEWHERE = {"common/harness/harness.cuh": ("run_chapter", "run/ defines it"),
+                     "common/harness/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
+                     "common/harness/base/paths.h": ("configured_tree", "common/CMakeLists.txt writes it when it configures"),
+                     "common/harness/bench/peer_library.h": ("gg_peer_", "each peer's library exports it")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
@@ -69,44 +76,52 @@ def text_of(root, path):
 
 # ---- includes ----
 
-def place_in(order, parts):
-    """The index in the order of a path below the order's folder; None if the order does not know it."""
-    name = parts[0]
-    return order.index(name) if name in order else None
+def room_of(path):
+    """"kernel", "harness/verify" or "emu/core/state" of a path; None for what is no room of common/."""
+    parts = Path(path).parts
+    if parts[0] != "common" or len(parts) < 3:
+        return None
+    if parts[1] == "kernel" or "/".join(parts[1:]) == HARNESS_CUH:
+        return KERNEL if parts[1] == "kernel" else HARNESS_CUH
+    return "/".join(parts[1:4] if parts[1:3] == ("emu", "core") else parts[1:3])
 
 
 def wrong_in_chapter(path, target, root):
     own = path.parts[:2]
     if "/" not in target and (root / Path(*own) / target).is_file():
         return None
-    if re.fullmatch(r"common/(ptx/)?[^/]+\.(h|cuh)", target):
+    if target.startswith("common/kernel/") or path.name == "main.cu" and target == f"common/{HARNESS_CUH}":
         return None
-    return "a chapter includes only headers of common/ itself, common/ptx and its own folder"
+    return f"a chapter includes only common/kernel/ and its own folder, and main.cu {HARNESS_CUH}"
+
+
+def one_way(order, here, there, where):
+    if here not in order or there not in order:
+        return f"the rooms of {where} are {', '.join(order)}"
+    fine = order.index(there) <= order.index(here)
+    return None if fine else f"the rooms of {where} include one way, {' < '.join(order)}"
 
 
 def wrong_in_emu(room, target):
-    """The rule that an include in common/emu/ROOM breaks, target being a path below common/."""
-    if target[0] != "emu":
-        allowed = " and ".join(EMU_TAKES)
-        return None if target[0] in EMU_TAKES else f"common/emu includes of the harness only {allowed}"
-    here, there = place_in(EMU_ORDER, (room,)), place_in(EMU_ORDER, target[1:])
-    if here is None or there is None:
-        return f"the rooms of common/emu are {', '.join(EMU_ORDER)}"
-    return None if there <= here else f"the rooms of common/emu include one way, {' < '.join(EMU_ORDER)}"
+    """The rule that an include in a room of common/emu breaks."""
+    there = room_of(target) or target
+    if not there.startswith("emu/"):
+        return None if there in EMU_TAKES else f"common/emu includes of the rest only {' and '.join(EMU_TAKES)}"
+    return one_way(EMU_ORDER, room.removeprefix("emu/"), there.removeprefix("emu/"), "common/emu")
 
 
-def wrong_in_harness(room, target):
-    """The rule that an include in common/ROOM breaks, target being a path below common/."""
-    if target[0] == "emu":
-        fine = room == HARNESS_TAKES_FROM and "/".join(target) == HARNESS_TAKES
+def wrong_in_harness(path, room, target):
+    """The rule that an include in common/kernel or common/harness breaks."""
+    there = room_of(target) or target
+    if there.startswith("emu/"):
+        fine = room == HARNESS_TAKES_FROM and target == f"common/{HARNESS_TAKES}"
         return None if fine else (f"the harness includes of common/emu only {HARNESS_TAKES}, and only in "
                                   f"{HARNESS_TAKES_FROM}/")
-    if room == "harness.cuh":
-        return None if target[0] in HARNESS_CUH else f"harness.cuh includes only {', '.join(HARNESS_CUH)}"
-    here, there = place_in(ORDER, (room,)), place_in(ORDER, target)
-    if here is None or there is None:
-        return f"the rooms of common/ are {', '.join(ORDER)}, and emu"
-    return None if there <= here else f"the rooms of common/ include one way, {' < '.join(ORDER)}"
+    if path.as_posix().startswith(PTX) and not target.startswith(tuple(PTX_TAKES)):
+        return f"{PTX} includes only {' and '.join(PTX_TAKES)}"
+    if room == HARNESS_CUH:
+        return None if there in HARNESS_CUH_TAKES else f"harness.cuh includes only {', '.join(HARNESS_CUH_TAKES)}"
+    return one_way(ORDER, room, there, "common/")
 
 
 def wrong(path, target, root):
@@ -119,9 +134,10 @@ def wrong(path, target, root):
         return "plots/ includes of the tree only common/, and nothing of the emulator" if outside else None
     if parts[0] != "common":
         return "common/ includes by paths that begin with common/, and neither chapters nor tests"
+    room = room_of(path)
     if path.parts[1] == "emu":
-        return wrong_in_emu(path.parts[2], parts[1:])
-    return wrong_in_harness(path.parts[1], parts[1:])
+        return wrong_in_emu(room, target)
+    return wrong_in_harness(path, room, target)
 
 
 def include_errors(root):
@@ -149,7 +165,7 @@ def imported(text):
 def wrong_in_plots(room, module, known):
     """The rule that the import of a module in plots/ROOM breaks, `known` being the names of all files of plots/."""
     first = module.split(".")[0]
-    here, there = place_in(PLOTS_ORDER, (room,)), place_in(PLOTS_ORDER, (first,))
+    here, there = (PLOTS_ORDER.index(each) if each in PLOTS_ORDER else None for each in (room, first))
     if here is None:
         return f"the rooms of plots/ are {' and '.join(PLOTS_ORDER)}"
     if there is None:
@@ -268,14 +284,6 @@ def declared_functions(text):
                 yield line, (scopes[-1] if scopes else "") or None, found[1]
 
 
-def room_of(path):
-    """"emu/state" or "verify"; None for what is no room of common/."""
-    parts = path.parts
-    if parts[0] != "common" or len(parts) < 3:
-        return None
-    return "/".join(parts[1:3]) if parts[1] == "emu" and len(parts) > 3 else parts[1]
-
-
 def declaration_errors(root):
     defined = {}  # room -> names of functions that have a body there
     headers = []
@@ -343,9 +351,9 @@ def length_errors(root):
 def family_errors(root):
     paths = set(listed(root))
     for path in sorted(paths):
-        if path.parent != Path("common/ptx") or path.suffix != ".cuh" or path.stem in NO_INSTRUCTION:
+        if path.parent != Path("common/kernel/ptx") or path.suffix != ".cuh" or path.stem in NO_INSTRUCTION:
             continue
-        for other, what in ((f"common/emu/isa/{path.stem}.cpp", "meaning on the emulator"),
+        for other, what in ((f"common/emu/core/isa/{path.stem}.cpp", "meaning on the emulator"),
                             (f"tests/isa/{path.stem}_test.cu", "probe")):
             if Path(other) not in paths:
                 yield f"{path}:1: has no {what}; a family has three files of one name, and {other} is missing"
@@ -354,16 +362,16 @@ def family_errors(root):
 # ---- pages ----
 
 def page_errors(root):
-    header, table = root / "common/emu/isa/forms.h", root / "common/emu/isa/forms.cpp"
+    header, table = root / "common/emu/core/isa/forms.h", root / "common/emu/core/isa/forms.cpp"
     if table.is_file():
         for name in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
             if not re.search(rf"\b{name}\(\)", table.read_text(encoding="utf-8")):
-                yield f"common/emu/isa/forms.cpp:1: the table lacks {name}(), which forms.h lists"
+                yield f"common/emu/core/isa/forms.cpp:1: the table lacks {name}(), which forms.h lists"
     for path in listed(root):
-        if path.parent != Path("common/emu/isa") or path.name in ("forms.h", "forms.cpp"):
+        if path.parent != Path("common/emu/core/isa") or path.name in ("forms.h", "forms.cpp"):
             continue
         if path.suffix != ".cpp":
-            yield f"{path}:1: is no page of instructions; what several pages share stands in common/emu/units/"
+            yield f"{path}:1: is no page of instructions; what several pages share stands in common/emu/core/units/"
         elif "PTX ISA" not in re.sub(r"\n// *", " ", text_of(root, path)).split("\n", 1)[0]:
             yield f"{path}:1: does not begin with a section of the PTX ISA, as a page does"
 
@@ -393,7 +401,7 @@ class TreeTest(unittest.TestCase):
         for name, (function, _) in DEFINED_ELSEWHERE.items():
             self.assertRegex(text_of(ROOT, Path(name)), rf"\b{function}\w*\(", name)
         for name in NO_INSTRUCTION:
-            self.assertNotIn("asm", text_of(ROOT, Path(f"common/ptx/{name}.cuh")))
+            self.assertNotIn("asm", text_of(ROOT, Path(f"common/kernel/ptx/{name}.cuh")))
 
     def test_pages_begin_with_their_section(self):
         self.check_that_none(page_errors(ROOT))
@@ -427,47 +435,48 @@ class PlantedTest(unittest.TestCase):
 
     def test_includes(self):
         for path, target, rule in [
-                ("chapters/01_naive/kernel.cuh", "common/run/run.h", "a chapter includes only"),
-                ("chapters/01_naive/kernel.cuh", "common/emu/state/grid.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "common/harness/run/run.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "common/emu/core/state/grid.h", "a chapter includes only"),
+                ("chapters/01_naive/kernel.cuh", "common/harness/harness.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "chapters/02_tiled/kernel.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
-                ("common/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
-                ("common/emu/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
-                ("common/base/npy.h", "common/verify/verify.h", "ptx < base"),
-                ("common/machine/gpu.cu", "common/bench/timer.h", "machine < verify"),
-                ("common/machine/gpu.cu", "common/harness.cuh", "bench < harness.cuh"),
-                ("common/check.h", "common/types.cuh", "check.h < list.h < types.cuh"),
-                ("common/ptx/mma.cuh", "common/base/formats.h", "ptx < base"),
-                ("common/harness.cuh", "common/run/run.h", "harness.cuh includes only"),
-                ("common/verify/new.cpp", "common/unknown/x.h", "the rooms of common/ are"),
-                ("common/unknown/new.cpp", "common/base/npy.h", "the rooms of common/ are"),
-                ("common/run/run.cpp", "common/emu/runtime/interface.h", "only in machine/"),
-                ("common/machine/emulator.h", "common/emu/runtime/runtime.h", "only emu/runtime/interface.h"),
-                ("common/emu/state/access.h", "common/emu/decode/decode.h", "state < decode"),
-                ("common/emu/units/fused_sum.cpp", "common/emu/isa/forms.h", "units < isa"),
-                ("common/emu/decode/decode.cpp", "common/emu/units/alu.h", "decode < units"),
-                ("common/emu/isa/mma.cpp", "common/emu/schedule/schedule.h", "isa < schedule"),
-                ("common/emu/runtime/launch.cpp", "common/verify/verify.h", "only base and check.h"),
+                ("common/harness/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
+                ("common/emu/core/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
+                ("common/harness/base/npy.h", "common/harness/verify/verify.h", "kernel < harness/base"),
+                ("common/harness/machine/gpu.cu", "common/harness/bench/timer.h", "machine < harness/verify"),
+                ("common/harness/machine/gpu.cu", "common/harness/harness.cuh", "bench < harness/harness.cuh"),
+                ("common/kernel/check.h", "common/harness/base/npy.h", "kernel < harness/base"),
+                ("common/kernel/ptx/mma.cuh", "common/kernel/formats.h", "common/kernel/ptx includes only"),
+                ("common/harness/harness.cuh", "common/harness/run/run.h", "harness.cuh includes only"),
+                ("common/harness/verify/new.cpp", "common/unknown/x.h", "the rooms of common/ are"),
+                ("common/unknown/new.cpp", "common/harness/base/npy.h", "the rooms of common/ are"),
+                ("common/harness/run/run.cpp", "common/emu/cudart/interface.h", "only in harness/machine/"),
+                ("common/harness/machine/emulator.h", "common/emu/cudart/runtime.h", "only emu/cudart/interface.h"),
+                ("common/emu/core/state/access.h", "common/emu/core/decode/decode.h", "core/state < core/decode"),
+                ("common/emu/core/units/fused_sum.cpp", "common/emu/core/isa/forms.h", "core/units < core/isa"),
+                ("common/emu/core/decode/decode.cpp", "common/emu/core/units/alu.h", "core/decode < core/units"),
+                ("common/emu/core/isa/mma.cpp", "common/emu/core/schedule/schedule.h", "core/isa < core/schedule"),
+                ("common/emu/cudart/launch.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
-                ("plots/measure/roof.cu", "common/emu/report/counts.h", "plots/ includes"),
-                ("common/emu/new/x.cpp", "common/emu/state/grid.h", "the rooms of common/emu are")]:
+                ("plots/measure/roof.cu", "common/emu/core/report/counts.h", "plots/ includes"),
+                ("common/emu/new/x.cpp", "common/emu/core/state/grid.h", "the rooms of common/emu are")]:
             with self.subTest(path=path, target=target):
                 self.expect_refused(path, target, rule)
 
     def test_includes_that_are_fine(self):
         self.plant("chapters/01_naive/parts.cuh", "")
         for path, target in [("chapters/01_naive/kernel.cuh", "parts.cuh"),
-                             ("chapters/01_naive/kernel.cuh", "common/harness.cuh"),
-                             ("chapters/01_naive/kernel.cuh", "common/tensor_map.h"),
-                             ("chapters/01_naive/kernel.cuh", "common/ptx/mma.cuh"),
-                             ("common/run/run.cpp", "common/harness.cuh"),
-                             ("common/harness.cuh", "common/problem/problem.h"),
-                             ("common/machine/emulator.h", "common/emu/runtime/interface.h"),
-                             ("common/emu/isa/mma.cpp", "common/emu/state/access.h"),
-                             ("common/emu/tools/gg-ptx.cpp", "common/check.h"),
-                             ("plots/measure/roof.cu", "common/run/device.h"),
+                             ("chapters/01_naive/main.cu", "common/harness/harness.cuh"),
+                             ("chapters/01_naive/kernel.cuh", "common/kernel/tensor_map.h"),
+                             ("chapters/01_naive/kernel.cuh", "common/kernel/ptx/mma.cuh"),
+                             ("common/harness/run/run.cpp", "common/harness/harness.cuh"),
+                             ("common/harness/harness.cuh", "common/harness/problem/problem.h"),
+                             ("common/harness/machine/emulator.h", "common/emu/cudart/interface.h"),
+                             ("common/emu/core/isa/mma.cpp", "common/emu/core/state/access.h"),
+                             ("common/emu/tools/gg-ptx.cpp", "common/kernel/check.h"),
+                             ("plots/measure/roof.cu", "common/harness/run/device.h"),
                              ("plots/measure/peers/deepgemm.cu", "cutlass/cutlass.h"),
-                             ("tests/emu/x_test.cpp", "common/emu/state/grid.h")]:
+                             ("tests/emu/x_test.cpp", "common/emu/core/state/grid.h")]:
             self.assertEqual(self.includes(path, target), [], (path, target))
 
     def test_rooms_of_plots(self):
@@ -497,7 +506,7 @@ class PlantedTest(unittest.TestCase):
         self.assertEqual(list(plots_errors(self.root)), [])
 
     def test_declarations(self):
-        self.plant("common/emu/state/grid.h", """#pragma once
+        self.plant("common/emu/core/state/grid.h", """#pragma once
 namespace gg::emu {
 struct Grid;
 template <class T>
@@ -516,23 +525,23 @@ int64_t decode(const Grid& grid,
                int level = 0);
 }  // namespace gg::emu
 """)
-        self.plant("common/emu/state/grid.cpp", """namespace gg::emu {
+        self.plant("common/emu/core/state/grid.cpp", """namespace gg::emu {
 int Block::threads() const { return 1; }
 int known(const std::vector<std::function<void()>>& all) { return int(all.size()); }
 void Other::helper(int x) {}
 }
 """)
-        self.plant("common/emu/decode/decode.cpp",
+        self.plant("common/emu/core/decode/decode.cpp",
                    "namespace gg::emu {\nint64_t decode(const Grid& grid, int level) { return level; }\n}\n")
         errors = list(declaration_errors(self.root))
         self.assertEqual(len(errors), 2, errors)
-        self.assertTrue(errors[0].startswith("common/emu/state/grid.h:13: declares Block::helper(), "), errors)
-        self.assertTrue(errors[1].startswith("common/emu/state/grid.h:17: declares decode(), which no file of "
-                                             "emu/state/ defines"), errors)
+        self.assertTrue(errors[0].startswith("common/emu/core/state/grid.h:13: declares Block::helper(), "), errors)
+        self.assertTrue(errors[1].startswith("common/emu/core/state/grid.h:17: declares decode(), which no file of "
+                                             "emu/core/state/ defines"), errors)
 
     def test_files(self):
-        self.plant("common/run/long.cpp", "\n" * 501)
-        self.plant("common/run/short.cpp", "\n" * 500)
+        self.plant("common/harness/run/long.cpp", "\n" * 501)
+        self.plant("common/harness/run/short.cpp", "\n" * 500)
         self.plant("plots/long.py", "\n" * 501)
         self.plant("plots/measure/data.csv", "\n" * 501)
         self.plant("tests/emu/short.cpp", "\n" * 700)
@@ -541,20 +550,20 @@ void Other::helper(int x) {}
         self.plant("tests/emu/foreign/clang/long.ptx", "\n" * 701)
         self.plant("tests/emu/golden/data.npy", "\n" * 701)
         self.assertEqual([error.split(":")[0] for error in length_errors(self.root)],
-                         ["common/run/long.cpp", "plots/long.py", "tests/emu/long.cpp", "tests/emu/long.ptx"])
+                         ["common/harness/run/long.cpp", "plots/long.py", "tests/emu/long.cpp", "tests/emu/long.ptx"])
 
     def test_functions(self):
         fill = "\n".join(f"  f({i}, '{{', \"{{\", 1'000);  // {{" for i in range(98))
         strings = '\nstatic const char* kText = R"(' + "{\n" * 120 + ')";\n'
         table = "\nconst int kTable[] = {\n" + "  1,\n" * 120 + "};\n"
-        self.plant("common/run/a.cpp", strings + table + "namespace x {\nvoid fits(int,\n          int) {\n"
+        self.plant("common/harness/run/a.cpp", strings + table + "namespace x {\nvoid fits(int,\n          int) {\n"
                    + fill.split("\n", 1)[1] + "\n}\nstruct S {\n  template <class T>\n  int late() {\n" + fill
                    + "\n  }\n};\n}\n")
         errors = list(length_errors(self.root))
         self.assertEqual(len(errors), 1, errors)
-        self.assertRegex(errors[0], r"common/run/a\.cpp:\d+: `template <class T> int late\(\)` has 101 lines")
+        self.assertRegex(errors[0], r"common/harness/run/a\.cpp:\d+: `template <class T> int late\(\)` has 101 lines")
         line = int(errors[0].split(":")[1])
-        self.assertIn("template <class T>", (self.root / "common/run/a.cpp").read_text().splitlines()[line - 1])
+        self.assertIn("template <class T>", (self.root / "common/harness/run/a.cpp").read_text().splitlines()[line - 1])
 
     def test_python_functions(self):
         self.plant("plots/a.py", "def fits():\n" + "    x = 1\n" * 99 + "def late():\n" + "    x = 1\n" * 100)
@@ -571,27 +580,27 @@ void Other::helper(int x) {}
         self.assertTrue(errors[0].startswith("tests/emu/a.cpp:81: `TEST(A, Late)` has 81 lines"), errors)
 
     def test_families(self):
-        self.plant("common/ptx/wgmma.cuh", "")
-        self.plant("common/ptx/shared.cuh", "")
-        self.plant("common/emu/isa/wgmma.cpp", "")
+        self.plant("common/kernel/ptx/wgmma.cuh", "")
+        self.plant("common/kernel/ptx/shared.cuh", "")
+        self.plant("common/emu/core/isa/wgmma.cpp", "")
         errors = list(family_errors(self.root))
         self.assertEqual(len(errors), 1, errors)
-        self.assertTrue(errors[0].startswith("common/ptx/wgmma.cuh:1: "), errors)
+        self.assertTrue(errors[0].startswith("common/kernel/ptx/wgmma.cuh:1: "), errors)
         self.assertIn("tests/isa/wgmma_test.cu is missing", errors[0])
         self.plant("tests/isa/wgmma_test.cu", "")
         self.assertEqual(list(family_errors(self.root)), [])
 
     def test_pages(self):
         start = "// SPDX-License-Identifier: MIT\n//\n// Loads. "
-        self.plant("common/emu/isa/ldst.cpp", start + 'PTX\n// ISA: "ld".\n\nint x;\n')
-        self.plant("common/emu/isa/st.cpp", start + '\n\nint x;  // PTX ISA: "st"\n')
-        self.plant("common/emu/isa/shared.h", start + 'PTX ISA: "ld".\n')
-        self.plant("common/emu/isa/forms.h", "std::vector<Form> ldst_forms();\nstd::vector<Form> st_forms();  // st\n")
-        self.plant("common/emu/isa/forms.cpp", "  table({ldst_forms()});\n")
+        self.plant("common/emu/core/isa/ldst.cpp", start + 'PTX\n// ISA: "ld".\n\nint x;\n')
+        self.plant("common/emu/core/isa/st.cpp", start + '\n\nint x;  // PTX ISA: "st"\n')
+        self.plant("common/emu/core/isa/shared.h", start + 'PTX ISA: "ld".\n')
+        self.plant("common/emu/core/isa/forms.h", "std::vector<Form> ldst_forms();\nstd::vector<Form> st_forms();  // st\n")
+        self.plant("common/emu/core/isa/forms.cpp", "  table({ldst_forms()});\n")
         self.assertEqual([error.split(",")[0].split(";")[0] for error in page_errors(self.root)],
-                         ["common/emu/isa/forms.cpp:1: the table lacks st_forms()",
-                          "common/emu/isa/shared.h:1: is no page of instructions",
-                          "common/emu/isa/st.cpp:1: does not begin with a section of the PTX ISA"])
+                         ["common/emu/core/isa/forms.cpp:1: the table lacks st_forms()",
+                          "common/emu/core/isa/shared.h:1: is no page of instructions",
+                          "common/emu/core/isa/st.cpp:1: does not begin with a section of the PTX ISA"])
 
 
 if __name__ == "__main__":

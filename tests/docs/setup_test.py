@@ -32,7 +32,7 @@ class Configuring(unittest.TestCase):
         for file in files:
             (cls.copy / file).parent.mkdir(parents=True, exist_ok=True)
             (cls.copy / file).write_bytes((ROOT / file).read_bytes())
-        (cls.copy / "common/tools/nvcc-launcher").chmod(0o755)
+        (cls.copy / "common/cmake/nvcc-launcher").chmod(0o755)
         for words in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q",
                                        "--allow-empty", "-m", "theirs"]):
             run("git", *words, cwd=outer).check_returncode()
@@ -88,7 +88,7 @@ class Processor(unittest.TestCase):
             script = Path(folder) / "processor.cmake"
             script.write_text(f"set(CMAKE_SYSTEM_PROCESSOR aarch64)\nset(CMAKE_SOURCE_DIR {ROOT})\n"
                               f'include("{ROOT}/common/cmake/flags.cmake")\n'
-                              f'file(GLOB sources RELATIVE "{ROOT}/common/emu" "{ROOT}/common/emu/units/fused*.cpp")\n'
+                              f'file(GLOB sources RELATIVE "{ROOT}/common/emu" "{ROOT}/common/emu/core/units/fused*.cpp")\n'
                               "gg_for_this_cpu(sources)\n"
                               'message("${sources}|${gg_this_cpu}|${gg_exact_sums}")\n')
             done = run("cmake", "-P", script, cwd=folder)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "common" / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "common" / "tour"))
 import tour  # noqa: E402
 
 # A chapter's program. It says what it is asked; the table is its last argument. On the emulator

@@ -14,7 +14,7 @@
 #include <functional>
 #include <random>
 
-#include "common/base/error.h"
+#include "common/kernel/error.h"
 #include "run_ptx.h"
 
 namespace emu_test {

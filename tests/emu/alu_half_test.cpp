@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// f16 and bf16 on the emulator, one or two, against common/base/formats.h and exact arithmetic.
+// f16 and bf16 on the emulator, one or two, against common/kernel/formats.h and exact arithmetic.
 
 #include <cmath>
 
 #include "alu_cases.h"
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <random>
 
-#include "common/base/npy.h"
-#include "common/emu/units/block_scaled.h"
-#include "common/emu/units/fused_sum.h"
+#include "common/emu/core/units/block_scaled.h"
+#include "common/emu/core/units/fused_sum.h"
+#include "common/harness/base/npy.h"
 
 namespace {
 

@@ -11,11 +11,11 @@
 #include <map>
 #include <string>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/report/counts.h"
-#include "common/emu/schedule/run.h"
-#include "common/emu/state/grid.h"
-#include "common/emu/units/tensor_map.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/report/counts.h"
+#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/state/grid.h"
+#include "common/emu/core/units/tensor_map.h"
 
 namespace async_test {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/npy.h"
-#include "common/emu/units/reduction.h"
+#include "common/emu/core/units/reduction.h"
+#include "common/harness/base/npy.h"
 #include "tests/emu/async_kernel.h"
 #include "tests/emu/report.h"
 

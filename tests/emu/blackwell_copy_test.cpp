@@ -8,9 +8,9 @@
 
 #include <cstring>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/schedule/run.h"
-#include "common/emu/units/tensor_map_format.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/units/tensor_map_format.h"
 #include "launch_ptx.h"
 #include "tests/emu/report.h"
 

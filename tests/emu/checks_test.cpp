@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/error.h"
+#include "common/kernel/error.h"
 #include "tests/emu/launch_ptx.h"
 
 namespace {

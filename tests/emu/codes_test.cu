@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
 
 namespace codes {
 

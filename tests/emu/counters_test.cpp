@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Each instruction that goes to memory or multiplies moves its counters and no others. The numbers
 // are reckoned by hand from "What moves which counter" in common/emu/COUNTS.md. An instruction of
-// common/emu/isa/forms.h that stands neither in the tables nor in the list of those that move no
-// more than `instructions` and their family's makes a test fail.
+// common/emu/core/isa/forms.h that stands neither in the tables nor in the list of those that move
+// no more than `instructions` and their family's makes a test fail.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/report/counts.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/report/counts.h"
 #include "tests/emu/launch_ptx.h"
 #include "tests/emu/memory_acts.h"
 

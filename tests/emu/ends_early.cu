@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/check.h"
+#include "common/kernel/check.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 //
 // The container of PTX: entries, the choice among them, compressed text, and bytes that lie.
 
-#include "common/emu/runtime/fatbin.h"
+#include "common/emu/cudart/fatbin.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/emu/runtime/machine_code.h"
+#include "common/emu/cudart/machine_code.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <regex>
 #include <sstream>
 
-#include "common/emu/state/names.h"
+#include "common/emu/core/state/names.h"
 #include "tests/emu/mistakes.h"
 
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "common/base/error.h"
-#include "common/emu/isa/forms.h"
-#include "common/emu/schedule/run.h"
-#include "common/emu/state/grid.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/state/grid.h"
+#include "common/kernel/error.h"
 
 namespace matrix_test {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <random>
 
-#include "common/emu/units/fused_sum.h"
+#include "common/emu/core/units/fused_sum.h"
 #include "tests/emu/matrix_kernel.h"
 #include "tests/emu/report.h"
 

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/report/counts.h"
-#include "common/emu/schedule/run.h"
-#include "common/emu/state/grid.h"
-#include "common/emu/units/tensor_map_format.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/report/counts.h"
+#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/state/grid.h"
+#include "common/emu/core/units/tensor_map_format.h"
 
 namespace memory_test {
 namespace {

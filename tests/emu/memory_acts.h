@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/state/faults.h"
-#include "common/emu/state/instr.h"
+#include "common/emu/core/state/faults.h"
+#include "common/emu/core/state/instr.h"
 
 namespace memory_test {
 

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "common/emu/decode/decode.h"
-#include "common/emu/isa/forms.h"
+#include "common/emu/core/decode/decode.h"
+#include "common/emu/core/isa/forms.h"
 #include "tests/emu/memory_acts.h"
 
 namespace {

@@ -42,7 +42,7 @@ testing::AssertionResult says(const std::string& report, const std::string& part
 
 std::string with_files(const std::string& text,
                        const std::string& lines = GG_SOURCE_DIR "/tests/emu/golden/barriers.cu") {
-  return text + ".file 1 \"" + lines + "\"\n.file 2 \"" GG_SOURCE_DIR "/common/ptx/mbarrier.cuh\"\n";
+  return text + ".file 1 \"" + lines + "\"\n.file 2 \"" GG_SOURCE_DIR "/common/kernel/ptx/mbarrier.cuh\"\n";
 }
 
 // Two barriers of two arrivals each from one line, one from another. Both warps arrive at the
@@ -89,7 +89,7 @@ TEST(Places, AreTheFirstLinesOutsideWrappersWithAllCallers) {
   EXPECT_TRUE(
       says(report,
            "where tests/emu/golden/barriers.cu:4 gg::ptx::mbarrier_wait_parity(full_addr + stage * 8, 0); "
-           "through common/ptx/mbarrier.cuh:113, common/ptx/mbarrier.cuh:91 "
+           "through common/kernel/ptx/mbarrier.cuh:113, common/kernel/ptx/mbarrier.cuh:91 "
            "called at tests/emu/golden/barriers.cu:11 wait_for_stage(full_addr, 1); PTX line"));
 }
 

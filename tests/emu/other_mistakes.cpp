@@ -3,7 +3,7 @@
 // Planted mistakes with traps, launches, descriptors, tensor maps, tensor memory, and one with
 // lines of a source.
 
-#include "common/emu/units/tensor_map_format.h"
+#include "common/emu/core/units/tensor_map_format.h"
 #include "tests/emu/mistakes.h"
 
 namespace emu_test {

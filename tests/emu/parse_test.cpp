@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/emu/text/ptx.h"
+#include "common/emu/core/text/ptx.h"
 
 namespace {
 

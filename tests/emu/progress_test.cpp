@@ -3,7 +3,7 @@
 // The line for somebody who waits: its text, what is left of it on a terminal, and that nothing
 // is written elsewhere.
 
-#include "common/emu/state/progress.h"
+#include "common/emu/core/state/progress.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

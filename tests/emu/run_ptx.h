@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/schedule/run.h"
-#include "common/emu/state/grid.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/state/grid.h"
 
 namespace emu_test {
 

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "common/emu/runtime/interface.h"
+#include "common/emu/cudart/interface.h"
 
 namespace runtime_test {
 

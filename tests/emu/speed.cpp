@@ -16,7 +16,7 @@
 #include <sstream>
 #include <thread>
 
-#include "common/base/error.h"
+#include "common/kernel/error.h"
 #include "tests/emu/launch_ptx.h"
 
 namespace {

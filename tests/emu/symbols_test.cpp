@@ -47,7 +47,7 @@ std::set<std::string> implemented() {
 
 TEST(Symbols, EveryNameOfTheRuntimeIsExported) {
   const auto exported = symbols(GG_EMU_CUDART, "--defined-only");
-  std::istringstream names(testing_gg::text_of(std::string(GG_SOURCE_DIR) + "/common/emu/runtime/names.txt"));
+  std::istringstream names(testing_gg::text_of(std::string(GG_SOURCE_DIR) + "/common/emu/cudart/names.txt"));
   int count = 0;
   for (std::string name; std::getline(names, name); ++count) EXPECT_TRUE(exported.count(name)) << name;
   EXPECT_EQ(count, 422);

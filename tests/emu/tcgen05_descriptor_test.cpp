@@ -3,7 +3,7 @@
 // The descriptors of tcgen05: addresses of the canonical layouts, decoded check values, and what is
 // said of wrong ones.
 
-#include "common/emu/units/tcgen05_descriptor.h"
+#include "common/emu/core/units/tcgen05_descriptor.h"
 
 #include <gtest/gtest.h>
 

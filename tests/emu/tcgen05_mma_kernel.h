@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/state/grid.h"
+#include "common/emu/core/state/grid.h"
 
 namespace mma_test {
 

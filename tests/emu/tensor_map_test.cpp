@@ -7,9 +7,9 @@
 
 #include <cstring>
 
-#include "common/base/npy.h"
-#include "common/emu/runtime/encode_map.h"
-#include "common/emu/units/tensor_map_format.h"
+#include "common/emu/core/units/tensor_map_format.h"
+#include "common/emu/cudart/encode_map.h"
+#include "common/harness/base/npy.h"
 #include "tensor_map_cases.h"
 
 namespace {

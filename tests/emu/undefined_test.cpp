@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/emu/state/faults.h"
+#include "common/emu/core/state/faults.h"
 #include "tests/emu/launch_ptx.h"
 #include "tests/emu/report.h"
 

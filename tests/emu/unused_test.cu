@@ -10,8 +10,8 @@
 #include <exception>
 #include <vector>
 
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
 
 namespace {
 

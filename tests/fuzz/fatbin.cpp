@@ -3,11 +3,11 @@
 // A fatbin as it may stand in any program: its entries are inside it, and their text can be had
 // or is refused.
 
-#include "common/emu/runtime/fatbin.h"
+#include "common/emu/cudart/fatbin.h"
 
 #include <vector>
 
-#include "common/emu/runtime/machine_code.h"
+#include "common/emu/cudart/machine_code.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

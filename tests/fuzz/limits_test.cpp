@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/state/grid.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/state/grid.h"
 
 namespace {
 

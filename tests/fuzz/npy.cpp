@@ -3,7 +3,7 @@
 // A .npy file as anybody may write it: what is read has the bytes that its shape says, all
 // else is refused.
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

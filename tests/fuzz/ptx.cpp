@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <string>
 
-#include "common/emu/isa/forms.h"
-#include "common/emu/state/grid.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/state/grid.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "common/emu/units/tensor_map_format.h"
+#include "common/emu/core/units/tensor_map_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gg::emu;

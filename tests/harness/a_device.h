@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
 
 namespace gg {
 

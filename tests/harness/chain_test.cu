@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "common/harness.cuh"
-#include "common/machine/emulator.h"
-#include "common/ptx/warpgroup.cuh"
-#include "common/run/device.h"
-#include "common/verify/chain.h"
+#include "common/harness/harness.cuh"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
+#include "common/harness/verify/chain.h"
+#include "common/kernel/ptx/warpgroup.cuh"
 
 namespace gg {
 namespace {

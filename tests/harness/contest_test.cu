@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/bench/contest.h"
-#include "common/check.h"
+#include "common/harness/bench/contest.h"
+#include "common/kernel/check.h"
 #include "tests/harness/a_device.h"
 
 namespace gg {

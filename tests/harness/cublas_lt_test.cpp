@@ -3,13 +3,13 @@
 // How a batch is described to cublasLt, and what becomes of its proposals. The library is
 // fake_cublas_lt.cpp: loaded first, it is what dlopen finds by the name of the toolkit's.
 
-#include "common/bench/cublas_lt.h"
+#include "common/harness/bench/cublas_lt.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "common/base/error.h"
-#include "common/base/formats.h"
+#include "common/kernel/error.h"
+#include "common/kernel/formats.h"
 
 namespace gg {
 namespace {

@@ -2,11 +2,11 @@
 //
 // The drivers and GPUs that are good enough, and what is said of those that are not.
 
-#include "common/run/device.h"
+#include "common/harness/run/device.h"
 
 #include <gtest/gtest.h>
 
-#include "common/machine/emulator.h"
+#include "common/harness/machine/emulator.h"
 
 namespace gg {
 namespace {

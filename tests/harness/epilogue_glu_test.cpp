@@ -2,7 +2,7 @@
 //
 // The gated activations and the Hadamard transform on registers, against models in double.
 
-#include "common/epilogue_glu.cuh"
+#include "common/kernel/epilogue_glu.cuh"
 
 #include <gtest/gtest.h>
 

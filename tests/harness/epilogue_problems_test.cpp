@@ -10,16 +10,16 @@
 #include <cstring>
 #include <functional>
 
-#include "common/base/npy.h"
-#include "common/harness.cuh"
-#include "common/run/choices.h"
-#include "common/run/help.h"
-#include "common/run/options.h"
-#include "common/run/report.h"
-#include "common/verify/epilogue_check.h"
-#include "common/verify/files.h"
-#include "common/verify/judges.h"
-#include "common/verify/trials.h"
+#include "common/harness/base/npy.h"
+#include "common/harness/harness.cuh"
+#include "common/harness/run/choices.h"
+#include "common/harness/run/help.h"
+#include "common/harness/run/options.h"
+#include "common/harness/run/report.h"
+#include "common/harness/verify/epilogue_check.h"
+#include "common/harness/verify/files.h"
+#include "common/harness/verify/judges.h"
+#include "common/harness/verify/trials.h"
 #include "epilogue_product.h"
 #include "tests/process.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "common/base/block_scales.h"
-#include "common/problem/layout.h"
+#include "common/harness/problem/layout.h"
+#include "common/kernel/block_scales.h"
 
 namespace gg::planted {
 

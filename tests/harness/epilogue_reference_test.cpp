@@ -2,7 +2,7 @@
 //
 // The reference of epilogues on worked examples: numbers computed by hand from the formulas.
 
-#include "common/verify/epilogue_reference.h"
+#include "common/harness/verify/epilogue_reference.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/base/block_scales.h"
-#include "common/base/random.h"
-#include "common/epilogue_glu.cuh"
-#include "common/machine/random_operands.h"
+#include "common/harness/base/random.h"
+#include "common/harness/machine/random_operands.h"
+#include "common/kernel/block_scales.h"
+#include "common/kernel/epilogue_glu.cuh"
 
 namespace gg {
 namespace {

@@ -4,7 +4,7 @@
 // its order of roundings, and every special value. A product of two f32 is exact in double, so
 // (float)(double) rounds once.
 
-#include "common/epilogue.cuh"
+#include "common/kernel/epilogue.cuh"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/base/random.h"
+#include "common/harness/base/random.h"
 #include "tests/quad.h"
 
 namespace gg::epilogue {
@@ -189,7 +189,7 @@ TEST(ScaleCode, AndItsFactorAreThoseOfTheModel) {
   }
 }
 
-// The harness quantises operands with common/base/block_scales.h: the same scales.
+// The harness quantises operands with common/kernel/block_scales.h: the same scales.
 TEST(ScaleCode, IsTheHarnesss) {
   for (const BlockFormat format : {BlockFormat::mxfp8, BlockFormat::mxfp8_e5m2}) {
     const BlockScaling scaling = block_scaling(format);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of cublasLt that common/bench/cublas_lt.cpp calls, over host memory, for bf16. This
-// cublasLt proposes three kernels: one that it marks as invalid, one that fails when it is
-// launched, and one that multiplies.
+// The functions of cublasLt that common/harness/bench/cublas_lt.cpp calls, over host memory, for
+// bf16. This cublasLt proposes three kernels: one that it marks as invalid, one that fails when it
+// is launched, and one that multiplies.
 
 #include <library_types.h>
 
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <map>
 
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <vector>
 
-#include "common/base/formats.h"
-#include "common/bench/peer_library.h"
-#include "common/epilogue_glu.cuh"
+#include "common/harness/bench/peer_library.h"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/formats.h"
 
 namespace {
 

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/machine/emulator.h"
-#include "common/problem/shapes.h"
-#include "common/run/device.h"
-#include "common/verify/trials.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/device.h"
+#include "common/harness/verify/trials.h"
 
 namespace gg {
 namespace far_b {

@@ -3,12 +3,12 @@
 // Problems in folders: what is written comes back, with B as [K,N] and as [N,K], as packed rows and
 // as groups of their own sizes.
 
-#include "common/verify/files.h"
+#include "common/harness/verify/files.h"
 
 #include <gtest/gtest.h>
 
-#include "common/base/npy.h"
-#include "common/verify/trials.h"
+#include "common/harness/base/npy.h"
+#include "common/harness/verify/trials.h"
 #include "tests/process.h"
 
 namespace gg {

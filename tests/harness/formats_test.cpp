@@ -3,7 +3,7 @@
 // Codes and values: every code of the formats of 4, 8 and 16 bits, with CUDA's own conversions and
 // a search over all values as second opinions, and the verdict on one element.
 
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
@@ -13,9 +13,9 @@
 #include <limits>
 #include <vector>
 
-#include "common/base/random.h"
-#include "common/machine/compare.h"
-#include "common/types.cuh"
+#include "common/harness/base/random.h"
+#include "common/harness/machine/compare.h"
+#include "common/kernel/types.cuh"
 
 namespace gg {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "common/machine/buffers.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "common/harness/machine/buffers.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
 
 namespace gg {
 namespace guards {

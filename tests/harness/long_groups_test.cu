@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
-#include "common/verify/epilogue_check.h"
-#include "common/verify/product.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
+#include "common/harness/verify/epilogue_check.h"
+#include "common/harness/verify/product.h"
 
 namespace gg {
 namespace {

@@ -3,14 +3,14 @@
 // .npy files: what is written comes back, what is malformed is named, and a failed write leaves
 // what was there.
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <csignal>
 
-#include "common/base/files.h"
+#include "common/harness/base/files.h"
 #include "tests/process.h"
 
 namespace gg {

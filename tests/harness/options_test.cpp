@@ -3,17 +3,17 @@
 // The command line of chapters that no build needs: what their limits refuse, which sets they take,
 // and the options that come with values of their own.
 
-#include "common/run/options.h"
+#include "common/harness/run/options.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "common/bench/cublas.h"
-#include "common/bench/peer_names.h"
-#include "common/problem/shapes.h"
-#include "common/run/help.h"
-#include "common/run/report.h"
+#include "common/harness/bench/cublas.h"
+#include "common/harness/bench/peer_names.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/help.h"
+#include "common/harness/run/report.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/bench/cublas.h"
-#include "common/bench/peer_names.h"
+#include "common/harness/bench/cublas.h"
+#include "common/harness/bench/peer_names.h"
 #include "tests/harness/a_device.h"
 
 namespace gg {

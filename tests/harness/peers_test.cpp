@@ -3,12 +3,12 @@
 // Peers from shared libraries: which paths are taken, what a library must export, and that one
 // whose D is wrong is not timed. The libraries are made from fake_peer.cpp and work in host memory.
 
-#include "common/bench/peers.h"
+#include "common/harness/bench/peers.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "common/bench/peer_names.h"
+#include "common/harness/bench/peer_names.h"
 
 namespace gg {
 namespace {
@@ -84,7 +84,8 @@ TEST(PeerLibrary, ThatCannotBeLoadedSaysWhy) {
   const auto loading = [](const std::string& path) { return refusal([&] { load_peer(path, false); }); };
   EXPECT_EQ(loading("/none/libgg_peer_x.so").rfind("cannot be loaded: /none/libgg_peer_x.so: ", 0), 0u);
   EXPECT_EQ(loading("libgg_peer_none.so").rfind("cannot be loaded: ./libgg_peer_none.so: ", 0), 0u);
-  EXPECT_EQ(loading(path_of("mute")), "the library lacks gg_peer_launch (common/bench/peer_library.h)");
+  EXPECT_EQ(loading(path_of("mute")),
+            "the library lacks gg_peer_launch (common/harness/bench/peer_library.h)");
 }
 
 TEST_F(FakePeer, HasNameAndVersion) {

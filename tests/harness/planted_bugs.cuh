@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cstdio>
 
-#include "common/problem/shapes.h"
-#include "common/verify/trials.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/verify/trials.h"
 
 namespace planted {
 

@@ -7,9 +7,9 @@
 
 #include <cstdio>
 
-#include "common/harness.cuh"
-#include "common/verify/files.h"
-#include "common/verify/trials.h"
+#include "common/harness/harness.cuh"
+#include "common/harness/verify/files.h"
+#include "common/harness/verify/trials.h"
 #include "epilogue_product.h"
 
 namespace gg {

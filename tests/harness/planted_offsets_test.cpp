@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/harness.cuh"
-#include "common/verify/judges.h"
-#include "common/verify/product.h"
-#include "common/verify/trials.h"
+#include "common/harness/harness.cuh"
+#include "common/harness/verify/judges.h"
+#include "common/harness/verify/product.h"
+#include "common/harness/verify/trials.h"
 #include "epilogue_product.h"
 #include "scaled_product.h"
 

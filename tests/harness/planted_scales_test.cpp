@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/verify/trials.h"
+#include "common/harness/verify/trials.h"
 #include "scaled_product.h"
 
 namespace gg {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "common/base/block_scales.h"
-#include "common/base/random.h"
+#include "common/harness/base/random.h"
+#include "common/kernel/block_scales.h"
 #include "tests/isa/probe.cuh"
 
 namespace gg {

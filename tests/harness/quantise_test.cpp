@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "common/base/block_scales.h"
-#include "common/base/random.h"
+#include "common/harness/base/random.h"
+#include "common/kernel/block_scales.h"
 
 namespace gg {
 namespace {

@@ -2,7 +2,7 @@
 //
 // The test data: in range, spread as they should be, different for every seed, tensor and index.
 
-#include "common/base/random.h"
+#include "common/harness/base/random.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "common/verify/trials.h"
+#include "common/harness/verify/trials.h"
 
 namespace gg {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/machine/buffers.h"
+#include "common/harness/machine/buffers.h"
 #include "tests/harness/a_device.h"
 
 namespace gg {

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/npy.h"
-#include "common/run/options.h"
-#include "common/verify/files.h"
+#include "common/harness/base/npy.h"
+#include "common/harness/run/options.h"
+#include "common/harness/verify/files.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/run/report.h"
+#include "common/harness/run/report.h"
 #include "tests/process.h"
 
 namespace gg {

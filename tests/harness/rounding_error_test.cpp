@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "common/base/block_scales.h"
-#include "common/base/random.h"
+#include "common/harness/base/random.h"
+#include "common/kernel/block_scales.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/npy.h"
-#include "common/harness.cuh"
+#include "common/harness/base/npy.h"
+#include "common/harness/harness.cuh"
 #include "tests/harness/a_device.h"
 #include "tests/process.h"
 

@@ -11,17 +11,17 @@
 #include <cstring>
 #include <set>
 
-#include "common/base/npy.h"
-#include "common/bench/cublas.h"
-#include "common/harness.cuh"
-#include "common/problem/shapes.h"
-#include "common/run/help.h"
-#include "common/run/options.h"
-#include "common/run/report.h"
-#include "common/verify/files.h"
-#include "common/verify/judges.h"
-#include "common/verify/product.h"
-#include "common/verify/trials.h"
+#include "common/harness/base/npy.h"
+#include "common/harness/bench/cublas.h"
+#include "common/harness/harness.cuh"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/help.h"
+#include "common/harness/run/options.h"
+#include "common/harness/run/report.h"
+#include "common/harness/verify/files.h"
+#include "common/harness/verify/judges.h"
+#include "common/harness/verify/product.h"
+#include "common/harness/verify/trials.h"
 #include "scaled_product.h"
 #include "tests/process.h"
 

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
-#include "common/verify/trials.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
+#include "common/harness/verify/trials.h"
 
 namespace gg {
 namespace small_device {

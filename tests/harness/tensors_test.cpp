@@ -3,7 +3,7 @@
 // The list of a problem's tensors: which operator has which, what of them groups own, and the
 // memory that the list is mapped to.
 
-#include "common/problem/tensors.h"
+#include "common/harness/problem/tensors.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <set>
 
-#include "common/machine/buffers.h"
+#include "common/harness/machine/buffers.h"
 
 namespace gg {
 namespace {

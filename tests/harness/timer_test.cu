@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/bench/timer.h"
-#include "common/machine/emulator.h"
-#include "common/machine/machine.h"
-#include "common/run/device.h"
+#include "common/harness/bench/timer.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/machine/machine.h"
+#include "common/harness/run/device.h"
 
 namespace gg {
 namespace timer {

@@ -4,14 +4,14 @@
 // how launches rotate and what is counted, percentiles, and every column that follows. No
 // GPU is needed.
 
-#include "common/run/times.h"
+#include "common/harness/run/times.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <sstream>
 
-#include "common/run/report.h"
+#include "common/harness/run/report.h"
 #include "tests/process.h"
 
 namespace gg {

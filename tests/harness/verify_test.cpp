@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common/problem/shapes.h"
-#include "common/verify/files.h"
-#include "common/verify/trials.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/verify/files.h"
+#include "common/harness/verify/trials.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -10,8 +10,8 @@
 #include <csignal>
 #include <set>
 
-#include "common/base/csv.h"
-#include "common/base/files.h"
+#include "common/harness/base/csv.h"
+#include "common/harness/base/files.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "blackwell.cuh"
-#include "common/ptx/cvt.cuh"
+#include "common/kernel/ptx/cvt.cuh"
 
 namespace probe {
 namespace alu_blackwell {

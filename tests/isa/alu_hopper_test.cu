@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/formats.h"
-#include "common/ptx/warp.cuh"
+#include "common/kernel/formats.h"
+#include "common/kernel/ptx/warp.cuh"
 #include "probe.cuh"
 
 namespace probe {

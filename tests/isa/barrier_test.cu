@@ -3,7 +3,7 @@
 // bar.sync with a name: two teams of two warps meet as often as each likes, without the other. With
 // bar.arrive one team tells the other and goes on.
 
-#include "common/ptx/barrier.cuh"
+#include "common/kernel/ptx/barrier.cuh"
 #include "probe.cuh"
 
 namespace probe {

@@ -3,11 +3,11 @@
 // Clusters: loads and stores in the shared memory of other blocks, barriers that blocks share, and
 // copies that several of them receive.
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
 #include "hopper.cuh"
 
 namespace probe {

@@ -2,8 +2,8 @@
 //
 // cp.async: how much is copied, what becomes zero, and which wait covers which copy.
 
-#include "common/ptx/cp_async.cuh"
-#include "common/ptx/shared.cuh"
+#include "common/kernel/ptx/cp_async.cuh"
+#include "common/kernel/ptx/shared.cuh"
 #include "probe.cuh"
 
 namespace probe {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 #include "probe.cuh"
 
 namespace probe {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 #include "probe.cuh"
 
 namespace probe {

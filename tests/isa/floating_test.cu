@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "common/ptx/floating.cuh"
+#include "common/kernel/ptx/floating.cuh"
 #include "probe.cuh"
 
 namespace probe {

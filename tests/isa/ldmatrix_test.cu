@@ -3,7 +3,7 @@
 // ldmatrix: which element of which row ends in which half of which register of which lane. And
 // movmatrix, which transposes in registers.
 
-#include "common/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
 #include "probe.cuh"
 
 namespace probe {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 
 namespace matrix {
 

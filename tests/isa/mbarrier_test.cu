@@ -2,9 +2,9 @@
 //
 // mbarrier: when a phase ends, what a wait for a parity says before and after, and what it orders.
 
-#include "common/ptx/cp_async.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
+#include "common/kernel/ptx/cp_async.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
 #include "hopper.cuh"
 
 namespace probe {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// mma.sync in all types and shapes of Hopper, beyond those that common/ptx/mma.cuh utters:
+// mma.sync in all types and shapes of Hopper, beyond those that common/kernel/ptx/mma.cuh utters:
 // fragments filled by hand from the tables of the PTX ISA; whole numbers, whose sums are exact, and
 // numbers of every size against an H200.
 

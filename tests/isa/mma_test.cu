@@ -3,7 +3,7 @@
 // mma.sync: fragments filled by hand from the tables of the PTX ISA, so that a wrong layout cannot
 // hide behind a load that is wrong in the same way. Whole numbers: every sum is exact.
 
-#include "common/ptx/mma.cuh"
+#include "common/kernel/ptx/mma.cuh"
 #include "probe.cuh"
 
 namespace probe {

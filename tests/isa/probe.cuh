@@ -10,9 +10,9 @@
 
 #include <vector>
 
-#include "common/check.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
+#include "common/kernel/check.h"
 
 namespace probe {
 

@@ -2,8 +2,8 @@
 //
 // stmatrix: which half of which register of which lane ends in which element of which row.
 
-#include "common/ptx/shared.cuh"
-#include "common/ptx/stmatrix.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
 #include "probe.cuh"
 
 namespace probe {

@@ -5,12 +5,12 @@
 // column has its own.
 
 #include "blackwell.cuh"
-#include "common/base/block_scales.h"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/tma.cuh"  // fence_proxy_async
-#include "common/ptx/warp.cuh"
+#include "common/kernel/block_scales.h"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/tma.cuh"  // fence_proxy_async
+#include "common/kernel/ptx/warp.cuh"
 
 namespace probe {
 namespace tcgen05_major {

@@ -7,13 +7,13 @@
 #include <numeric>
 
 #include "blackwell.cuh"
-#include "common/base/formats.h"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/tma.cuh"  // fence_proxy_async
-#include "common/ptx/warp.cuh"
+#include "common/kernel/formats.h"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/tma.cuh"  // fence_proxy_async
+#include "common/kernel/ptx/warp.cuh"
 #include "matrix_data.h"
 
 namespace probe {

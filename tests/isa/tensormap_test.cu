@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tensormap.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tensormap.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
 #include "hopper.cuh"
 
 namespace probe {

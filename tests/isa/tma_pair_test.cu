@@ -6,11 +6,11 @@
 #include <array>
 
 #include "blackwell.cuh"
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
 
 namespace probe {
 namespace tma_pair {

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
-#include "common/types.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
 #include "hopper.cuh"
 
 namespace probe {

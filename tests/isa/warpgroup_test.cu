@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "hopper.cuh"
 
 namespace probe {

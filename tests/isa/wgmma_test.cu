@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"  // fence_proxy_async
-#include "common/ptx/wgmma.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"  // fence_proxy_async
+#include "common/kernel/ptx/wgmma.cuh"
 #include "matrix_data.h"
 #include "probe.cuh"
 

@@ -215,7 +215,7 @@ class Chapter:
 
     def source_lines(self):
         """The lines of the chapter, and of what all chapters include."""
-        headers = [*self.folder.glob("*.cuh"), *(ROOT / "common").glob("*.cuh"), *(ROOT / "common/ptx").glob("*.cuh")]
+        headers = [*self.folder.glob("*.cuh"), *(ROOT / "common").glob("*.cuh"), *(ROOT / "common/kernel/ptx").glob("*.cuh")]
         return {line.strip() for path in headers for line in path.read_text(encoding="utf-8").splitlines()}
 
 

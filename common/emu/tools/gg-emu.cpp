@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "common/base/files.h"
-#include "common/emu/runtime/settings.h"
-#include "common/emu/state/faults.h"
+#include "common/emu/core/state/faults.h"
+#include "common/emu/cudart/settings.h"
 #include "common/emu/tools/elf.h"
+#include "common/harness/base/files.h"
 
 namespace {
 
@@ -202,7 +202,7 @@ void check_driver(const std::string& path, const Elf& elf) {
 // Loaded before all else that a program wants, a library is found where one of its name is looked
 // for. A program with a DT_RPATH, which conda's compilers write, would look there before
 // LD_LIBRARY_PATH. One that compiles with NVRTC finds the emulator's libcuda.so.1 before it, where
-// it asks for machine code: see common/emu/runtime/nvrtc.cpp.
+// it asks for machine code: see common/emu/cudart/nvrtc.cpp.
 void preload(const std::string& path, const Elf& elf) {
   const bool compiles =
       std::any_of(elf.libraries.begin(), elf.libraries.end(),

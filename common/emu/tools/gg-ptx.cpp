@@ -13,19 +13,19 @@
 #include <new>
 #include <string>
 
-#include "common/base/error.h"
-#include "common/base/files.h"
-#include "common/emu/isa/forms.h"
-#include "common/emu/report/counts.h"
-#include "common/emu/report/trace.h"
-#include "common/emu/runtime/encode_map.h"
-#include "common/emu/runtime/played_device.h"
-#include "common/emu/state/host_memory.h"
-#include "common/emu/state/module.h"
-#include "common/emu/state/progress.h"
+#include "common/emu/core/isa/forms.h"
+#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/trace.h"
+#include "common/emu/core/state/host_memory.h"
+#include "common/emu/core/state/module.h"
+#include "common/emu/core/state/progress.h"
+#include "common/emu/cudart/encode_map.h"
+#include "common/emu/cudart/played_device.h"
 #include "common/emu/tools/gg_ptx_buffers.h"
 #include "common/emu/tools/gg_ptx_command.h"
 #include "common/emu/tools/gg_ptx_values.h"
+#include "common/harness/base/files.h"
+#include "common/kernel/error.h"
 
 namespace gg::emu {
 namespace {

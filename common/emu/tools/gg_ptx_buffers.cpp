@@ -8,10 +8,10 @@
 
 #include <cstring>
 
-#include "common/base/error.h"
-#include "common/base/files.h"
-#include "common/emu/state/host_memory.h"
+#include "common/emu/core/state/host_memory.h"
 #include "common/emu/tools/gg_ptx_values.h"
+#include "common/harness/base/files.h"
+#include "common/kernel/error.h"
 
 namespace gg::emu {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "common/base/npy.h"
-#include "common/emu/state/memory.h"
+#include "common/emu/core/state/memory.h"
 #include "common/emu/tools/gg_ptx_command.h"
+#include "common/harness/base/npy.h"
 
 namespace gg::emu {
 

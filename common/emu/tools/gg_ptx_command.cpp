@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/base/error.h"
-#include "common/emu/runtime/settings.h"
+#include "common/emu/core/units/tensor_map_format.h"
+#include "common/emu/cudart/settings.h"
 #include "common/emu/tools/gg_ptx_values.h"
-#include "common/emu/units/tensor_map_format.h"
+#include "common/kernel/error.h"
 
 namespace gg::emu {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/schedule/run.h"
+#include "common/emu/core/schedule/run.h"
 
 namespace gg::emu {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <set>
 
-#include "common/base/error.h"
-#include "common/base/formats.h"
+#include "common/kernel/error.h"
+#include "common/kernel/formats.h"
 
 namespace gg::emu {
 

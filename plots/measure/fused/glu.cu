@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "common/epilogue_glu.cuh"
-#include "common/launch.h"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/launch.h"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "rows.cuh"
 #include "ways.h"
 

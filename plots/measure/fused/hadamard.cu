@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cmath>
 
-#include "common/epilogue_glu.cuh"
-#include "common/launch.h"
-#include "common/ptx/mma.cuh"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/launch.h"
+#include "common/kernel/ptx/mma.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "rows.cuh"
 #include "ways.h"
 

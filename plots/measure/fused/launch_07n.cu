@@ -2,7 +2,7 @@
 //
 // Chapter 07n's launch, from the folder that CMake names.
 
-#include "common/types.cuh"
+#include "common/kernel/types.cuh"
 #include "ways.h"
 #define chapter chapter_07n  // all chapters have a namespace of this name
 #include "launch.cuh"

@@ -2,7 +2,7 @@
 //
 // Chapter 07o's launch, from the folder that CMake names.
 
-#include "common/types.cuh"
+#include "common/kernel/types.cuh"
 #include "ways.h"
 #define chapter chapter_07o  // all chapters have a namespace of this name
 #include "launch.cuh"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "common/launch.h"
-#include "common/ptx/warpgroup.cuh"
+#include "common/kernel/launch.h"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "rows.cuh"
 #include "ways.h"
 

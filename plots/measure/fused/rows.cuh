@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/epilogue.cuh"
-#include "common/problem/layout.h"
+#include "common/harness/problem/layout.h"
+#include "common/kernel/epilogue.cuh"
 
 namespace rows {
 

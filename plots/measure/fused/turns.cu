@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "common/base/csv.h"
-#include "common/base/text.h"
-#include "common/bench/peers.h"
-#include "common/bench/roof.h"
-#include "common/bench/timer.h"
-#include "common/check.h"
-#include "common/problem/shapes.h"
-#include "common/run/report.h"
+#include "common/harness/base/csv.h"
+#include "common/harness/base/text.h"
+#include "common/harness/bench/peers.h"
+#include "common/harness/bench/roof.h"
+#include "common/harness/bench/timer.h"
+#include "common/harness/problem/shapes.h"
+#include "common/harness/run/report.h"
+#include "common/kernel/check.h"
 #include "ways.h"
 
 std::vector<Comparison>& comparisons() {

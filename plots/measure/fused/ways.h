@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "common/base/parallel.h"
-#include "common/base/text.h"
-#include "common/check.h"
-#include "common/machine/buffers.h"
-#include "common/types.cuh"
+#include "common/harness/base/parallel.h"
+#include "common/harness/base/text.h"
+#include "common/harness/machine/buffers.h"
+#include "common/kernel/check.h"
+#include "common/kernel/types.cuh"
 
 // `product` is memory for [rows,N]: where a way stores chapter 07l's product.
 using Launch = void (*)(const gg::Problem& problem, bf16* product, cudaStream_t stream);

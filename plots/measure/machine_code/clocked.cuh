@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "common/check.h"
+#include "common/kernel/check.h"
 
 namespace clocked {
 

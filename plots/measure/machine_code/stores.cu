@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <vector>
 
-#include "common/check.h"
-#include "common/ptx/barrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/check.h"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/tensor_map.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <library_types.h>
 
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/peer_library.h"
 #include "support.h"
 
 namespace {

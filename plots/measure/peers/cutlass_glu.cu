@@ -25,8 +25,8 @@
 #include <tile_scheduler_group.hpp>  // tiles of such shapes
 #include <type_traits>
 
-#include "common/bench/peer_library.h"
-#include "common/epilogue_glu.cuh"
+#include "common/harness/bench/peer_library.h"
+#include "common/kernel/epilogue_glu.cuh"
 #include "support.h"
 
 #if defined(__CUDA_ARCH__) && !defined(CUTLASS_GDC_ENABLED)

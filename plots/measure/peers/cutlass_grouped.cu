@@ -25,7 +25,7 @@
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 #include <type_traits>
 
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/peer_library.h"
 #include "support.h"
 
 #if defined(__CUDA_ARCH__) && !defined(CUTLASS_GDC_ENABLED)

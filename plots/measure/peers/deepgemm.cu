@@ -10,7 +10,7 @@
 #include <cute/arch/copy_sm90_desc.hpp>
 #include <deep_gemm/impls/sm90_bf16_gemm.cuh>
 
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/peer_library.h"
 #include "support.h"
 
 #ifndef DEEPGEMM_VERSION  // deep_gemm/__init__.py has it

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The code that the peers of this folder share: errors as sentences, memory that frees itself,
-// copies of B, and, in common/bench/contest.h, the choice of the fastest of several ways to
+// copies of B, and, in common/harness/bench/contest.h, the choice of the fastest of several ways to
 // run a problem.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include "common/bench/contest.h"
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/contest.h"
+#include "common/harness/bench/peer_library.h"
 
 namespace peers {
 

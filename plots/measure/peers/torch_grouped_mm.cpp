@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/peer_library.h"
 
 namespace {
 

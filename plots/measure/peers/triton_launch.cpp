@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-#include "common/bench/peer_library.h"
+#include "common/harness/bench/peer_library.h"
 #include "support.h"
 
 #ifdef TRITON_GLU

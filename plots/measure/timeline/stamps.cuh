@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "common/check.h"
+#include "common/kernel/check.h"
 
 namespace chapter {
 

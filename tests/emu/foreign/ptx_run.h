@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "common/base/npy.h"
+#include "common/harness/base/npy.h"
 #include "tests/process.h"
 
 namespace testing_gg {

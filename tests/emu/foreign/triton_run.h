@@ -11,7 +11,7 @@
 #include <functional>
 #include <random>
 
-#include "common/base/formats.h"
+#include "common/kernel/formats.h"
 #include "tests/emu/foreign/ptx_run.h"
 
 namespace testing_gg {

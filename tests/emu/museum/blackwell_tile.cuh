@@ -5,12 +5,12 @@
 
 #pragma once
 
-#include "common/ptx/mbarrier.cuh"
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tcgen05.cuh"
-#include "common/ptx/tma.cuh"
-#include "common/ptx/warp.cuh"
-#include "common/tensor_map.h"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tcgen05.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/tensor_map.h"
 #include "exhibit.h"
 
 namespace museum {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
-#include "common/machine/emulator.h"
-#include "common/run/device.h"
-#include "common/verify/trials.h"
+#include "common/harness/machine/emulator.h"
+#include "common/harness/run/device.h"
+#include "common/harness/verify/trials.h"
+#include "common/kernel/check.h"
 
 namespace museum {
 

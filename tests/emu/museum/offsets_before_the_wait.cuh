@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "common/launch.h"
-#include "common/ptx/warpgroup.cuh"
-#include "common/verify/chain.h"
+#include "common/harness/verify/chain.h"
+#include "common/kernel/launch.h"
+#include "common/kernel/ptx/warpgroup.cuh"
 #include "exhibit.h"
 
 namespace museum::offsets_before_the_wait {

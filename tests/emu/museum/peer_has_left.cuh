@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include "common/ptx/cluster.cuh"
-#include "common/ptx/shared.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/shared.cuh"
 #include "exhibit.h"
 
 namespace museum::peer_has_left {

@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include "common/ptx/shared.cuh"
-#include "common/ptx/tma.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
 #include "exhibit.h"
 
 namespace museum::store_before_the_tile {

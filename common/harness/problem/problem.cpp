@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//
+// The ideas that are switched off, and the same problem with other choices.
+
+#include "common/harness/problem/problem.h"
+
+#include "common/harness/problem/request.h"
+
+namespace gg {
+
+bool Problem::is_off(const char* idea) const {
+  const auto found = ideas_off_->by_name.find(idea);
+  if (found == ideas_off_->by_name.end()) {
+    fail(Exit::device_error, "the launch asks whether '%s' is off, which main.cu does not list", idea);
+  }
+  return found->second;
+}
+
+Problem Problem::with_tile(const ClusterTileShape& tile) const {
+  Problem other = *this;
+  other.tile_ = tile;
+  return other;
+}
+
+Problem Problem::with_ideas(const IdeasOff& off) const {
+  Problem other = *this;
+  other.ideas_off_ = &off;
+  return other;
+}
+
+}  // namespace gg

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The choice of the machine on which a chapter runs.
+
+#pragma once
+
+#include <string>
+
+#include "common/harness/problem/chapter.h"
+#include "common/harness/run/options.h"
+
+namespace gg {
+
+struct Device {
+  std::string name;    // "NVIDIA H200"
+  int capability = 0;  // 90 for 9.0
+  int multiprocessors = 0;
+  size_t l2_bytes = 0;
+  std::string cuda;  // "13.0", the runtime's version
+  bool emulated = false;
+};
+
+// The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is
+// to run it but another CUDA runtime is loaded, the program starts itself again with `arguments`
+// (argv). Throws gg::Error (no device) with one sentence that says what is missing.
+Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
+// Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on
+// the device: programs that start at the same time wait for each other's.
+std::string why_not_on_gpu(const Chapter& chapter);
+
+// The verdict on driver and runtime versions as the CUDA runtime numbers them (13000 for 13.0);
+// empty if they fit.
+std::string version_mismatch(int driver, int runtime);
+// Why a GPU of this capability cannot run a chapter of this architecture; empty if it can.
+std::string arch_mismatch(const std::string& name, int capability, Arch arch);
+
+}  // namespace gg

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line of a chapter.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/harness/problem/limits.h"
+
+namespace gg {
+
+struct Options : ProblemOptions {
+  enum class Device { automatic, gpu, emulator };
+  Device device = Device::automatic;
+  bool check = true, bench = true;  // --check and --bench leave only their half
+  std::vector<std::string> sets;    // empty: the defaults of each half
+  int groups = 0;                   // --groups G --m M
+  uint64_t order_seed = 0;          // the emulator's order: of warps and of asynchronous effects
+  bool order_skew = false;
+  std::vector<std::string> peers;
+  std::string csv, counts_csv, in_dir, out_dir;
+  bool describe = false, help = false, print_schedule = false, tune = false;
+  bool sustained = false;        // how rounds are timed: common/harness/bench/timer.h
+  bool chooses_form = false;     // an option of the chapter's own, or a type, was given
+  bool other_d = false;          // D is not of the type that A and B give by default
+  std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
+  char** arguments = nullptr;    // argv, to start again on the emulator
+
+  std::string order() const;  // "0:fair"
+};
+
+// Throws gg::Error (bad input): an unknown option, a value that is no value, a combination
+// that means nothing.
+Options parse_options(int argc, char** argv, const Chapter& chapter, const std::vector<Formats>& formats);
+
+struct Option {  // as --help prints it
+  const char* name;
+  const char* value;  // empty: a flag
+  const char* help;
+};
+std::vector<Option> options_of(const Chapter& chapter);
+
+}  // namespace gg

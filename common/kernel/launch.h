@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+//
+// How a kernel is launched that wants shared memory by the hundred kilobytes, clusters, or to begin
+// under the kernel in front of it. CUDA Runtime API, "Execution Control".
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "common/kernel/check.h"
+
+namespace gg {
+
+// Multiprocessors of the current device.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  GG_CHECK(cudaGetDevice(&device));
+  GG_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+struct KernelLaunch {
+  dim3 grid;
+  int threads;       // of a block
+  int shared_bytes;  // of a block, dynamic
+  cudaStream_t stream;
+  int cluster = 1;         // blocks of a cluster, side by side along x
+  bool dependent = false;  // it may begin under the kernel before it in the stream: griddepcontrol
+};
+
+// Launches the kernel with these arguments, which are converted to its parameters'
+// types. Throws gg::Error.
+template <class... Parameters, class... Arguments>
+void launch_kernel(const KernelLaunch& how, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, how.shared_bytes));
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = how.dependent;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {unsigned(how.cluster), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = how.grid;
+  config.blockDim = dim3(unsigned(how.threads));
+  config.dynamicSmemBytes = size_t(how.shared_bytes);
+  config.stream = how.stream;
+  config.attrs = attributes;
+  // A kernel with __cluster_dims__ wants none of another size.
+  config.numAttrs = how.cluster > 1 ? 2 : 1;
+  GG_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace gg
