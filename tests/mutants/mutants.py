@@ -247,10 +247,12 @@ def attempts(chapter):
     begin with a number of multiprocessors."""
     described = chapter.about
     equal, padded = described["limits"]["equal_groups"], described["limits"]["m_multiple"]
-    problems = [["--set", "smoke_uniform" if equal else "smoke"],
-                ["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"]]
-    # More groups than a block has threads, or all that the chapter takes
-    if (chapter.folder / "schedule.cuh").exists():
+    problems = [["--set", "smoke_uniform" if equal else "smoke"]]
+    if padded < 256:
+        problems.append(["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"])
+    # More groups than a block of `plan` has threads, or all that the chapter takes.
+    entries = (entry for text in modules(chapter.program) for entry in re.findall(r"\.entry\s+([\w$]+)", text))
+    if any(plain_name(entry) == "plan" for entry in entries):
         count = min(1100, described["limits"]["groups"])
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
