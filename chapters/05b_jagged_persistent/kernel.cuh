@@ -30,8 +30,8 @@ constexpr int THREADS = std::is_same_v<A, B> || BM < 128 ? 128 : 256;  // of a t
 
 // [swizzle]
 // Byte offset of element c of row r in a tile with CHUNKS chunks to the row. ldmatrix reads the same chunk of
-// 8 rows at once: the xor moves them to 8 different groups of 4 banks, in which rows of 64 bytes lie in
-// pairs.
+// 8 rows at once: the xor moves them to 8 different groups of 4 banks, in which rows of 64
+// bytes lie in pairs.
 template <int CHUNKS>
 __device__ int swizzle(int r, int c) {
   constexpr int ROWS = std::max(1, 8 / CHUNKS);  // in 128 bytes

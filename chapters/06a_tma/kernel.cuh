@@ -4,8 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: one thread asks for a whole slice, hardware computes its addresses, and a barrier counts its
-// bytes.
+// New here: one thread asks for a whole slice, hardware computes its addresses, and a
+// barrier counts its bytes.
 
 #pragma once
 

@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(THREADS, 8)
 
   // [store]
   // A thread has two neighbours of every 8 columns, in a row and in the row 8 below. In f32 two are 8
-  // bytes. In 16 bits four are: lanes trade in pairs, the even one gets four of the upper row, the odd one of
-  // the lower.
+  // bytes. In 16 bits four are: lanes trade in pairs, the even one gets four of the upper row, the
+  // odd one of the lower.
   D* d_first = d + int64_t(row0 + warp * 16 + lane / 4) * n + col0;
 #pragma unroll
   for (int j = 0; j < BN / 8; ++j) {

@@ -13,8 +13,8 @@
 
 namespace chapter {
 
-// A place for one tile in shared memory. `phase` is the parity of the number of tiles that were sent before
-// this one.
+// A place for one tile in shared memory. `phase` is the parity of the number of tiles that were
+// sent before this one.
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier: all warps that load or multiply have read it
@@ -46,8 +46,8 @@ struct Mailbox {
   // [/receive]
 };
 
-// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives every tile of its
-// block.
+// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives
+// every tile of its block.
 class TileReceiver {
  public:
   __device__ explicit TileReceiver(Mailbox& mailbox) : mailbox_(mailbox) {}

@@ -72,8 +72,8 @@ struct Mailbox {
   // [/receive]
 };
 
-// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives every tile of its
-// block.
+// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives
+// every tile of its block.
 template <class C>
 class TileReceiver {
  public:

@@ -36,8 +36,8 @@ __device__ int pieces_of_last_round(int last_tiles, float average_rows, int work
   const int lane = int(threadIdx.x) % 32, pieces = lane % (C::BM / STEP) + 1;
   const int rows = min(C::BM, int(ceilf(average_rows)));
   const float piece_cycles = cycles_of_tile<C>(round_up((rows + pieces - 1) / pieces, STEP), slices);
-  // Rounds of pieces, and a half: workers end the rounds before at different times, which costs half a piece
-  // (a guess).
+  // Rounds of pieces, and a half: workers end the rounds before at different times, which costs
+  // half a piece (a guess).
   const float cycles = (float((last_tiles * pieces + workers - 1) / workers) + 0.5f) * piece_cycles;
   const unsigned key = (__float_as_uint(cycles) & ~31u) | unsigned(lane);  // compares as the float does
   return int(__reduce_min_sync(~0u, key)) % 32 % (C::BM / STEP) + 1;

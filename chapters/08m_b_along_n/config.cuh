@@ -22,8 +22,8 @@ constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a t
 constexpr int BOX = 128;                              // columns of B that one load brings, for a slice
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
 constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of V k
-// Tiles of sums in tensor memory, at columns 0 and 208: they share 48 columns, since the last 48 are for
-// scales.
+// Tiles of sums in tensor memory, at columns 0 and 208: they share 48 columns, since the last
+// 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 // Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:

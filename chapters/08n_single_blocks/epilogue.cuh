@@ -85,8 +85,8 @@ class Epilogue {
     if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
-  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored with the last
-  // of them.
+  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored
+  // with the last of them.
   __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The list of all groups' tiles, as in chapter 07a, and the warp of each cluster of blocks that takes tiles
-// from it. A mailbox in each block hands their numbers to the other warps, which find the tiles for
-// themselves.
+// from it. A mailbox in each block hands their numbers to the other warps, which find the
+// tiles for themselves.
 
 #pragma once
 

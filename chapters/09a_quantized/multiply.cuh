@@ -78,8 +78,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       }
       // [/multiply]
       // [commit]
-      // Each arrives when the products so far are done: at `empty` behind each slice, at `ready` behind the
-      // tile.
+      // Each arrives when the products so far are done: at `empty` behind each slice, at `ready`
+      // behind the tile.
       gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.empty_addr + stage * 8, ALL);
     }
     gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, together);

@@ -2,8 +2,8 @@
 //
 // Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps have put
 // it, and leave Y beside it: both in 64 unshared columns of the half, one part after the other, once all its
-// warps have read their sums. The transforming warp waits for `x_ready`. Commits signal `y_ready` of both
-// blocks.
+// warps have read their sums. The transforming warp waits for `x_ready`. Commits signal `y_ready`
+// of both blocks.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace chapter {
 
-// A storing warp has one for all its tiles, since it keeps a phase. It sends X of a part, and then receives
-// Y.
+// A storing warp has one for all its tiles, since it keeps a phase. It sends X of a part, and
+// then receives Y.
 class Transform {
  public:
   // `half`: of the tile, this warp's.
