@@ -346,6 +346,20 @@ def length_errors(root):
                        "allowed in a function")
 
 
+# ---- names ----
+
+def name_errors(root):
+    """Two sources of one name in different folders of common/. A family of instructions has its wrapper
+    and its meaning in files of one name, but of different endings."""
+    known = {}
+    for path in listed(root):
+        if path.parts[0] == "common" and path.suffix in (".h", ".cuh", ".cpp", ".cu"):
+            known.setdefault(path.name, []).append(path)
+    for paths in known.values():
+        for path in paths[1:]:
+            yield f"{path}:1: has the name of {paths[0]}; one name for one thing"
+
+
 # ---- families ----
 
 def family_errors(root):
@@ -391,6 +405,9 @@ class TreeTest(unittest.TestCase):
 
     def test_headers_declare_what_their_room_defines(self):
         self.check_that_none(declaration_errors(ROOT))
+
+    def test_one_name_is_one_file(self):
+        self.check_that_none(name_errors(ROOT))
 
     def test_files_and_functions_are_short(self):
         self.check_that_none(length_errors(ROOT))
@@ -440,7 +457,7 @@ class PlantedTest(unittest.TestCase):
                 ("chapters/01_naive/kernel.cuh", "common/harness/harness.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "chapters/02_tiled/kernel.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
-                ("common/harness/run/run.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
+                ("common/harness/run/run_chapter.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
                 ("common/emu/core/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
                 ("common/harness/base/npy.h", "common/harness/verify/verify.h", "kernel < harness/base"),
                 ("common/harness/machine/gpu.cu", "common/harness/bench/timer.h", "machine < harness/verify"),
@@ -450,15 +467,15 @@ class PlantedTest(unittest.TestCase):
                 ("common/harness/harness.cuh", "common/harness/run/run.h", "harness.cuh includes only"),
                 ("common/harness/verify/new.cpp", "common/unknown/x.h", "the rooms of common/ are"),
                 ("common/unknown/new.cpp", "common/harness/base/npy.h", "the rooms of common/ are"),
-                ("common/harness/run/run.cpp", "common/emu/cudart/interface.h", "only in harness/machine/"),
+                ("common/harness/run/run_chapter.cpp", "common/emu/cudart/interface.h", "only in harness/machine/"),
                 ("common/harness/machine/emulator.h", "common/emu/cudart/runtime.h", "only emu/cudart/interface.h"),
                 ("common/emu/core/state/access.h", "common/emu/core/decode/decode.h", "core/state < core/decode"),
                 ("common/emu/core/units/fused_sum.cpp", "common/emu/core/isa/forms.h", "core/units < core/isa"),
                 ("common/emu/core/decode/decode.cpp", "common/emu/core/units/alu.h", "core/decode < core/units"),
                 ("common/emu/core/isa/mma.cpp", "common/emu/core/schedule/schedule.h", "core/isa < core/schedule"),
-                ("common/emu/cudart/launch.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
+                ("common/emu/cudart/launch_kernel.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
-                ("plots/measure/roof.cu", "common/emu/core/report/counts.h", "plots/ includes"),
+                ("plots/measure/roof.cu", "common/emu/core/report/count_report.h", "plots/ includes"),
                 ("common/emu/new/x.cpp", "common/emu/core/state/grid.h", "the rooms of common/emu are")]:
             with self.subTest(path=path, target=target):
                 self.expect_refused(path, target, rule)
@@ -469,7 +486,7 @@ class PlantedTest(unittest.TestCase):
                              ("chapters/01_naive/main.cu", "common/harness/harness.cuh"),
                              ("chapters/01_naive/kernel.cuh", "common/kernel/tensor_map.h"),
                              ("chapters/01_naive/kernel.cuh", "common/kernel/ptx/mma.cuh"),
-                             ("common/harness/run/run.cpp", "common/harness/harness.cuh"),
+                             ("common/harness/run/run_chapter.cpp", "common/harness/harness.cuh"),
                              ("common/harness/harness.cuh", "common/harness/problem/problem.h"),
                              ("common/harness/machine/emulator.h", "common/emu/cudart/interface.h"),
                              ("common/emu/core/isa/mma.cpp", "common/emu/core/state/access.h"),
@@ -578,6 +595,15 @@ void Other::helper(int x) {}
         errors = list(length_errors(self.root))
         self.assertEqual(len(errors), 1, errors)
         self.assertTrue(errors[0].startswith("tests/emu/a.cpp:81: `TEST(A, Late)` has 81 lines"), errors)
+
+    def test_names(self):
+        for path in ("common/harness/run/a.cpp", "common/harness/run/b.h", "common/emu/core/isa/mma.cpp",
+                     "common/kernel/ptx/mma.cuh", "tests/emu/a.cpp"):
+            self.plant(path, "")
+        self.assertEqual(list(name_errors(self.root)), [])
+        self.plant("common/kernel/b.h", "")
+        self.assertEqual([error.partition(";")[0] for error in name_errors(self.root)],
+                         ["common/kernel/b.h:1: has the name of common/harness/run/b.h"])
 
     def test_families(self):
         self.plant("common/kernel/ptx/wgmma.cuh", "")

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/report/counts.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/report/count_report.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 
 namespace async_test {
 

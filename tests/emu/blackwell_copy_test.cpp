@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/units/tensor_map_format.h"
 #include "launch_ptx.h"
 #include "tests/emu/report.h"

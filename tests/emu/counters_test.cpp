@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "tests/emu/launch_ptx.h"
 #include "tests/emu/memory_acts.h"
 

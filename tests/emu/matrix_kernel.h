@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
 #include "common/kernel/error.h"
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/report/counts.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/report/count_report.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
 #include "common/emu/core/units/tensor_map_format.h"
 

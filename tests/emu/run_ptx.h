@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
 
 namespace emu_test {

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 
 namespace {
 

@@ -3,11 +3,10 @@
 // Problems in folders: what is written comes back, with B as [K,N] and as [N,K], as packed rows and
 // as groups of their own sizes.
 
-#include "common/harness/verify/files.h"
-
 #include <gtest/gtest.h>
 
 #include "common/harness/base/npy.h"
+#include "common/harness/verify/problem_files.h"
 #include "common/harness/verify/trials.h"
 #include "tests/process.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/harness/base/random.h"
-#include "common/harness/machine/compare.h"
+#include "common/harness/machine/element_check.h"
 #include "common/kernel/types.cuh"
 
 namespace gg {

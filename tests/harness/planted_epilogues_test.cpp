@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "common/harness/harness.cuh"
-#include "common/harness/verify/files.h"
+#include "common/harness/verify/problem_files.h"
 #include "common/harness/verify/trials.h"
 #include "epilogue_product.h"
 

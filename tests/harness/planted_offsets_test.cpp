@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "common/harness/harness.cuh"
-#include "common/harness/verify/judges.h"
 #include "common/harness/verify/product.h"
+#include "common/harness/verify/right_outputs.h"
 #include "common/harness/verify/trials.h"
 #include "epilogue_product.h"
 #include "scaled_product.h"

@@ -8,7 +8,7 @@
 
 #include "common/harness/base/npy.h"
 #include "common/harness/run/options.h"
-#include "common/harness/verify/files.h"
+#include "common/harness/verify/problem_files.h"
 #include "tests/process.h"
 
 namespace gg {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/right_outputs.h"
 #include "epilogue_product.h"
 
 namespace gg {

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "common/harness/problem/shapes.h"
-#include "common/harness/verify/files.h"
+#include "common/harness/verify/problem_files.h"
 #include "common/harness/verify/trials.h"
 #include "tests/process.h"
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/emu/core/report/counts.h"
-#include "common/emu/cudart/launch.h"
+#include "common/emu/core/report/count_report.h"
+#include "common/emu/cudart/launch_kernel.h"
 
 using gg::emu::api;
 using gg::emu::api_beside_launches;

@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 #include "common/emu/cudart/context.h"
 #include "common/emu/cudart/encode_map.h"
 #include "common/emu/cudart/errors.h"

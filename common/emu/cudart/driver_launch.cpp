@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/emu/cudart/context.h"
-#include "common/emu/cudart/launch.h"
+#include "common/emu/cudart/launch_kernel.h"
 
 using gg::emu::as_runtime;
 using gg::emu::in_context;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/emu/cudart/copies.h"
-#include "common/emu/cudart/launch.h"
+#include "common/emu/cudart/launch_kernel.h"
 
 namespace gg::emu {
 

@@ -4,7 +4,7 @@
 
 #include "common/emu/cudart/interface.h"
 
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "common/emu/core/state/progress.h"
 #include "common/emu/cudart/runtime.h"
 

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "common/emu/core/state/host_memory.h"
 #include "common/emu/core/state/progress.h"
 #include "common/emu/cudart/settings.h"

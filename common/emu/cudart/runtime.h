@@ -15,7 +15,7 @@
 #include <string>
 
 #include "common/emu/core/report/trace.h"
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/state/grid.h"
 #include "common/emu/cudart/played_device.h"
 #include "common/emu/cudart/program.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 
 namespace gg::emu {
 

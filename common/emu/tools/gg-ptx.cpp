@@ -14,7 +14,7 @@
 #include <string>
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "common/emu/core/report/trace.h"
 #include "common/emu/core/state/host_memory.h"
 #include "common/emu/core/state/module.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 
 namespace gg::emu {
 

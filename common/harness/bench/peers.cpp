@@ -6,7 +6,7 @@
 
 #include "common/harness/bench/cublas.h"
 #include "common/harness/bench/peer_names.h"
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/right_outputs.h"
 
 namespace gg {
 

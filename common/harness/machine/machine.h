@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/harness/base/random.h"
-#include "common/harness/machine/compare.h"
+#include "common/harness/machine/element_check.h"
 #include "common/harness/problem/layout.h"
 #include "common/harness/problem/problem.h"
 #include "common/harness/problem/tensors.h"

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "common/harness/machine/compare.h"
+#include "common/harness/machine/element_check.h"
 #include "common/harness/machine/machine.h"
 
 namespace gg {

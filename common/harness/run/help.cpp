@@ -10,8 +10,8 @@
 #include "common/harness/base/text.h"
 #include "common/harness/problem/limits.h"
 #include "common/harness/problem/shapes.h"
+#include "common/harness/run/chapter_forms.h"
 #include "common/harness/run/choices.h"
-#include "common/harness/run/forms.h"
 #include "common/harness/run/options.h"
 
 namespace gg {

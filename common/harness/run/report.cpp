@@ -10,7 +10,7 @@
 
 #include "common/harness/base/text.h"
 #include "common/harness/run/choices.h"
-#include "common/harness/verify/files.h"
+#include "common/harness/verify/problem_files.h"
 
 namespace gg {
 

@@ -4,7 +4,7 @@
 
 #include "common/harness/run/session.h"
 
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/right_outputs.h"
 
 namespace gg {
 

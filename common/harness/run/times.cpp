@@ -11,7 +11,7 @@
 #include "common/harness/bench/timer.h"
 #include "common/harness/run/choices.h"
 #include "common/harness/run/report.h"
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/right_outputs.h"
 
 namespace gg {
 namespace {

@@ -28,8 +28,8 @@ struct OutputTally {  // of the elements of one output
 struct Findings {  // of all outputs
   std::array<OutputTally, kTensors> of{};
   int64_t products = 0, exact = 0;            // sums of products, and those that are exact in f32
-  float worst_ratio = 0, worst_factor = 0;    // of errors: machine/compare.h
-  int64_t beyond_exact = 0, beyond_2048 = 0;  // sums as large: machine/compare.h
+  float worst_ratio = 0, worst_factor = 0;    // of errors: machine/element_check.h
+  int64_t beyond_exact = 0, beyond_2048 = 0;  // sums as large: machine/element_check.h
 
   int64_t checked() const, failures() const, loose() const;
   // The tally of the first output that has failures, in the order in which a kernel makes them;

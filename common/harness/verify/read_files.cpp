@@ -8,7 +8,7 @@
 #include "common/harness/base/files.h"
 #include "common/harness/base/npy.h"
 #include "common/harness/problem/limits.h"
-#include "common/harness/verify/files.h"
+#include "common/harness/verify/problem_files.h"
 
 namespace gg {
 namespace {

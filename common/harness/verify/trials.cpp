@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/harness/verify/files.h"
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/problem_files.h"
+#include "common/harness/verify/right_outputs.h"
 
 namespace gg {
 

@@ -6,8 +6,8 @@
 
 #include "common/harness/base/files.h"
 #include "common/harness/base/npy.h"
-#include "common/harness/verify/files.h"
 #include "common/harness/verify/host_copy.h"
+#include "common/harness/verify/problem_files.h"
 
 namespace gg {
 namespace {

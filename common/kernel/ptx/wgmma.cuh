@@ -144,10 +144,10 @@ __device__ inline void wgmma_wait_group(Registers&... registers) {
 }
 
 // All below. Who: the whole warpgroup, with the same operands.
-// Does: starts D = A * B, added to D if `accumulate`, for 64 rows, N columns and 32 bytes of k: 16
-// of bf16 and
-//   f16, 8 of tf32, 32 of e4m3 and e5m2. Thread t's share of D, with w = t / 32 % 4, g = t % 32 / 4
-//   and q = t % 4: d[i] is row 16w + g + 8 * (i / 2 % 2), column 8 * (i / 4) + 2q + i % 2.
+// Does: starts D = A * B, added to D if `accumulate`, for 64 rows, N columns and 32 bytes of k,
+//   which are 16 of bf16 and f16, 8 of tf32, 32 of e4m3 and e5m2. Thread t's share of D, with
+//   w = t / 32 % 4, g = t % 32 / 4 and q = t % 4: d[i] is row 16w + g + 8 * (i / 2 % 2), column
+//   8 * (i / 4) + 2q + i % 2.
 // Before: wgmma_fence, but not between wgmma on the same D.
 // After: d, the fragment and both tiles belong to it until wgmma_wait_group covers its group.
 

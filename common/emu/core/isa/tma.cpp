@@ -14,7 +14,7 @@
 #include "common/emu/core/isa/forms.h"
 #include "common/emu/core/state/unwritten.h"
 #include "common/emu/core/units/bulk_copy.h"
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 
 namespace gg::emu {
 namespace {

@@ -7,7 +7,7 @@
 // shared memory that is read.
 
 #include "common/emu/core/isa/forms.h"
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 #include "common/emu/core/units/wgmma_operation.h"
 
 namespace gg::emu {

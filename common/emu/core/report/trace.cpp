@@ -13,7 +13,7 @@
 #include <map>
 #include <mutex>
 
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "common/emu/core/units/mbarrier_state.h"
 
 namespace gg::emu {

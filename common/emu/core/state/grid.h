@@ -17,8 +17,8 @@
 #include "common/emu/core/state/faults.h"
 #include "common/emu/core/state/instr.h"
 #include "common/emu/core/state/memory.h"
+#include "common/emu/core/state/order_random.h"
 #include "common/emu/core/state/race.h"
-#include "common/emu/core/state/random.h"
 #include "common/emu/core/state/warp.h"
 #include "common/emu/core/text/ptx.h"
 

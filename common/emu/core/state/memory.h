@@ -170,7 +170,7 @@ class GlobalMemory {
   void mark_written(uint64_t address, uint64_t bytes) { written_.mark(address - base_, bytes); }
   void settle(uint64_t address, uint64_t bytes, uint64_t seed);
 
-  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (units/tensor_map.cpp)
+  std::shared_ptr<TensorMapChanges> tensor_maps;  // in it, by kernels (units/tensor_map_use.cpp)
 
  private:
   // Address space, not memory: pages come when touched.

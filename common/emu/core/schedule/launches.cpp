@@ -3,7 +3,7 @@
 // Running a launch: clusters are handed to threads in order, and one that only spins steps aside
 // for the next. PTX ISA, "Parallel Synchronization and Communication Instructions: griddepcontrol".
 
-#include "common/emu/core/schedule/run.h"
+#include "common/emu/core/schedule/launches.h"
 
 #include <algorithm>
 #include <atomic>

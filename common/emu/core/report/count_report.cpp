@@ -2,7 +2,7 @@
 //
 // From counts per instruction to counters by family and by space.
 
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -2,9 +2,9 @@
 //
 // The judge of each operator.
 
-#include "common/harness/verify/judges.h"
+#include "common/harness/verify/right_outputs.h"
 
-#include "common/harness/verify/epilogue.h"
+#include "common/harness/verify/epilogue_judge.h"
 #include "common/harness/verify/product.h"
 
 namespace gg {

@@ -3,7 +3,7 @@
 // The trials of a launch with an epilogue: beside those of a product, whole sums with any alpha,
 // prob and bias, where every rounding of the epilogue shows, and what may change no bit.
 
-#include "common/harness/verify/epilogue.h"
+#include "common/harness/verify/epilogue_judge.h"
 
 #include <cstring>
 

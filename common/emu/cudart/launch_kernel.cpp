@@ -3,14 +3,14 @@
 // The checks of a launch. CUDA Programming Guide, "Compute Capabilities", "Thread Block Clusters";
 // PTX ISA 9.0, "Performance-Tuning Directives", "Cluster Dimension Directives".
 
-#include "common/emu/cudart/launch.h"
+#include "common/emu/cudart/launch_kernel.h"
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
 #include <fstream>
 
-#include "common/emu/core/report/counts.h"
+#include "common/emu/core/report/count_report.h"
 #include "common/emu/cudart/graph.h"
 
 namespace gg::emu {

@@ -3,7 +3,7 @@
 // Tensor maps in memory: which were changed, and the checks behind every use. PTX ISA: "Memory
 // Consistency Model: Proxies".
 
-#include "common/emu/core/units/tensor_map.h"
+#include "common/emu/core/units/tensor_map_use.h"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 //
 // The list of forms. Some options mean something only with others: those words go with them.
 
-#include "common/harness/run/forms.h"
+#include "common/harness/run/chapter_forms.h"
 
 #include "common/harness/base/text.h"
 #include "common/harness/run/choices.h"

@@ -2,7 +2,7 @@
 //
 // Bookkeeping of a comparison.
 
-#include "common/harness/machine/compare.h"
+#include "common/harness/machine/element_check.h"
 
 #include <algorithm>
 

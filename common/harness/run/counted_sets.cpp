@@ -2,7 +2,7 @@
 //
 // Counting, problem by problem, and the sums of each set.
 
-#include "common/harness/run/counts.h"
+#include "common/harness/run/counted_sets.h"
 
 #include "common/harness/run/report.h"
 
