@@ -157,7 +157,7 @@ TEST(Refusals, InTheSourcesEndWithAnOrder) {
       "create|%s)[^:]*\"$");
   int seen = 0;
   for (const char* file : {"problem/limits.cpp", "verify/read_files.cpp"}) {
-    const std::string text = text_of(GG_SOURCE_DIR "/common/" + std::string(file));
+    const std::string text = text_of(GG_SOURCE_DIR "/common/harness/" + std::string(file));
     const std::regex refusal("GG_REQUIRE\\(");
     for (std::sregex_iterator i(text.begin(), text.end(), refusal), end; i != end; ++i) {
       const size_t from = size_t(i->position()), to = text.find(";\n", from);
