@@ -46,7 +46,7 @@ class Broken(unittest.TestCase):
         """plot.py with one file of this content: in this process, as to start Python takes longer than to read the file."""
         file = self.folder / "x.csv"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        command = ["plot.py", "--repo", str(self.folder), "--data", str(self.folder), "--out", str(self.folder / "figures")]
+        command = ["plot.py", "--data", str(self.folder), "--out", str(self.folder / "figures")]
         err = io.StringIO()
         with mock.patch.object(sys, "argv", command), contextlib.redirect_stderr(err):
             self.assertEqual(plot.main(), 2, err.getvalue())

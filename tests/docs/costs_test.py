@@ -108,7 +108,7 @@ class CostsTest(unittest.TestCase):
                          {chapter for chapter, about in cost_counts.costed().items() if about.two_accumulators})
 
     def test_prefill_is_the_harness_s(self):
-        text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
+        text = (ROOT / "common/harness/problem/shapes.cpp").read_text(encoding="utf-8")
         groups, m, n, k = (costs.PREFILL[each] for each in ("groups", "m", "n", "k"))
         self.assertRegex(text, rf'name = "prefill",\s+\.what = "{groups} groups of {m} rows, N={n}, K={k}"')
 

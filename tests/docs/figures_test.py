@@ -373,6 +373,8 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(source, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it")
 
     def test_timeline(self):
+        self.chapter("03_mma", "02_tiled")
+        self.chapter("07l_peak_hopper", "03_mma")
         tiles = [(7, 0, 2000, 500), (7, 2000, 5000, 1000), (7, 5000, 6000, 0), (9, 1000, 9000, 1300)]
         fields = dict(chapter="07l_peak_hopper", device="NVIDIA H200", cuda="13.0", commit="0123456789ab", clock_mhz="1980",
                       date="2026-01-02", set="skewed")
@@ -394,6 +396,8 @@ class MadeUpTest(unittest.TestCase):
                                  "stamps of the global timer, of each block's first consumer")
 
     def test_error(self):
+        self.chapter("07l_peak_hopper", "02_tiled")
+        self.chapter("08c_fp4", "02_tiled", "nvfp4", arch="100a")
         rows = [("07l_peak_hopper", "bf16", "quantised", -2, 7), ("07l_peak_hopper", "bf16", "quantised", -12, 50),
                 ("07l_peak_hopper", "bf16", "drawn", -1.75, 3), ("07l_peak_hopper", "bf16", "drawn", 3, 4),
                 ("08c_fp4", "nvfp4", "quantised", 0.25, 5), ("08c_fp4", "nvfp4", "drawn", -3, 5), ("08c_fp4", "nvfp4", "drawn", 1, 5)]
