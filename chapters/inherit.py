@@ -57,7 +57,7 @@ def copies(before: dict[str, str], chapters: Path = CHAPTERS):
             if not previous:
                 raise Refused(f"{chapter}/inherited.txt: the chapter has no AFTER in chapters/CMakeLists.txt to inherit from")
             original = chapters / previous / name
-            if Path(name).name != name or not original.is_file() and name not in inherited(chapters / previous):
+            if Path(name).name != name or (not original.is_file() and name not in inherited(chapters / previous)):
                 raise Refused(f"{chapter}/inherited.txt: {previous} has no file {name}")
             yield original, chapters / chapter / name
 
@@ -71,7 +71,7 @@ def inherit(before: dict[str, str], memory: Path, chapters: Path = CHAPTERS) -> 
     for original, copy in found:  # an original may be a copy that is still to be written
         texts[copy] = texts[original] if original in texts else original.read_bytes()
     changed = [(original, copy) for original, copy in found if not copy.is_file() or copy.read_bytes() != texts[copy]]
-    for original, copy in changed:
+    for _, copy in changed:
         if copy.is_file() and is_edited(copy, written):
             source = owner(copy.name, copy.parent.name, before, chapters)
             raise Refused(f"{copy.parent.name}/{copy.name} was edited, but comes from {source}: move the edit to "

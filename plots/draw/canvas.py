@@ -20,7 +20,7 @@ def told_apart(value, colours):
     best = {}
     for chapter in sorted(value):
         best[colours[chapter]] = max(best.get(colours[chapter], chapter), chapter, key=lambda each: (value[each], each))
-    return {*list(sorted(value))[:1], *best.values()}
+    return {*sorted(value)[:1], *best.values()}
 
 
 def look_of(chapter_id, told, colours):

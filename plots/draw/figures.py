@@ -7,9 +7,8 @@ import textwrap
 from itertools import groupby
 
 from draw import results, unfused
+from draw.canvas import DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows, three, told_apart
 from draw.changes import short
-from draw.canvas import (DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows,
-                         three, told_apart)
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
@@ -66,7 +65,7 @@ def ladder(plt, data):
     columns = [value + 2, value + 10, value + gain + 14]
     left_out = ranges(data.chapters, known)
     note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
-    close_up = CLOSE_UP < max(timed or [0]) and not data.like
+    close_up = max(timed or [0]) > CLOSE_UP and not data.like
     fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),

@@ -76,7 +76,7 @@ def chapter_table(data, chapter, everything=False):
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         who_ran = contestants(chapter, rows, found, fmt, default_d)
         if not everything:
-            runs = {each: [found[*each, warm] for warm in (False, True) if (*each, warm) in found] for each in who_ran}
+            runs = {each: [found[(*each, warm)] for warm in (False, True) if (*each, warm) in found] for each in who_ran}
             slower = sorted((each for each in who_ran if each[1]), key=lambda each: min(
                 (row.us_median for row in runs[each] if row.timed), default=math.inf))[1:]
             who_ran = [each for each in who_ran if runs[each] and each not in slower]

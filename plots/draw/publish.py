@@ -7,14 +7,14 @@
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, the
 libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->,
-<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles should cost on a
-B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, timed
-between <!-- fused --> and <!-- /fused -->, the
-Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
-cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py
-finds their marks; the rest of a README is left as it is. A chapter's results.md has the tables of which its README shows
-a part. Under a table whose kernel has changed since
-it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
+<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles
+should cost on a B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way
+between <!-- unfused --> and <!-- /unfused -->, timed between <!-- fused --> and <!-- /fused -->, the Hadamard transforms
+between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from cudnn/compare.py, between
+<!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py finds their marks; the rest of a README is
+left as it is. A chapter's results.md has the tables of which its README shows a part. Under a table whose kernel has
+changed since it was measured a sentence says so. Rows of programs that were built from changes that were not committed
+are left out.
 """
 
 import argparse

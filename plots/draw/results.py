@@ -94,7 +94,7 @@ def level(one, other):
     """Whether two times differ by no more than noise: by less than 1 %, or their p10 to p90 overlap."""
     low, high = sorted([one.us_median, other.us_median])
     known = None not in (one.us_p10, one.us_p90, other.us_p10, other.us_p90)
-    return high < 1.01 * low or known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90
+    return high < 1.01 * low or (known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90)
 
 
 def provenance(rows):

@@ -88,7 +88,7 @@ def sentences(text):
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
             section = line[3:].strip()
-        predicted = line.startswith("**Predicted") or predicted and bool(line.strip())
+        predicted = line.startswith("**Predicted") or (predicted and bool(line.strip()))
         if section in SECTIONS and not line.startswith(("## ", "|")) and not predicted:
             yield number, line
 

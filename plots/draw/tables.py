@@ -73,8 +73,8 @@ def tree(chapters):
     behind, lines = {}, []
     for chapter in chapters:
         behind.setdefault(chapter.previous, []).append(chapter)
-    for before, first in ((before, chapter) for before in ["", *short_id] for chapter in behind.get(before, [])
-                          if not before or len(behind[before]) > 1):
+    for before, first in ((each, chapter) for each in ["", *short_id] for chapter in behind.get(each, [])
+                          if not each or len(behind[each]) > 1):
         way = [before] * bool(before) + [first.id]
         while len(behind.get(way[-1], [])) == 1:
             way.append(behind[way[-1]][0].id)

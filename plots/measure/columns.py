@@ -134,17 +134,17 @@ class Roofs:
             known = self.copy.setdefault(run, [])
             for at, (other, places) in enumerate(known):
                 if meet(rate, other):
-                    known[at] = meet(rate, other), places + [where]
+                    known[at] = meet(rate, other), [*places, where]
                     return
             known.append((rate, [where]))
 
     def alone(self):
         """Rows whose roof no other row of their run has, and there are others."""
-        for run, found in self.matrix.items():
+        for found in self.matrix.values():
             for rate, places in found.items():
                 if len(places) < 2 < sum(map(len, found.values())):
                     yield places[0], f"roof_tflops {rate}, other rows of its run have {', '.join(sorted(set(found) - {rate}))}"
-        for run, found in self.copy.items():
+        for found in self.copy.values():
             for (low, _), places in found:
                 if len(places) < 2 < sum(len(other) for _, other in found):
                     yield places[0], f"roof_tflops is that of a copy at {low:.1f} GB/s, other rows of its run have another"

@@ -56,7 +56,7 @@ def number(column, text):
     except ValueError:
         value = None
     zero_too = column not in (*TIMES, "groups", "n", "k")
-    if value is None or not 0 <= value <= MOST or value == 0 and not zero_too:
+    if value is None or not 0 <= value <= MOST or (value == 0 and not zero_too):
         kind = ("whole number" if column in SIZES else "number") + ("" if zero_too else " above 0")
         raise ValueError(f"{column} is {text[:20]!r}, a {kind} is wanted, of at most 1e15")
     return value

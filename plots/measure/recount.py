@@ -4,9 +4,10 @@
 
   python3 -B plots/measure/recount.py [--build DIR] [--compare]
 
-The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then `publish` fills tables and sentences. --compare
-writes nothing and names each number that is another. A compiler chooses instructions; bytes, sectors, barriers and
-products are the kernel's own. So instructions are compared only where nvcc is the one that nvcc.txt there names.
+The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then
+`publish` fills tables and sentences. --compare writes nothing and names each number that is another. A compiler chooses
+instructions; bytes, sectors, barriers and products are the kernel's own. So instructions are compared only where nvcc is
+the one that nvcc.txt there names.
 """
 
 import argparse

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "chapters"))
-from lineage import described, lineage, lines_of  # noqa: E402
+from lineage import described, lineage, lines_of
 
 # A line of the source, and where its function was expanded if it was.
 LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
@@ -28,7 +28,7 @@ def modules(program):
 def sources(text):
     """kernel -> line of PTX -> (file, line) of the source, and of the lines that call what is expanded there. A kernel goes on to
     where the next one begins."""
-    files = {number: path for number, path in re.findall(r'(?m)^\s*\.file\s+(\d+) "([^"]*)"', text)}
+    files = dict(re.findall(r'(?m)^\s*\.file\s+(\d+) "([^"]*)"', text))
     found, callers, kernel, chain = {}, {}, None, []
     for number, line in enumerate(text.split("\n"), 1):
         entry, location = re.search(r"\.entry (\w+)\(", line), LOCATION.match(line)

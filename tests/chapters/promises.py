@@ -43,7 +43,8 @@ class Promises(unittest.TestCase):
 
     def run_chapter(self, chapter: str, *options: str) -> None:
         command = [BUILD / "bin" / chapter, "--device", "emu", *options]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"GG_EMU_MULTIPROCESSORS": str(self.MULTIPROCESSORS)})
+        done = subprocess.run(command, capture_output=True, text=True,
+                              env=os.environ | {"GG_EMU_MULTIPROCESSORS": str(self.MULTIPROCESSORS)})
         self.assertEqual(done.returncode, 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
 
     def checked(self, chapter: str, *options: str) -> dict[str, bytes]:

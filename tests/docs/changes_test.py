@@ -95,7 +95,8 @@ class ChangesTest(unittest.TestCase):
         shutil.rmtree(self.repo / "common")
         commit = self.committed()
         shutil.rmtree(self.repo / "common")
-        self.files = {path.replace("common/", "common/kernel/"): text.replace('"common/', '"common/kernel/') for path, text in self.files.items()}
+        self.files = {path.replace("common/", "common/kernel/"): text.replace('"common/', '"common/kernel/') for path,
+                      text in self.files.items()}
         self.write()
         self.assertEqual(self.changed(commit=commit), ())
         self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3")})
@@ -132,9 +133,9 @@ class ChangesTest(unittest.TestCase):
         sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
         for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
             (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)
-            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]):
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    publish.main()
+            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]), \
+                    contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                publish.main()
             for readme in ("README.md", "chapters/01_naive/README.md"):
                 self.assertEqual(sentence in (self.repo / readme).read_text(), there, readme)
 

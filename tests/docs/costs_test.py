@@ -211,7 +211,8 @@ class TableTest(unittest.TestCase):
         self.assertEqual([row[7] for row in self.cells(text, "`mxfp8`, 128x")[2:]], ["64", "0", "0"])
 
     def test_nothing_counted(self):
-        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4", folder=ROOT / "chapters/08c_fp4"), {}),
+        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []),
+                                            SimpleNamespace(id="08c_fp4", folder=ROOT / "chapters/08c_fp4"), {}),
                          "Nothing is counted yet.")
 
 

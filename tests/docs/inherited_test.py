@@ -80,7 +80,8 @@ class Copies(unittest.TestCase):
         self.assertEqual(self.inherit(), ["04/store.cuh: as in 02"])
 
     def test_lists_that_name_nothing_are_refused(self):
-        for chapter, name, why in (("02", "none.cuh", "01 has no file none.cuh"), ("02", "../01/store.cuh", "01 has no file ../01/store.cuh"),
+        for chapter, name, why in (("02", "none.cuh", "01 has no file none.cuh"),
+                                   ("02", "../01/store.cuh", "01 has no file ../01/store.cuh"),
                                    ("01", "store.cuh", "has no AFTER")):
             self.write(chapter, "inherited.txt", name + "\n")
             with self.assertRaisesRegex(inherit.Refused, why):

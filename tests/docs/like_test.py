@@ -33,7 +33,7 @@ class LikeTest(PlotsCase):
         self.assertEqual(sorted(self.repo.rglob("*")), before, "nothing is published")
         text = (folder / "tables.md").read_text()
         for line in text.splitlines():
-            if line.startswith("| [") or line.startswith("| `") or line.startswith("|  |"):
+            if line.startswith(("| [", "| `", "|  |")):
                 numbers = line.strip("| ").split(" | ")[3:6] if line.startswith("| [") else line.strip("| ").split(" | ")[-6:]
                 self.assertEqual(set(numbers), {"–"}, line)
         self.assertIn("| `prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168 | 08a_bf16 |", text)
@@ -49,7 +49,8 @@ class LikeTest(PlotsCase):
                               re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
 
     def test_rows_that_chapters_with_block_scales_have(self):
-        self.assertEqual([like.padded((8, 8 * m, m, 4096, 7168))[:3] for m in (1, 256, 300)], [(8, 2048, 256), (8, 2048, 256), (8, 4096, 512)])
+        self.assertEqual([like.padded((8, 8 * m, m, 4096, 7168))[:3] for m in (1, 256, 300)],
+                         [(8, 2048, 256), (8, 2048, 256), (8, 4096, 512)])
         self.assertEqual(like.padded((32, 512, 143, 4096, 7168)), (32, 26 * 256, 256, 4096, 7168))
 
     def test_like_takes_what_is_committed(self):

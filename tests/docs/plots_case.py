@@ -39,7 +39,8 @@ def describe(repo, name, previous="", fmt="bf16", **more):
     """Writes a chapter into a repository's chapters.json, in place of what stood there of it."""
     path = repo / COMMITTED
     described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"chapters": [], "sets": {}}
-    about = dict(id=name, title=f"Idea of {name}", part=PARTS.get(name[:2], name[:2]), arch="80", previous=previous, formats=[FORMATS[fmt]], sets=[], tile_clusters=[],
+    about = dict(id=name, title=f"Idea of {name}", part=PARTS.get(name[:2], name[:2]), arch="80", previous=previous, formats=[FORMATS[fmt]],
+                 sets=[], tile_clusters=[],
                  chooses_tile=False, limits={"m_multiple": 1, "equal_groups": False}) | more
     chapters = {each["id"]: each for each in described["chapters"]} | {name: about}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +128,8 @@ class PlotsCase(unittest.TestCase):
         """Exit status, stdout and stderr of plot.py or publish.py."""
         out, err = io.StringIO(), io.StringIO()
         command = [tool.__name__, "--repo", str(self.repo), *map(str, arguments)]
-        with mock.patch.object(sys, "argv", command):
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                status = tool.main()
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = tool.main()
         return status, out.getvalue(), err.getvalue()
 
     def fill(self, publish, *arguments):

@@ -44,7 +44,8 @@ class PublishTest(PlotsCase):
                                               row("01_naive", "decode", [16] * 32, 5, date="2026-01-04")])
             save(self.data / "02_tiled.csv", [row("02_tiled", "prefill", prefill, 40)])
             other = as_left(self.data / "02_tiled.csv")
-            save(tour / "run.csv", [row("01_naive", "prefill", prefill, 20, date=run), row("01_naive", "step", [1] * 8, 2, date="2026-01-01")])
+            save(tour / "run.csv", [row("01_naive", "prefill", prefill, 20, date=run),
+                                    row("01_naive", "step", [1] * 8, 2, date="2026-01-01")])
             self.fill(publish, "--run", tour)
             with self.subTest(run):
                 self.assertEqual([(each["set"], float(each["tflops"])) for each in read_csv(self.data / "01_naive.csv")],

@@ -195,7 +195,8 @@ class TablesByHandTest(unittest.TestCase):
 
     def test_what_is_looked_for(self):
         text = "| a | b |\n| --- | --- |\n| P1: G=8, M=512 each, N=64 | 3.24 µs `7` |\n| `moe`, 3rd: 16384 rows | **1,200** \\| 4 |\n\n" \
-               "<!-- table -->\n| 99 |\n<!-- /table -->\n| <!-- n: 01.smoke.instructions -->7,059<!-- /n --> | 07l, `a || b` | -5 % of 0.25 |\n"
+               "<!-- table -->\n| 99 |\n<!-- /table -->\n" \
+               "| <!-- n: 01.smoke.instructions -->7,059<!-- /n --> | 07l, `a || b` | -5 % of 0.25 |\n"
         self.assertEqual([list(unlisted(cells)) for cells in tables_by_hand(text)], [["3.24", "1,200", "4"], ["5", "0.25"]])
         for cell in ("P1: G=9", "P1: N=64, K=513", "P11: K=512", "`moe`, 4th: 16384 rows, N=7168, K=2048", "`decode`: 513 rows",
                      "ragged: 5 groups of 39 rows", "P9: 490 to 4097 rows", "P9: G=8 groups of 491 to 4096 rows", "P2: M=2047 each"):
@@ -215,15 +216,18 @@ class MarksTest(unittest.TestCase):
 
     def test_marks_of_times(self):
         def row(us, name, shape, **more):
-            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True, us_median=us)
+            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True,
+                                          us_median=us)
                                    | more)
 
         first, second, decode = (8, 4096, 512, 64, 512), (8, 16384, 2048, 64, 2048), (32, 512, 143, 4096, 7168)
-        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True), row(99, "peers", second, peer="x"),
+        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True),
+                row(99, "peers", second, peer="x"),
                 row(98, "peers", second, variant="64x64"), row(97, "peers", second, timed=False), row(7.5, "decode", decode)]
         marks = said.Said(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
         for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
-                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"), ("1000 * 01.decode.cold.us_median", "7,500")):
+                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"),
+                           ("1000 * 01.decode.cold.us_median", "7,500")):
             self.assertEqual(marks.text(mark), text, mark)
         for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median"):
             with self.assertRaises(said.BadMark, msg=mark):

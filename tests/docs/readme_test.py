@@ -19,6 +19,7 @@ import sys
 import tempfile
 import unittest
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -27,6 +28,7 @@ sys.path[:0] = [str(ROOT / "common" / "tour"), str(ROOT / "plots")]
 import tour  # noqa: E402
 from draw.changes import lines_changed  # noqa: E402
 from measure.chapters import read_chapters  # noqa: E402
+
 # What was built, maybe not everything
 PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))
 
@@ -179,7 +181,8 @@ class Chapters(EveryCase):
                 self.expect(len(line) <= COLUMNS or line.startswith("|"), path, "has a line of", len(line),
                             "columns, at most", COLUMNS, f"are allowed: {line[:40]}..")
             for path in chapter.iterdir():
-                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt", "checks"),
+                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt",
+                                                                   "checks"),
                             path, "is no header")
 
     def test_comments_are_sentences(self):
@@ -359,7 +362,7 @@ class Texts(EveryCase):
                     continue  # nothing to look up, or not built
                 for option in options:
                     self.expect(re.search(rf"^\s*{option}(\s|$)", text, re.M), path, "uses", option, "in", shown)
-                for option, values in zip(command, command[1:]):
+                for option, values in pairwise(command):
                     for value in values.split(",") if option == "--set" else []:
                         self.expect(re.search(rf"^  {value} ", text, re.M), path, "uses set", value, "in", shown)
 

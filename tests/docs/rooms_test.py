@@ -90,7 +90,7 @@ def wrong_in_chapter(path, target, root):
     own = path.parts[:2]
     if "/" not in target and (root / Path(*own) / target).is_file():
         return None
-    if target.startswith("common/kernel/") or path.name == "main.cu" and target == f"common/{HARNESS_CUH}":
+    if target.startswith("common/kernel/") or (path.name == "main.cu" and target == f"common/{HARNESS_CUH}"):
         return None
     return f"a chapter includes only common/kernel/ and its own folder, and main.cu {HARNESS_CUH}"
 
@@ -193,8 +193,8 @@ def plots_errors(root):
 # none of these.
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
                      re.S)
-NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$",
-                         re.S)
+NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?"
+                         r"(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$", re.S)
 
 
 def code_of(text):

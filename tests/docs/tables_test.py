@@ -298,7 +298,8 @@ class CountedTablesTest(unittest.TestCase):
 
     def test_counts_of_a_gpu_in_parts_of_the_emulators(self):
         def row(chapter, counter, emulator, gpu, way="hardware", **more):
-            return dict(set="smoke", groups=2, m_total=9, m_max=7, n=64, k=32, device="NVIDIA H200", cuda="13.0", ncu="2025", commit="0" * 12,
+            return dict(set="smoke", groups=2, m_total=9, m_max=7, n=64, k=32, device="NVIDIA H200", cuda="13.0", ncu="2025",
+                        commit="0" * 12,
                         date="2026-01-02T03") | dict(chapter=chapter, counter=counter, emulator=emulator, gpu=gpu, way=way) | more
 
         text = tables.ncu_table([row("02_b", "instructions", 200, 50), row("01_a", "instructions", 200, 200), row("01_a", "bytes", 0, 1234),
@@ -330,7 +331,8 @@ class CountedTablesTest(unittest.TestCase):
         said = {(chapter, run + size): self.counts(*values) for chapter, run, values in (
             ("09b_glu", "plain", ((100, 10, 1, 1), (350, 25, 1, 1))), ("09c_glu_hadamard", "tensor", ((200, 20, 1, 1), (1700, 70, 1, 1))),
             ("09c_glu_hadamard", "butterfly", ((300, 30, 1, 1), (900, 99, 1, 1)))) for size, values in zip(("256", "512"), values)}
-        self.assertEqual(self.cells(unfused.transforms_table(SimpleNamespace(id="09c_glu_hadamard", previous="09b_glu"), transforms, said)), [
+        self.assertEqual(self.cells(unfused.transforms_table(SimpleNamespace(id="09c_glu_hadamard", previous="09b_glu"), transforms, said)),
+                         [
             ["instructions of warps, a tile", "all", "f32"], ["09b_glu, without a transform", "250", "15"],
             ["`--transform tensor`", "1,500", "50"], ["`--transform butterfly`", "600", "69"]])
 

@@ -63,8 +63,8 @@ def parse(path):
             found.gpu = rest
         elif kind == "open" and rest:
             found.open = rest
-        elif found.commands and (kind in ("says", "same", "ptx") and rest or kind == "exit" and rest.isdigit()
-                                 or kind in ("count", "total") and re.fullmatch(r"\w+ [=<>] \d+", rest)):
+        elif found.commands and ((kind in ("says", "same", "ptx") and rest) or (kind == "exit" and rest.isdigit())
+                                 or (kind in ("count", "total") and re.fullmatch(r"\w+ [=<>] \d+", rest))):
             found.commands[-1].wanted.append((kind, rest))
         else:
             raise ValueError(f"{path}: no statement: {line}")

@@ -279,8 +279,8 @@ def attempts(chapter):
     # place is rare: whether somebody is late there, a few more orders tell. What comes once in a
     # check, as a wrong guess, one of twenty shows.
     few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in chapter.late_orders]
-    few, rest = ([words + ["--order", order] for order in orders for words in problems] for orders in (few, rest))
-    return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
+    few, rest = ([[*words, "--order", order] for order in orders for words in problems] for orders in (few, rest))
+    return few, rest + [[*words, "--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
 
 
 def run(chapter, settings, arguments):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 LIMIT_S = 120
@@ -33,7 +34,9 @@ def outputs(program, name, order):
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-def difference(expected, got):
+def difference(expected, program, name, order):
+    """How what the program writes in an order differs from what is expected; nothing if it does not."""
+    got = outputs(program, name, order)
     if isinstance(got, str):
         return got
     if expected.keys() != got.keys():
@@ -64,7 +67,7 @@ def main():
                 bad += 1
                 continue
             with ThreadPoolExecutor(options.jobs) as pool:
-                results = pool.map(lambda order: difference(expected, outputs(program, name, order)), orders)
+                results = pool.map(partial(difference, expected, program, name), orders)
                 wrong = [(order, what) for order, what in zip(orders, results) if what]
             for order, what in wrong[:10]:
                 print(f"{program.name}  {name}  {order}: {what}", flush=True)

@@ -101,7 +101,8 @@ def player_of(about):
     played = about["player"]
     legend = "".join(f'<li><i style="background:var(--{kind})"></i>{word}</li>' for kind, word in WORDS)
     rows = "".join(f'<tr data-kind="{kind}"><td>{word}</td>' + '<td class="number"></td>' * 3 + "</tr>" for kind, word in WORDS)
-    acts = [("first", "First"), ("back", "◀ Back"), ("on", "Forward ▶"), ("last", "Last"), ("play", "Play"), ("wider", "−"), ("closer", "+")]
+    acts = [("first", "First"), ("back", "◀ Back"), ("on", "Forward ▶"), ("last", "Last"), ("play", "Play"), ("wider", "−"),
+            ("closer", "+")]
     said = {"wider": ' aria-label="Zoom out"', "closer": ' aria-label="Zoom in"'}
     buttons = "".join(f'<button type="button" data-act="{act}"{said.get(act, "")}>{word}</button>' for act, word in acts)
     names = ", ".join(block["name"] for block in played["blocks"])
@@ -141,11 +142,12 @@ def data_of(about):
 def page(chapters, lines, folders, where):
     """The whole page, from what `gather` found, the tour's lines, folders of figures, and the device's name."""
     drawn, dark = figures(folders)
+    known = {each["id"] for each in chapters}
     filled = {"css": (TEMPLATE / "page.css").read_text(encoding="utf-8") + dark,
               "js": "\n".join((TEMPLATE / name).read_text(encoding="utf-8") for name in SCRIPTS),
               "lead": f"{len(chapters)} chapters, each a complete kernel of one new idea, on {html.escape(where)}.",
               "contents": "".join(f'<li><a href="#{each["id"]}">{each["id"].split("_")[0]}</a></li>' for each in chapters),
-              "ladder": ladder(lines), "figures": drawn, "chapters": "\n".join(article(each, {other["id"] for other in chapters}) for each in chapters),
+              "ladder": ladder(lines), "figures": drawn, "chapters": "\n".join(article(each, known) for each in chapters),
               "command": f"build/bin/gg-emu --multiprocessors {gather.MULTIPROCESSORS} --order {gather.ORDER} --trace trace.json "
                          "build/bin/08d_two_cta --device emu --set smoke --bench",
               "foot": "Written by common/tour/tour.py. Traces are the emulator's: counts and orders, never times.",

@@ -25,11 +25,11 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a reader's clone stays clean
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
 
-from measure.machine_code import cycles  # noqa: E402
 from measure.cudnn.configurations import all_configurations  # noqa: E402
+from measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv  # noqa: E402
+from measure.machine_code import cycles  # noqa: E402
 from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
 from measure.machine_code.model import Kernel  # noqa: E402
-from measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv  # noqa: E402
 from measure.machine_code.tools import NoTool, fetch, find, pip_environment  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[3]

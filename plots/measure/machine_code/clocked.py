@@ -59,7 +59,7 @@ def commands(build, chapter, source, object_file, program):
     link = shlex.split((build / "chapters/CMakeFiles" / f"{chapter}.dir/link.txt").read_text())
     link = [str(object_file) if word.endswith("main.cu.o") else word for word in link]
     link[link.index("-o") + 1] = str(program)
-    return [words + [f"-I{source.parent}"], link]
+    return [[*words, f"-I{source.parent}"], link]
 
 
 def build_copy(build, chapter, out):

@@ -20,7 +20,7 @@ import triton.language.extra.cuda as cuda
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
 
-from measure.peers import triton_tma  # noqa: E402
+from measure.peers import triton_tma
 
 
 @triton.jit

@@ -49,7 +49,7 @@ def stamped(text, places, name):
     """The text with what belongs behind these lines."""
     lines = text.split("\n")
     for line, new in places:
-        found = [i for i, each in enumerate(lines) if each == line or new.startswith("-") and each.startswith(line)]
+        found = [i for i, each in enumerate(lines) if each == line or (new.startswith("-") and each.startswith(line))]
         if len(found) != 1:
             raise BadData(f"{CHAPTER}/{name}: {len(found)} lines are `{line.strip()}`, one is wanted: "
                           "mend STAMPS in plots/measure/timeline/timeline.py")
