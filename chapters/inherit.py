@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Copies to each chapter the files that it takes unchanged from the chapter before it.
 
-  python3 -B chapters/inherit.py --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
+  python3 -B -m chapters.inherit --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
 
 chapters/<id>/inherited.txt names those files. After an edit of one in the chapter that it comes from, every chapter behind gets it. A
 copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last (FILE remembers that), is not

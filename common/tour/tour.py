@@ -23,8 +23,6 @@ import threading
 import time
 from pathlib import Path
 
-from page import write as page
-
 REPO = Path(__file__).resolve().parents[2]
 NO_DEVICE = 77  # a chapter's exit code where the device asked for is not there
 # The library call that fits the set.
@@ -243,7 +241,7 @@ class Tour:
         sources = [*plots.glob("*/*.*"), *data.rglob("*.csv"), *self.out.glob("*.csv")]
         key = digest(self.plot_python, *sorted(sources), about)
         if not (out.exists() and self.state.kept("figures", key)):
-            code = run(self.plot_python, "-B", plots / "draw" / "plot.py", "--chapters", about, "--data", data, "--data", self.out,
+            code = run(self.plot_python, "-B", "-m", "plots.draw.plot", "--chapters", about, "--data", data, "--data", self.out,
                        "--out", out)
             self.state.put("figures", key, result_of(code))
             if code:
@@ -304,7 +302,7 @@ def like(args):
     """The tables and figures of a tour on another GPU, with dashes for its numbers."""
     out = args.build / "tour" / f"like-{args.like}"
     os.environ["MPLCONFIGDIR"] = str(args.build / "matplotlib")
-    code = run(args.plot_python or sys.executable, "-B", REPO / "plots" / "draw" / "like.py", args.like, "--out", out)
+    code = run(args.plot_python or sys.executable, "-B", "-m", "plots.draw.like", args.like, "--out", out)
     ladder = out / "tables.md"
     if ladder.exists():
         print("\n" + ladder.read_text(encoding="utf-8").split("\n## ")[1].strip())
@@ -313,6 +311,8 @@ def like(args):
 
 
 def main():
+    from common.tour.page import write  # begins at the root, which is on the path by now
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chapters", nargs="*", help="names of programs in BUILD/bin")
     parser.add_argument("--like", metavar="GPU", choices=["a100", "h100", "h200", "b200"],
@@ -346,7 +346,7 @@ def main():
     print(f"\nmeasurements: {show(tour.out)}")
     figures = [show(path) for path in sorted((tour.out / "figures").glob("*.svg"))]
     print("figures:", trouble or "\n  ".join(["", *figures]) or "none")
-    print("page:", show(page.write(args.build, lines, where)))
+    print("page:", show(write.write(args.build, lines, where)))
     checks = [line["check"] for line in lines]
     passed, waiting = (sum(check.startswith(word) for check in checks) for word in ("passed", "not run"))
     failed = len(lines) - passed - waiting
@@ -355,6 +355,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # The README names this file by its path, while imports begin at the repository's root.
+    sys.path[0] = str(REPO)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of a chapter beside NVIDIA's kernels, made of plots/measure/data/cudnn.csv, which cudnn/compare.py writes."""
 
-from draw.markdown import table
-from measure.costs import MULTIPLY_ADDS
+from plots.draw.markdown import table
+from plots.measure.costs import MULTIPLY_ADDS
 
 TILES = 8  # of 256x256 in the problem that was counted
 KS = 2048, 7168

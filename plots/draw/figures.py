@@ -6,9 +6,9 @@ import math
 import textwrap
 from itertools import groupby
 
-from draw import results, unfused
-from draw.canvas import DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows, three, told_apart
-from draw.changes import short
+from plots.draw import results, unfused
+from plots.draw.canvas import DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows, three, told_apart
+from plots.draw.changes import short
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Shows what a tour on a GPU that is not here would fill: its tables and figures without numbers.
 
-  python3 -B plots/draw/like.py b200 --out DIR      # the tour's --like b200
+  python3 -B -m plots.draw.like b200 --out DIR      # the tour's --like b200
 
 Writes DIR/tables.md, with the ladder and each chapter's table that a run there would write into the READMEs, and
 DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is measured, and `publish` never reads it.
@@ -14,14 +13,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from draw import plot, tables  # noqa: E402
-from draw.results import variant  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.costs import read_costs  # noqa: E402
-from measure.files import COLUMNS, DATA, TEXT, BadData  # noqa: E402
+from plots.draw import plot, tables
+from plots.draw.results import variant
+from plots.measure.chapters import read_chapters
+from plots.measure.costs import read_costs
+from plots.measure.files import COLUMNS, DATA, TEXT, BadData
 
 REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.

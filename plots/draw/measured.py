@@ -4,10 +4,10 @@
 import math
 import re
 
-from draw.changes import short
-from draw.markdown import named, table, value
-from draw.results import RACES, run_of
-from measure.sets import problems
+from plots.draw.changes import short
+from plots.draw.markdown import named, table, value
+from plots.draw.results import RACES, run_of
+from plots.measure.sets import problems
 
 # Chapters for Hopper and Blackwell, until one times them.
 NOT_TIMED = "Checked on the emulator, not timed."

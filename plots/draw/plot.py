@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Draws every figure that the measurements and counts allow; one line each says what was not drawn and why.
 
-  plot.py --data DIR [--data DIR ...] --out DIR
+  python3 -B -m plots.draw.plot --data DIR [--data DIR ...] --out DIR
 
 The figures show the first directory that holds measurements; those of the others are added as diamonds. Counts
 are the same on every machine: of two of one thing the later directory's is drawn.
@@ -14,14 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from draw import figures, results  # noqa: E402
-from draw.canvas import GREY  # noqa: E402
-from draw.results import Data  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, BadData  # noqa: E402
+from plots.draw import figures, results
+from plots.draw.canvas import GREY
+from plots.draw.results import Data
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, BadData
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]

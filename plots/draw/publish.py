@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Takes a tour's measurements and counts into plots/measure/data, then writes the READMEs' tables and plots/figures.
 
@@ -25,13 +24,10 @@ import re
 import sys
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from draw import plot, said, tables  # noqa: E402
-from draw.changes import History  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv  # noqa: E402
+from plots.draw import plot, said, tables
+from plots.draw.changes import History
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv
 
 # These name a measurement.
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()

@@ -4,9 +4,9 @@
 from collections import Counter
 from types import SimpleNamespace
 
-from draw.canvas import colours_of
-from draw.changes import short
-from measure.files import read_counts, read_errors, read_rows, read_timeline
+from plots.draw.canvas import colours_of
+from plots.draw.changes import short
+from plots.measure.files import read_counts, read_errors, read_rows, read_timeline
 
 # The peer's name of a chapter with all ideas, timed beside the chapter without some.
 ALL_IDEAS = "all_ideas"

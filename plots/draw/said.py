@@ -10,9 +10,9 @@ is written, otherwise it is whole, with commas.
 
 import re
 
-from measure import sets
-from measure.costs import read_costs
-from measure.files import read_said
+from plots.measure import sets
+from plots.measure.costs import read_costs
+from plots.measure.files import read_said
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
 NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")

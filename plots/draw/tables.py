@@ -5,14 +5,14 @@ import re
 from collections import Counter
 from types import SimpleNamespace
 
-from draw import unfused
-from draw.beside_cudnn import beside_cudnn_table
-from draw.changes import aged, lines_changed, short
-from draw.markdown import NONE, named, table, value
-from draw.measured import ROWS, chapter_table, p_number
-from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
-from measure import checks, costs
-from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
+from plots.draw import unfused
+from plots.draw.beside_cudnn import beside_cudnn_table
+from plots.draw.changes import aged, lines_changed, short
+from plots.draw.markdown import NONE, named, table, value
+from plots.draw.measured import ROWS, chapter_table, p_number
+from plots.draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
+from plots.measure import checks, costs
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them

@@ -3,9 +3,9 @@
 step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/said.csv, which recount.py writes; on
 Hopper timed (gg-fused)."""
 
-from draw.markdown import NONE, named, table, value
-from draw.results import OTHER_CHOICES, OTHER_WAYS
-from measure.checks import Unfused
+from plots.draw.markdown import NONE, named, table, value
+from plots.draw.results import OTHER_CHOICES, OTHER_WAYS
+from plots.measure.checks import Unfused
 
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 

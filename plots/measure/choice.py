@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B plots/measure/choice.py [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
+  python3 -B -m plots.measure.choice [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
 
 Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
 over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
@@ -19,8 +18,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-
-sys.dont_write_bytecode = True  # a reader's clone stays clean
 
 REPO = Path(__file__).resolve().parents[2]
 # N, K.

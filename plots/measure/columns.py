@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Computes again what follows from other columns in the committed measurements, and names each cell that is another.
 
-  python3 -B plots/measure/columns.py [--repo DIR]        # exit code 1: a cell is not what the others make it
+  python3 -B -m plots.measure.columns [--repo DIR]        # exit code 1: a cell is not what the others make it
 
 Every number was written with six digits, so each stands for an interval; the intervals of a row must have a time in
 common. An edit that rounding hides, in the last digit, is not found. In formats with scales, and where an operator finds
@@ -18,12 +17,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure import sets  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, DATA, read_csv  # noqa: E402
+from plots.measure import sets
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, DATA, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 SHAPE = "groups m_total m_max n k".split()

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/measure/cost_counts.py [--build DIR] [--fetch | --compare [--sample]]
+  python3 -B -m plots.measure.cost_counts [--build DIR] [--fetch | --compare [--sample]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
@@ -26,14 +25,11 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.checks import Costs, counted  # noqa: E402
-from measure.costs import read_costs, slice_k  # noqa: E402
-from measure.files import COST_COLUMNS, DATA, BadData, read_counts  # noqa: E402
-from measure.machine_code import cycles  # noqa: E402
+from plots.measure.chapters import read_chapters
+from plots.measure.checks import Costs, counted
+from plots.measure.costs import read_costs, slice_k
+from plots.measure.files import COST_COLUMNS, DATA, BadData, read_counts
+from plots.measure.machine_code import cycles
 
 REPO = Path(__file__).resolve().parents[2]
 LIMIT_S = 300  # for one run

@@ -6,7 +6,7 @@ puts the table into the READMEs."""
 from math import ceil
 from types import SimpleNamespace
 
-from measure.files import COST_COLUMNS, BadData, read_csv
+from plots.measure.files import COST_COLUMNS, BadData, read_csv
 
 DEVICE = "NVIDIA B200"
 # Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table

@@ -1,8 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """How far a product is off in bf16, MXFP8 and NVFP4, on the emulator: what the figure `error` shows.
 
-  errors.py BUILD [--out FILE]      writes plots/measure/data/errors.csv; wants NumPy and the chapters 07l, 08b and 08c
+  python3 -B -m plots.measure.errors BUILD [--out FILE]
+
+Writes plots/measure/data/errors.csv; wants NumPy and the chapters 07l, 08b and 08c.
 
 Draws A and B from a normal distribution in f32, quantises both to each format, and has the format's chapter multiply
 them. Each element of D has an error against two products in f64: of the quantised numbers, which is what a check judges,
@@ -20,12 +21,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from measure.files import DATA, ERROR_COLUMNS  # noqa: E402
+from plots.measure.files import DATA, ERROR_COLUMNS
 
 REPO = Path(__file__).resolve().parents[2]
 M, N, K, SEED = 256, 256, 2048, 1  # one group

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts of the emulator beside those of Nsight Compute, on a machine with a GPU and with ncu in the PATH.
 
-  python3 -B plots/measure/ncu_counts.py [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
+  python3 -B -m plots.measure.ncu_counts [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
 
 One launch of each chapter's kernel, the first of `--bench`, is counted on both machines: data and offsets are
 the same there. Nsight Compute counts in two ways, and both are shown. Its hardware counters see the chip,
@@ -26,11 +25,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv  # noqa: E402
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 NOT_HERE = 77

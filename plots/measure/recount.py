@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts again on the emulator what the READMEs say, in seconds: each chapter's smoke set, and runs for single sentences.
 
-  python3 -B plots/measure/recount.py [--build DIR] [--compare]
+  python3 -B -m plots.measure.recount [--build DIR] [--compare]
 
 The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then
 `publish` fills tables and sentences. --compare writes nothing and names each number that is another. A compiler chooses
@@ -20,12 +19,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.checks import counted  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv  # noqa: E402
+from plots.measure.chapters import read_chapters
+from plots.measure.checks import counted
+from plots.measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]

@@ -3,7 +3,7 @@
 
 from functools import cache
 
-from measure.chapters import COMMITTED, REPO, contents
+from plots.measure.chapters import COMMITTED, REPO, contents
 
 Shape = tuple[int, int, int, int, int]  # groups, rows in all, the most of a group, N and K
 

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Has ptxas assemble a program's PTX for the GPUs that it is meant for, as nvcc does where there is one: registers that are spilled
-and wgmma that is serialized are errors. assemble.py PTXAS PROGRAM ARCH [ARCH ..]"""
+and wgmma that is serialized are errors. python3 -B -m tests.build.assemble PTXAS PROGRAM ARCH [ARCH ..]"""
 
 import re
 import subprocess

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A chapter's check without options passes on the emulator, in some order, and executes every line of the chapter's kernels: a
-reader who edits a line is told what the edit does. check_test.py PROGRAM ORDER"""
+reader who edits a line is told what the edit does. python3 -B -m tests.chapters.check_test PROGRAM ORDER"""
 
 import collections
 import csv
@@ -12,12 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "chapters"))
-from lineage import described, lineage, lines_of
+from chapters.lineage import described, lineage, lines_of
 
 # A line of the source, and where its function was expanded if it was.
 LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
-
 
 
 def modules(program):

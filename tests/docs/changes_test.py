@@ -12,13 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from draw.changes import History, aged, lines_changed  # noqa: E402
-from measure.files import DATA  # noqa: E402
-from plots_case import describe, main, row, save  # noqa: E402
+from plots.draw import publish
+from plots.draw.changes import History, aged, lines_changed
+from plots.measure.files import DATA
+from tests.docs.plots_case import describe, main, row, save
 
 
 class ChangesTest(unittest.TestCase):

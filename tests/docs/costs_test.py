@@ -11,15 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.draw import tables
+from plots.measure import cost_counts, costs
+from plots.measure.checks import Costs
+from plots.measure.files import COST_COLUMNS, DATA, BadData
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from draw import tables  # noqa: E402
-from measure import cost_counts, costs  # noqa: E402
-from measure.checks import Costs  # noqa: E402
-from measure.files import COST_COLUMNS, DATA, BadData  # noqa: E402
-
 COMMITTED = ROOT / DATA / "costs.csv"
 
 # A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what
@@ -27,6 +24,8 @@ COMMITTED = ROOT / DATA / "costs.csv"
 PROGRAM = """
 import sys
 words = sys.argv
+
+
 def of(name): return words[words.index("--" + name) + 1]
 tile_m, tile_n = map(int, of("tile").split("x"))
 rows, columns, slices = int(of("m")) // tile_m, int(of("n")) // tile_n, int(of("k")) // 128

@@ -8,16 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import canvas, figures, like, plot  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
-from plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, laid_out, main, row, save, with_matplotlib  # noqa: E402
+from plots.draw import canvas, figures, like, plot
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA
+from tests.docs.plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, laid_out, main, row, save, with_matplotlib
 
 
 class DrawingTest(PlotsCase):
@@ -127,9 +123,9 @@ class DrawingTest(PlotsCase):
     def test_figures_come_without_caches(self):
         self.data.mkdir(parents=True)  # with nothing measured one figure is drawn, of a formula
         environment = {name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR"}
-        command = [sys.executable, "-B", plot.__file__, "--repo", self.repo, "--data", self.data, "--out",
+        command = [sys.executable, "-B", "-m", "plots.draw.plot", "--repo", self.repo, "--data", self.data, "--out",
                    self.repo / "out"]
-        subprocess.run(command, env=environment | {"HOME": str(self.repo)}, check=True, capture_output=True)
+        subprocess.run(command, cwd=ROOT, env=environment | {"HOME": str(self.repo)}, check=True, capture_output=True)
         self.assertEqual([path.name for path in (self.repo / "out").iterdir()], ["occupancy.svg"])
         self.assertEqual([path for path in self.repo.iterdir() if path.name.startswith(".")], [], "nothing goes home")
 

@@ -15,18 +15,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.draw import canvas, figures, like, plot, tables
+from plots.draw.canvas import DARK, GREY, PALE
+from plots.draw.results import Data
+from plots.measure import costs
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS
+from tests.docs.plots_case import counted, describe, laid_out, row, save
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "plots"), str(Path(__file__).parent)]
-
-from draw import canvas, figures, like, plot, tables  # noqa: E402
-from draw.canvas import DARK, GREY, PALE  # noqa: E402
-from draw.results import Data  # noqa: E402
-from measure import costs  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
-from plots_case import counted, describe, laid_out, row, save  # noqa: E402
-
 # A place may differ by this, with another matplotlib: its fonts differ, not where data lie.
 POINTS = 0.1
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,16 +6,12 @@ import io
 import re
 import shutil
 import sys
-from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import like  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, read_rows  # noqa: E402
-from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main  # noqa: E402
+from plots.draw import like
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, read_rows
+from tests.docs.plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main
 
 
 class LikeTest(PlotsCase):

@@ -11,17 +11,14 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from measure import choice, ncu_counts, recount  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors, read_timeline  # noqa: E402
-from measure.timeline import timeline  # noqa: E402
-from plots_case import ROOT, describe, main, row  # noqa: E402
+from plots.draw import publish
+from plots.measure import choice, ncu_counts, recount
+from plots.measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors, read_timeline
+from plots.measure.timeline import timeline
+from tests.docs.plots_case import ROOT, describe, main, row
 
 try:
-    from measure import errors
+    from plots.measure import errors
 except ImportError:
     errors = None
 

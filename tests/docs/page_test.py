@@ -7,19 +7,16 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / "tour"), str(Path(__file__).resolve().parent)]
-import browser  # noqa: E402
-from page import gather, write  # noqa: E402
+from common.tour.page import gather, write
+from tests.docs import browser
 
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GG_BUILD", ROOT / "build"))
 # One that multiplies by mma, and two of which the player shows all blocks.
 CHAPTERS = ["03_tensor_cores", "07i_last_round", "08d_two_cta"]

@@ -13,13 +13,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.measure.chapters import COMMITTED
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from measure.chapters import COMMITTED  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
-
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 with_matplotlib = unittest.skipUnless(HAVE_MATPLOTLIB, "no matplotlib")
 CHAPTERS = [("01_naive", "", 10), ("02_tiled", "01_naive", 40), ("03_tensor_cores", "02_tiled", 30)]

@@ -4,15 +4,11 @@
 import contextlib
 import io
 import subprocess
-import sys
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, read_counts, read_csv  # noqa: E402
-from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, counted, main, row, save  # noqa: E402
+from plots.draw import publish
+from plots.measure.files import COUNT_COLUMNS, DATA, read_counts, read_csv
+from tests.docs.plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, counted, main, row, save
 
 
 def as_left(path):

@@ -13,21 +13,17 @@ README; for other Markdown, in unfilled_tables.txt. Every one of them must be th
 """
 
 import re
-import sys
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.dont_write_bytecode = True
+from plots.draw import plot, said, tables
+from plots.draw.changes import History
+from plots.measure import sets
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from draw import plot, said, tables  # noqa: E402
-from draw.changes import History  # noqa: E402
-from measure import sets  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA  # noqa: E402
-
 IN_TABLES = Path(__file__).with_name("unfilled_tables.txt")
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
 

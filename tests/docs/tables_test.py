@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Tables of READMEs and results.md, made of made-up measurements."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import beside_cudnn, measured, publish, tables, unfused  # noqa: E402
-from draw.markdown import digits, value  # noqa: E402
-from draw.results import level  # noqa: E402
-from measure.checks import counted  # noqa: E402
-from measure.files import REFERENCE_COLUMNS  # noqa: E402
-from plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save  # noqa: E402
+from plots.draw import beside_cudnn, measured, publish, tables, unfused
+from plots.draw.markdown import digits, value
+from plots.draw.results import level
+from plots.measure.checks import counted
+from plots.measure.files import REFERENCE_COLUMNS
+from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
 
 
 class TablesTest(PlotsCase):

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Does each Break exercise still do what its lesson says?
 
-  tests/exercises/exercises.py BUILD_DIR [--chapter ID] [--sample N] [--jobs N] [--list]
+  python3 -B -m tests.exercises.exercises BUILD_DIR [--chapter ID] [--sample N] [--jobs N] [--list]
 
 checks/break_1.patch in a chapter's folder is the first edit that the exercise asks for, break_1.txt what must be printed
 then. The edit is made in a copy of the chapter. Its program alone is compiled, to PTX and without machine code, linked
@@ -26,13 +25,11 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.exercises import grade, statements
+from tests.mutants import mutants
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE), str(HERE.parent / "mutants")]
-import grade  # noqa: E402
-import mutants  # noqa: E402
-import statements  # noqa: E402
 
 
 def checks(pattern):
@@ -128,7 +125,10 @@ def tried(compiler, patch):
         if said:
             return [f"does not compile: {said[:2000]}"]
         patched, others = tree / "build" / "bin", compiler.build / "bin"
-        programs = lambda name: (patched if (patched / name).exists() else others) / name  # noqa: E731
+
+        def programs(name):
+            return (patched if (patched / name).exists() else others) / name
+
         found = [f"{command.line}: {each}" for command in wanted.commands for each in statements.unmet(command, programs)]
         return found if found or patch.stem != "extend" else unmet_as_it_is(compiler, patch.with_suffix(".txt"))
 

@@ -11,13 +11,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-HERE = Path(__file__).resolve().parent
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE)]
-import exercises  # noqa: E402
-import grade  # noqa: E402
-import statements  # noqa: E402
+from tests.exercises import exercises, grade, statements
 
+HERE = Path(__file__).resolve().parent
 BUILD = Path(sys.argv.pop()) if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else HERE.parents[1] / "build"
 CHAPTER = "03_tensor_cores"
 CHECKS = grade.CHAPTERS / CHAPTER / "checks"

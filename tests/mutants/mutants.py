@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Removes or alters each synchronisation instruction of each chapter's kernels, one at a time, and asks whether anybody notices.
 
-  tests/mutants/mutants.py BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
+  python3 -B -m tests.mutants.mutants BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator: `--check` of its
 smoke set, then of problems for what that leaves out (a K that goes several times round a ring of stages, very many groups, each choice
@@ -33,12 +32,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from chapters.lineage import CHAPTERS, described, lineage, lines_of
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "chapters"))
-from lineage import CHAPTERS, described, lineage, lines_of  # noqa: E402
-
 LIMIT_S = 120
 FAULT, CHECK_FAILED = 3, 1
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"

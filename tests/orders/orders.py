@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Runs each chapter's smoke sets on the emulator in a thousand orders and compares what it writes, bit for bit.
 
-  tests/orders/orders.py BUILD_DIR [--seeds N] [--chapter ID] [--jobs N]
+  python3 -B -m tests.orders.orders BUILD_DIR [--seeds N] [--chapter ID] [--jobs N]
 
 The orders are 1:fair to N:fair and 1:skew to N:skew; 0:fair says what the bits must be. Each run also checks its results.
 """

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compares chapters 09a and 09c with NVIDIA's kernels for the same operators: every byte of the outputs, counts, and
 predicted cycles. No GPU is needed; pip must reach PyPI the first time.
 
   cmake --build --preset cudnn                                        (all of it)
-  python3 -B plots/measure/cudnn/compare.py [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
+  python3 -B -m plots.measure.cudnn.compare [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
 
 cudnn-frontend and the DSL that its kernels are written in are fetched into the build tree. compile.py makes PTX of 23
 configurations. The chapter runs on the emulator and writes its operands; gg-ptx runs NVIDIA's kernels on the same ones;
@@ -22,15 +21,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.cudnn.configurations import all_configurations  # noqa: E402
-from measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv  # noqa: E402
-from measure.machine_code import cycles  # noqa: E402
-from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
-from measure.machine_code.model import Kernel  # noqa: E402
-from measure.machine_code.tools import NoTool, fetch, find, pip_environment  # noqa: E402
+from plots.measure.cudnn.configurations import all_configurations
+from plots.measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv
+from plots.measure.machine_code import cycles
+from plots.measure.machine_code.listing import BadListing, disassemble
+from plots.measure.machine_code.model import Kernel
+from plots.measure.machine_code.tools import NoTool, fetch, find, pip_environment
 
 REPO = Path(__file__).resolve().parents[3]
 PACKAGES = "nvidia-cutlass-dsl[cu13]==4.4.1", "nvidia-cudnn-frontend==1.23.0"
@@ -50,9 +46,9 @@ class Failed(Exception):
     """Something that did not run; the message says which."""
 
 
-def run(command, environment=None):
+def run(command, environment=None, cwd=None):
     command = [str(word) for word in command]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env=environment, cwd=cwd)
     if done.returncode:
         raise Failed(f"{' '.join(command)[:400]} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stderr
@@ -77,9 +73,9 @@ def ptx_of(build, problem):
     rows, n, k = problem
     folder = build / "cudnn" / f"{sum(rows)}x{n}x{k}x{len(rows)}"
     last = folder / f"{len(all_configurations()) - 1}.json"
-    script = Path(__file__).with_name("compile.py")
-    if not last.exists() or last.stat().st_mtime < script.stat().st_mtime:
-        run([python_of(build), "-B", script, folder, sum(rows), n, k, len(rows)])
+    program = Path(__file__).with_name("compile.py")
+    if not last.exists() or last.stat().st_mtime < program.stat().st_mtime:
+        run([python_of(build), "-B", "-m", "plots.measure.cudnn.compile", folder, sum(rows), n, k, len(rows)], cwd=REPO)
     return folder
 
 

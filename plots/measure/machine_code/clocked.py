@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Builds a copy of a chapter that reads the clock before and behind its epilogue.
 
-  python3 -B plots/measure/machine_code/clocked.py CHAPTER OUT [--build DIR]
+  python3 -B -m plots.measure.machine_code.clocked CHAPTER OUT [--build DIR]
 
 The program OUT/CHAPTER does what the chapter does and prints one line more, the cycles that warps took from one reading
 to the other. Between its two readings cycles.py predicts the same cycles from the same machine code: so the model is

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Predicts from machine code how many cycles the loops of a program's kernels take, one warp alone on its scheduler.
 
-  python3 -B plots/measure/machine_code/cycles.py [--build DIR] [--fetch] [--multiprocessors N] PROGRAM OPTIONS...
+  python3 -B -m plots.measure.machine_code.cycles [--build DIR] [--fetch] [--multiprocessors N] PROGRAM OPTIONS...
 
 PROGRAM runs on the emulator with these OPTIONS, which counts each line of its PTX; its machine code names the same
 lines. A row is a loop that ran: how many times one iteration goes round it, its instructions, and its cycles by what
@@ -19,12 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
-from measure.machine_code.model import Kernel  # noqa: E402
-from measure.machine_code.tools import NoTool, cubins, fetch, find  # noqa: E402
+from plots.measure.machine_code.listing import BadListing, disassemble
+from plots.measure.machine_code.model import Kernel
+from plots.measure.machine_code.tools import NoTool, cubins, fetch, find
 
 REPO = Path(__file__).resolve().parents[3]
 LIMIT_S = 600  # for the run on the emulator

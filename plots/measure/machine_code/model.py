@@ -11,7 +11,7 @@ instruction cache.
 import collections
 from dataclasses import dataclass, field
 
-from measure.machine_code.listing import blocks_of, dominators, loops_of
+from plots.measure.machine_code.listing import blocks_of, dominators, loops_of
 
 LATENCY = {  # cycles; what waits for longer is told by the scoreboard
     "MUFU": 20, "LDTM": 60, "STTM": 30, "SHFL": 25, "REDUX": 30, "CREDUX": 30, "LDS": 30, "LDC": 40, "LDCU": 30,

@@ -1,10 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """When each multiprocessor begins and ends its tiles in the last Hopper chapter, and how long it waits for slices.
 
-  timeline.py --stamp FOLDER                     copies the chapter there, with stamps of time: what gg-timeline is built of
-  timeline.py --program FILE [--set NAME] --out FILE     runs gg-timeline on a Hopper GPU, and writes the stamps of its last
-                                                 launch, a warm one, as rows of TIMELINE_COLUMNS
+  python3 -B -m plots.measure.timeline.timeline --stamp FOLDER
+  python3 -B -m plots.measure.timeline.timeline --program FILE [--set NAME] --out FILE
+
+--stamp copies the chapter there, with stamps of time: gg-timeline is built of the copy. --program runs gg-timeline on a
+Hopper GPU, and writes the stamps of its last launch, a warm one, as rows of TIMELINE_COLUMNS.
 
 The first consumer of a block stamps each tile: when it has the tile, when its products are done, and how long it waited
 at the barriers of slices. The chapter itself has no stamps; STAMPS says where they go.
@@ -17,10 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv  # noqa: E402
+from plots.measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
