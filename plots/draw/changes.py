@@ -153,11 +153,10 @@ class History:
         return with_headers([name for name in names if is_kernel(name)], read)
 
 
-def aged(rows, history):
-    """A sentence for each commit of some rows whose kernels have changed since."""
+def aged(measured, history):
+    """A sentence for each commit whose kernels have changed since, of chapters and the commits that they were measured at."""
     found = {}
-    pairs = dict.fromkeys((row.chapter, row.commit) for row in rows if row.commit)
-    for chapter, commit in sorted(pairs, key=lambda pair: pair[0]):
+    for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
         files = history.changed(chapter, commit)
         if files:
             found.setdefault((commit, files), []).append(chapter)

@@ -11,13 +11,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 from plots.draw import plot, tables
 from plots.draw.results import variant
 from plots.measure.chapters import read_chapters
 from plots.measure.costs import read_costs
-from plots.measure.files import COLUMNS, DATA, TEXT, BadData
+from plots.measure.files import DATA, BadData, Row
 
 REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
@@ -50,11 +49,9 @@ def rows_of(chapters, device, archs):
             shapes = dict.fromkeys(map(padded, shapes) if chapter.pads else shapes)
             for shape, who, warm in ((shape, who, warm) for shape in shapes for warm in (False, True)
                                      for who in ("", peer)[:2 if peer and chapter.format == "bf16" else 1]):
-                row = SimpleNamespace(**{column: "" if column in TEXT else None for column in COLUMNS})
-                row.chapter, row.kernel, row.device, row.set = chapter.id, "grouped_gemm", device, name
-                row.groups, row.m_total, row.m_max, row.n, row.k = row.shape = shape
-                row.format, row.warm, row.peer, row.ok, row.timed = chapter.format, warm, who, True, False
-                row.sustained, row.intensity = False, None
+                groups, m_total, m_max, n, k = shape
+                row = Row(chapter=chapter.id, kernel="grouped_gemm", device=device, set=name, groups=groups, m_total=m_total,
+                          m_max=m_max, n=n, k=k, format=chapter.format, warm=warm, peer=who, ok=True)
                 row.variant = variant(row, chapters)
                 rows.append(row)
     return rows

@@ -2,7 +2,7 @@
 """Which of the measured and counted rows figures and tables show."""
 
 from collections import Counter
-from types import SimpleNamespace
+from dataclasses import replace
 
 from plots.draw.canvas import colours_of
 from plots.draw.changes import short
@@ -40,7 +40,7 @@ def as_ours(row):
     """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
     run beside it."""
     words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
-    return SimpleNamespace(**vars(row) | dict(kernel=" ".join(["grouped_gemm", *words]), peer=""))
+    return replace(row, kernel=" ".join(["grouped_gemm", *words]), peer="")
 
 
 def told(row):

@@ -3,7 +3,6 @@
 
 import re
 from collections import Counter
-from types import SimpleNamespace
 
 from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
@@ -12,7 +11,7 @@ from plots.draw.markdown import NONE, named, table, value
 from plots.draw.measured import ROWS, chapter_table, p_number
 from plots.draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
 from plots.measure import checks, costs
-from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, read_csv, read_said
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
@@ -28,7 +27,7 @@ def signed_with(history, text, shown):
     """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
     shown = sorted(shown, key=lambda row: row.date)
     return "\n".join([text, provenance(shown) + ".",
-                      *aged([row for row in shown if row.peer in ("", ALL_IDEAS)], history)]) if shown else text
+                      *aged(((row.chapter, row.commit) for row in shown if row.peer in ("", ALL_IDEAS)), history)]) if shown else text
 
 
 def every(repo, data, history):
@@ -47,7 +46,7 @@ def every(repo, data, history):
     cudnn = repo / DATA / "cudnn.csv"
     counted_runs = read_said(repo / DATA / "said.csv")
     if counted:
-        sentences = aged([SimpleNamespace(**row) for row in counted], history)
+        sentences = aged(((row["chapter"], row["commit"]) for row in counted), history)
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
@@ -334,7 +333,7 @@ def race_table(rows, chapter, name, references=()):
         shown += filter(None, [ours, library, no_pdl])
         outcomes.update([outcome(library, ours)] if library else [])
         us, other = scaled(problem, found, ours, references, rate) or (0, "")
-        another_day = SimpleNamespace(us_median=us, us_p10=None, us_p90=None)
+        another_day = Row(us_median=us)
         lines.append([
             title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
             value(library, "us_median"), named(library) if library else NONE, ratio(library, ours),

@@ -3,8 +3,8 @@
 the cycles of an epilogue by a model of its machine code. Nothing here is measured. cost_counts.py counts, publish.py
 puts the table into the READMEs."""
 
+from dataclasses import dataclass
 from math import ceil
-from types import SimpleNamespace
 
 from plots.measure.files import COST_COLUMNS, BadData, read_csv
 
@@ -59,6 +59,28 @@ def accumulators(fmt, tile_n):
     return 2 if 2 * tile_n + columns <= TMEM_COLUMNS else 1
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a slice and a tile take of one multiprocessor: cycles, unless the name says bytes."""
+    slices: int            # of a tile
+    tma_bytes: float       # of a slice
+    tensor: float          # of a slice: its products
+    shared: float          # of a slice: what tensor cores read, and TMA writes if asked
+    memory: float          # of a slice, at this multiprocessor's part of the bandwidth
+    l2: float              # bytes a cycle that the slices need of it
+    main: float            # of a tile: the main loop
+    d_bytes: float         # of a tile
+    store: float           # of a tile: D to memory
+    instructions: float    # of a tile
+    code: float            # of a tile: the epilogue's machine code in one warp
+    transform: float       # of a tile: the products of a Hadamard transform
+    hidden: bool           # the epilogue runs during the next tile's main loop
+    slack: float           # what the main loop is longer than the epilogue
+    exposed: float         # the epilogue's part of both, where nothing hides it
+    us: float              # of the whole problem
+    bound: str
+
+
 def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=False):
     """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
     two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
@@ -86,9 +108,7 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=Fal
     us = ceil(tiles / (MULTIPROCESSORS // blocks)) * cycles / CYCLES_PER_S * 1e6
     bound = "epilogue" if hidden and epilogue > main else "tensor core, shared memory" if tensor == shared else \
         "tensor core" if tensor > shared else "shared memory"
-    return SimpleNamespace(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared,
-                           memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
-                           d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], code=code,
-                           transform=transform, hidden=hidden, slack=main - epilogue, us=us, bound=bound,
-                           # The epilogue's part of both, if nothing hides it.
-                           exposed=epilogue / (main + epilogue))
+    return Cost(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared, memory=tma_bytes / MEMORY_BYTES_PER_CYCLE,
+                l2=tma_bytes / max(tensor, shared), main=main, d_bytes=d_bytes, store=store,
+                instructions=per_tile["instructions"], code=code, transform=transform, hidden=hidden, slack=main - epilogue,
+                exposed=epilogue / (main + epilogue), us=us, bound=bound)

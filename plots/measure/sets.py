@@ -4,8 +4,7 @@
 from functools import cache
 
 from plots.measure.chapters import COMMITTED, REPO, contents
-
-Shape = tuple[int, int, int, int, int]  # groups, rows in all, the most of a group, N and K
+from plots.measure.files import Shape
 
 
 @cache

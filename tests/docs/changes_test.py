@@ -9,7 +9,6 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 from plots.draw import publish
@@ -103,17 +102,15 @@ class ChangesTest(unittest.TestCase):
         self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3"),
                       "chapters/02_tiled/kernel.cuh": "int y;\n"})
         history = History(self.repo)
-        rows = [SimpleNamespace(chapter=chapter, commit=commit) for chapter, commit in
-                [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"),
-                 ("01_naive", "0" * 40), ("01_naive", "")]]
+        measured = [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"), ("01_naive", "0" * 40), ("01_naive", "")]
         ten = self.commit[:10]
-        self.assertEqual(aged(rows, history),
+        self.assertEqual(aged(measured, history),
                          [f"The kernel of 01_naive has changed since commit {ten}: common/kernel/b.h.",
                           f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
         self.assertEqual(history.lacking, {"0" * 40})
         self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})
-        rows[1].commit = self.commit
-        self.assertEqual(aged(rows, History(self.repo)),
+        measured[1] = "02_tiled", self.commit
+        self.assertEqual(aged(measured, History(self.repo)),
                          [f"The kernels of 01_naive and 02_tiled have changed since commit {ten}: kernel.cuh."])
 
     def test_publish_writes_and_takes_back_the_sentence(self):

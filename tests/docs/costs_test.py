@@ -14,7 +14,7 @@ from unittest import mock
 from plots.draw import tables
 from plots.measure import cost_counts, costs
 from plots.measure.checks import Costs
-from plots.measure.files import COST_COLUMNS, DATA, BadData
+from plots.measure.files import COST_COLUMNS, DATA, BadData, Row
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / DATA / "costs.csv"
@@ -158,7 +158,7 @@ class TableTest(unittest.TestCase):
     def row(self, us, **changed):
         some = dict(device="NVIDIA B200", chapter="08b_mxfp8", set="prefill", format="mxfp8", peer="", warm=False, ok=True,
                     us_median=us, kernel="grouped_gemm 128x128")
-        return SimpleNamespace(**some | changed)
+        return Row(**some | changed)
 
     def cells(self, text, start):
         return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()

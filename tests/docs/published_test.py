@@ -21,7 +21,7 @@ from plots.draw import plot, said, tables
 from plots.draw.changes import History
 from plots.measure import sets
 from plots.measure.chapters import read_chapters
-from plots.measure.files import DATA
+from plots.measure.files import DATA, Row
 
 ROOT = Path(__file__).resolve().parents[2]
 IN_TABLES = Path(__file__).with_name("unfilled_tables.txt")
@@ -212,14 +212,14 @@ class MarksTest(unittest.TestCase):
 
     def test_marks_of_times(self):
         def row(us, name, shape, **more):
-            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True,
-                                          us_median=us)
-                                   | more)
+            groups, m_total, m_max, n, k = shape
+            return Row(chapter="01_one", set=name, groups=groups, m_total=m_total, m_max=m_max, n=n, k=k, us_median=us,
+                       **dict(ok=True) | more)
 
         first, second, decode = (8, 4096, 512, 64, 512), (8, 16384, 2048, 64, 2048), (32, 512, 143, 4096, 7168)
         rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True),
                 row(99, "peers", second, peer="x"),
-                row(98, "peers", second, variant="64x64"), row(97, "peers", second, timed=False), row(7.5, "decode", decode)]
+                row(98, "peers", second, variant="64x64"), row(97, "peers", second, ok=False), row(7.5, "decode", decode)]
         marks = said.Said(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
         for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
                            ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"),

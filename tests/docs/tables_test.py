@@ -10,7 +10,7 @@ from plots.draw import beside_cudnn, measured, publish, tables, unfused
 from plots.draw.markdown import digits, value
 from plots.draw.results import level
 from plots.measure.checks import counted
-from plots.measure.files import REFERENCE_COLUMNS
+from plots.measure.files import REFERENCE_COLUMNS, Row
 from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
 
 
@@ -235,7 +235,7 @@ class CellsTest(unittest.TestCase):
         self.assertEqual([digits(each, 4) for each in (2.46942, 99.98, 1000.4)], ["2.469", "99.98", "1000"])
 
         def of_roof(tflops, roof, ok=True):
-            return value(SimpleNamespace(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
+            return value(Row(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
 
         self.assertEqual([of_roof(12.4, 100), of_roof(0.52, 100), of_roof(9.94, 100), of_roof(1, None), of_roof(1, 2, False)],
                          ["12 %", "0.52 %", "9.9 %", "–", "failed"])
@@ -243,7 +243,7 @@ class CellsTest(unittest.TestCase):
 
     def test_level_is_within_one_percent_or_where_p10_to_p90_overlap(self):
         def us(median, low=None, high=None):
-            return SimpleNamespace(us_median=median, us_p10=low, us_p90=high)
+            return Row(us_median=median, us_p10=low, us_p90=high)
 
         for one, other, same in ((us(100), us(100.9), True), (us(101.1), us(100), False), (us(100, 99, 104), us(105, 104, 106), True),
                                  (us(100, 99, 103.9), us(105, 104, 106), False), (us(100, 99, 200), us(105), False)):
