@@ -302,7 +302,7 @@ def like(args):
     """The tables and figures of a tour on another GPU, with dashes for its numbers."""
     out = args.build / "tour" / f"like-{args.like}"
     os.environ["MPLCONFIGDIR"] = str(args.build / "matplotlib")
-    code = run(args.plot_python or sys.executable, "-B", "-m", "plots.draw.like", args.like, "--out", out)
+    code = run(args.plot_python or sys.executable, "-B", "-m", "plots.draw.preview", args.like, "--out", out)
     ladder = out / "tables.md"
     if ladder.exists():
         print("\n" + ladder.read_text(encoding="utf-8").split("\n## ")[1].strip())

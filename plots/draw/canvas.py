@@ -15,7 +15,7 @@ def colours_of(chapters):
     return {chapter.id: PALETTE[parts.index(chapter.part) % len(PALETTE)] for chapter in chapters}
 
 
-def told_apart(value, colours):
+def chapters_to_name(value, colours):
     """The few chapters that a figure of all names: the first and, of each part of the course, the one of most `value`."""
     best = {}
     for chapter in sorted(value):
@@ -23,9 +23,9 @@ def told_apart(value, colours):
     return {*sorted(value)[:1], *best.values()}
 
 
-def look_of(chapter_id, told, colours):
+def line_style(chapter_id, to_name, colours):
     """A line of its part's colour for a chapter that is named, a thin grey one for the others."""
-    if chapter_id in told:
+    if chapter_id in to_name:
         return dict(color=colours[chapter_id], marker="o", lw=1.6, ms=6, mec="white", mew=0.6, zorder=3)
     return dict(color=PALE, marker="o", lw=0.8, ms=3, zorder=2)
 
@@ -41,7 +41,7 @@ def canvas(plt, title, below, width=8, bars=0, right=150, top=48, bottom=62, pan
     return fig, axes
 
 
-def name_rows(ax, names, left=0):
+def label_rows(ax, names, left=0):
     """Chapters, or what else a row is of, at the left of their bars, in order from the top; in so many points."""
     ax.set(ylim=(len(names) - 0.5, -0.5))
     ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names], ha="left")
@@ -50,7 +50,7 @@ def name_rows(ax, names, left=0):
     ax.grid(axis="y", visible=False)
 
 
-def three(value):
+def three_digits(value):
     """Three digits, or a whole number."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -70,7 +70,7 @@ def curve(ax, rows, x, y, look):
     return rows
 
 
-def name_ends(ax, ends, gap=11.5):
+def label_ends(ax, ends, gap=11.5):
     """Names, (x, y, text, colour) each, beside the axes where lines end, pushed apart until none overlaps."""
     point = 72 / ax.figure.dpi
     box = ax.get_window_extent()

@@ -15,7 +15,7 @@ NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.c
 HARNESS = {"common/harness/harness.cuh", "common/kernel/check.h", "common/kernel/list.h",
            "common/kernel/tensor_map.h"}
 # Files of common/ had other folders before its three doors.
-DOORS = [(re.compile(r"common/harness\.cuh"), "common/harness/harness.cuh"),
+MOVED = [(re.compile(r"common/harness\.cuh"), "common/harness/harness.cuh"),
          (re.compile(r"common/(?:base/)?((?:ptx/)?[\w.]+\.(?:h|cuh))"), r"common/kernel/\1")]
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
@@ -67,9 +67,9 @@ def name_of(definition):
     return found[1] if found else definition
 
 
-def today(path):
+def current_path(path):
     """The path that a file of common/ has today."""
-    return next((pattern.sub(new, path) for pattern, new in DOORS if pattern.fullmatch(path)), path)
+    return next((pattern.sub(new, path) for pattern, new in MOVED if pattern.fullmatch(path)), path)
 
 
 def with_headers(paths, read):
@@ -77,7 +77,7 @@ def with_headers(paths, read):
     found, ahead = {}, list(paths)
     while ahead:
         path = ahead.pop()
-        text = None if path in found or today(path) in HARNESS else read(path)
+        text = None if path in found or current_path(path) in HARNESS else read(path)
         if text is not None:
             found[path] = definitions(text)
             for name in filter(None, INCLUDE.findall(text)):
@@ -116,7 +116,7 @@ class History:
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
             before, after = (set().union(*code.values()) for code in (then, now))
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
-            files = {today(path) for code, other in ((then, after), (now, before)) for path in code
+            files = {current_path(path) for code, other in ((then, after), (now, before)) for path in code
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
             self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]
@@ -153,7 +153,7 @@ class History:
         return with_headers([name for name in names if is_kernel(name)], read)
 
 
-def aged(measured, history):
+def changed_since_measured(measured, history):
     """A sentence for each commit whose kernels have changed since, of chapters and the commits that they were measured at."""
     found = {}
     for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
@@ -161,10 +161,10 @@ def aged(measured, history):
         if files:
             found.setdefault((commit, files), []).append(chapter)
     return [f"The kernel{'s' if len(who) > 1 else ''} of {' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} "
-            f"{'have' if len(who) > 1 else 'has'} changed since commit {short(commit)}: {', '.join(files)}."
+            f"{'have' if len(who) > 1 else 'has'} changed since commit {short_commit(commit)}: {', '.join(files)}."
             for (commit, files), who in found.items()]
 
 
-def short(commit):
+def short_commit(commit):
     """Ten digits of a commit, and the -dirty of a tree that held changes besides."""
     return re.sub(r"^(\w{10})\w*", r"\1", commit)

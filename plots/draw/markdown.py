@@ -9,7 +9,7 @@ def digits(number, count=3):
     return f"{number:.0f}" if number >= 10 ** (count - 1) else f"{number:#.{count}g}".rstrip(".")
 
 
-def value(row, column):
+def cell(row, column):
     """A number as a reader wants it, `failed` where the check failed, a dash where nothing was measured."""
     if row and not row.ok:
         return "failed"
@@ -26,6 +26,6 @@ def table(head, texts, rows):
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
 
 
-def named(row):
+def peer_and_version(row):
     """A library's row as peer and version."""
     return f"{row.peer} ({row.version})".replace(" ()", "")

@@ -23,11 +23,11 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 
 
-def sign(fig, source, data):
+def add_footer(fig, source, data):
     """The footer: where the numbers come from, in words or as rows."""
     if isinstance(source, str):
         text = source
-    elif data.like:
+    elif data.is_preview:
         text = f"as a run on an {data.device} would fill it; nothing is measured"
     else:
         run = [row for row in source if row in data.extra]
@@ -53,7 +53,7 @@ def each_figure(data, wanted=None):
     import matplotlib.pyplot as plt
     matplotlib.rcdefaults()  # not the reader's own settings
     plt.style.use(HERE / "style.mplstyle")
-    for name, function in figures.every(data.chapters):
+    for name, function in figures.all_figures(data.chapters):
         if wanted and name not in wanted:
             continue
         try:
@@ -61,7 +61,7 @@ def each_figure(data, wanted=None):
         except figures.NoData as reason:
             print(f"plots: {name}: not drawn, {reason}")
             continue
-        sign(fig, source, data)
+        add_footer(fig, source, data)
         yield name, fig
         plt.close(fig)
 
@@ -73,9 +73,9 @@ def draw_each(data, out):
         print(f"plots: no figures: {sys.executable} has no matplotlib; `cmake --preset tour` fetches it",
               file=sys.stderr)
         return False
-    if data.rows and not data.like and not any(row.roof_tflops for row in data.rows):
+    if data.rows and not data.is_preview and not any(row.roof_tflops for row in data.rows):
         print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
-    if data.rows and not data.like and not any(row.peer for row in data.rows):
+    if data.rows and not data.is_preview and not any(row.peer for row in data.rows):
         print("plots: no libraries: no row has a peer; --peer times them")
     for device in data.others:
         print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")

@@ -10,10 +10,10 @@ libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /pee
 should cost on a B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way
 between <!-- unfused --> and <!-- /unfused -->, timed between <!-- fused --> and <!-- /fused -->, the Hadamard transforms
 between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from cudnn/compare.py, between
-<!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py finds their marks; the rest of a README is
-left as it is. A chapter's results.md has the tables of which its README shows a part. Under a table whose kernel has
-changed since it was measured a sentence says so. Rows of programs that were built from changes that were not committed
-are left out.
+<!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where sentence_numbers.py finds their marks; the rest of
+a README is left as it is. A chapter's results.md has the tables of which its README shows a part. Under a table whose
+kernel has changed since it was measured a sentence says so. Rows of programs that were built from changes that were not
+committed are left out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import re
 import sys
 from pathlib import Path
 
-from plots.draw import plot, said, tables
+from plots.draw import plot, sentence_numbers, tables
 from plots.draw.changes import History
 from plots.measure.chapters import read_chapters
 from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv
@@ -98,8 +98,8 @@ def fill(readme, text, mark):
 
 
 def fill_sentences(repo, data):
-    """The numbers that sentences of the READMEs mark (said.py)."""
-    numbers = said.Said(data, said.counted(repo / DATA))
+    """The numbers that sentences of the READMEs mark (sentence_numbers.py)."""
+    numbers = sentence_numbers.MarkedNumbers(data, sentence_numbers.counted(repo / DATA))
     for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
         if readme.exists():
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
@@ -119,7 +119,7 @@ def main():
             collect_counts(args.run, folder / "emulator.csv")
         data = plot.Data([folder], args.gpu, read_chapters(args.repo))
         history = History(args.repo)
-        for readme, mark, text in tables.every(args.repo, data, history):
+        for readme, mark, text in tables.all_tables(args.repo, data, history):
             fill(readme, text, mark)
         for page, text in tables.pages(args.repo, data, history):
             write(page, text)
@@ -128,7 +128,7 @@ def main():
             print(f"publish: git lacks {', '.join(sorted(history.lacking))}: whether kernels have changed since is not "
                   "said", file=sys.stderr)
         return 0 if plot.draw(data, args.repo / "plots" / "figures") else 1
-    except (BadData, said.BadMark) as error:
+    except (BadData, sentence_numbers.BadMark) as error:
         print(f"publish: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -6,12 +6,12 @@ from collections import Counter
 
 from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
-from plots.draw.changes import aged, lines_changed, short
-from plots.draw.markdown import NONE, named, table, value
+from plots.draw.changes import changed_since_measured, lines_changed, short_commit
+from plots.draw.markdown import NONE, cell, peer_and_version, table
 from plots.draw.measured import ROWS, chapter_table, p_number
-from plots.draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
+from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
 from plots.measure import checks, costs
-from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, read_csv, read_said
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, read_csv, read_run_counts
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
@@ -23,17 +23,19 @@ COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcge
     multiply_adds useful_multiply_adds""".split()
 
 
-def signed_with(history, text, shown):
+def with_provenance(history, text, shown):
     """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
     shown = sorted(shown, key=lambda row: row.date)
-    return "\n".join([text, provenance(shown) + ".",
-                      *aged(((row.chapter, row.commit) for row in shown if row.peer in ("", ALL_IDEAS)), history)]) if shown else text
+    if not shown:
+        return text
+    measured = ((row.chapter, row.commit) for row in shown if row.peer in ("", ALL_IDEAS))
+    return "\n".join([text, provenance(shown) + ".", *changed_since_measured(measured, history)])
 
 
-def every(repo, data, history):
+def all_tables(repo, data, history):
     """Each table as README, mark and text: the rows of it, where they come from, whose kernel has changed since."""
     def signed(text, shown):
-        return signed_with(history, text, shown)
+        return with_provenance(history, text, shown)
 
     def committed(name, columns):
         return [row for path in sorted((repo / DATA).glob(f"*/{name}.csv"))
@@ -44,17 +46,17 @@ def every(repo, data, history):
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
-    counted_runs = read_said(repo / DATA / "said.csv")
+    counted_runs = read_run_counts(repo / DATA / "said.csv")
     if counted:
-        sentences = aged(((row["chapter"], row["commit"]) for row in counted), history)
+        sentences = changed_since_measured(((row["chapter"], row["commit"]) for row in counted), history)
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
-        for name in RACES:
+        for name in COMPARED_SETS:
             run = any(row.chapter == chapter.id and row.set == name for row in data.rows)
             rows = data.rows if run or not data.others else data.on(data.others[0])
-            yield chapter.readme, name, signed(*race_table(rows, chapter, name, references))
+            yield chapter.readme, name, signed(*comparison_table(rows, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         about = checks.counted(chapter.folder)
@@ -100,13 +102,13 @@ def lines_of(chapter, chapters):
 
 
 def ladder_table(data):
-    (prefill, inputs), (decode, also) = data.of("prefill"), data.of("decode")
-    guests = data.visiting("prefill", inputs), data.visiting("decode", also)
+    (prefill, inputs), (decode, also) = data.of_set("prefill"), data.of_set("decode")
+    elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
-                   for some in (prefill + guests[0], decode + guests[1]))
+                   for some in (prefill + elsewhere[0], decode + elsewhere[1]))
     lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
-              value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
-              value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
+              cell(fast.get(chapter.id), "tflops"), cell(fast.get(chapter.id), "% of roof"),
+              cell(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
              for chapter in data.chapters]
     head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
             "lines changed"]
@@ -123,17 +125,17 @@ def ladder_table(data):
     text += f"\n\nbf16{', but ' + ', '.join(narrow) if narrow else ''}{', D of ' + ', '.join(wide) if wide else ''}; " \
         f"{how}{roof}.\n" \
         "Each chapter is timed by its own program, at the clock that its rounds have."
-    visitors = {row.chapter: row.device for some in guests for row in some}
-    for device in sorted(set(visitors.values())):
+    device_of = {row.chapter: row.device for some in elsewhere for row in some}
+    for device in sorted(set(device_of.values())):
         text += f"\nTimed on {device}, the others on {data.device}: " \
-            f"{', '.join(sorted(chapter for chapter, where in visitors.items() if where == device))}."
+            f"{', '.join(sorted(chapter for chapter, where in device_of.items() if where == device))}."
     if untimed:
         text += f"\nChecked on the emulator, not timed: {', '.join(untimed)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
-            f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \
+            f"{', '.join(sorted(map(peer_and_version, libraries(prefill))))}.\n" \
             f"The fastest of these: {best.peer}, {best.tflops:.3g} TFLOP/s."
-    return text, prefill + decode + guests[0] + guests[1]
+    return text, prefill + decode + elsewhere[0] + elsewhere[1]
 
 
 def counted_lines(data, chapter):
@@ -191,17 +193,17 @@ def results_page(data, chapter, predicted, history, elsewhere=()):
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
     measured, rows = chapter_table(data, chapter, everything=True)
     if rows:
-        text += ["", "## Measured", "", signed_with(history, measured, rows)]
+        text += ["", "## Measured", "", with_provenance(history, measured, rows)]
     for other in elsewhere:
         measured, rows = chapter_table(other, chapter, everything=True)
         found = [(f"## Measured on {other.device}", measured, rows)]
-        for name in RACES:
-            measured, rows = race_table(other.rows, chapter, name)
+        for name in COMPARED_SETS:
+            measured, rows = comparison_table(other.rows, chapter, name)
             if any(row.peer for row in rows):
                 found.append((f"## Measured on {other.device}, beside libraries on `{name}`", measured, rows))
         for title, measured, rows in found:
-            if rows and rows[-1].device != data.home.get(chapter.id):
-                text += ["", title, "", signed_with(history, measured, rows)]
+            if rows and rows[-1].device != data.measured_on.get(chapter.id):
+                text += ["", title, "", with_provenance(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
@@ -243,7 +245,7 @@ def costs_tables(data, chapter, predicted):
                                                               least.transform)),
                       f"{least.slack:,.0f}" if least.hidden else f"not hidden, {least.exposed:.0%}".replace("%", " %"),
                       f"{least.us:.0f}", f"{most.us:.0f}",
-                      value(measured[-1], "us_median") if measured else NONE])
+                      cell(measured[-1], "us_median") if measured else NONE])
     if not slices:
         return []
     first = ["cycles of a slice", "bytes by TMA", "tensor core", "shared memory, read", "and written", "memory",
@@ -299,11 +301,11 @@ def ratio(theirs, ours):
     """A library's time over ours, and whether that is more than noise."""
     if not theirs or not ours:
         return NONE
-    return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if level(theirs, ours) else "")
+    return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if within_noise(theirs, ours) else "")
 
 
 def outcome(theirs, ours):
-    return "level" if level(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
+    return "level" if within_noise(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
 
 
 def scaled(problem, found, ours, references, rate):
@@ -316,7 +318,7 @@ def scaled(problem, found, ours, references, rate):
                 and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
 
 
-def race_table(rows, chapter, name, references=()):
+def comparison_table(rows, chapter, name, references=()):
     """Ours and the fastest library on a set, warm. A library that was not run on a problem may have a figure of
     another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
     mine = [row for row in rows if row.chapter == chapter.id and row.set == name
@@ -327,7 +329,7 @@ def race_table(rows, chapter, name, references=()):
         ours = found.get(("", "", True))
         if not ours:
             continue
-        entered.update(named(row) for (peer, _, warm), row in found.items() if peer and warm)
+        entered.update(peer_and_version(row) for (peer, _, warm), row in found.items() if peer and warm)
         library, no_pdl = fastest(found, True), found.get(("", "off=pdl", True))
         no_pdl = no_pdl if no_pdl and run_of(no_pdl) == run_of(ours) else None
         shown += filter(None, [ours, library, no_pdl])
@@ -335,8 +337,8 @@ def race_table(rows, chapter, name, references=()):
         us, other = scaled(problem, found, ours, references, rate) or (0, "")
         another_day = Row(us_median=us)
         lines.append([
-            title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
-            value(library, "us_median"), named(library) if library else NONE, ratio(library, ours),
+            title_of(problem), cell(ours, "us_median"), cell(ours, "tflops"),
+            cell(library, "us_median"), peer_and_version(library) if library else NONE, ratio(library, ours),
             ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", "", False))),
             f"{ratio(another_day, ours)}, scaled: {other}" if us else NONE,
             " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
@@ -379,7 +381,7 @@ def ncu_table(rows):
         before = problem
     facts = [" and ".join(sorted({row[column] for row in rows})) for column in ("device", "cuda", "ncu")]
     where = "{} · CUDA {} · Nsight Compute {}".format(*facts)
-    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {short(row['commit'])}" for row in rows))
+    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {short_commit(row['commit'])}" for row in rows))
     dirty = " `-dirty`: of a program with changes that were not committed." if "-dirty" in when else ""
     return table(["problem", "counter", "on the GPU", *chapters], 3, lines) + \
         f"\n\n{same} of {len(rows)} are the same. {where} · {when}.{dirty}"

@@ -104,7 +104,7 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
                "date").split(",")  # of ncu_counts.py
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of cost_counts.py
 CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of cudnn/compare.py
-SAID_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
+RUN_COUNT_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
 ERROR_COLUMNS = columns_of(ErrorClass)
 TIMELINE_COLUMNS = columns_of(StampedTile)
 # <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
@@ -158,7 +158,7 @@ def read_csv(path: Path, columns: list[str] = COLUMNS) -> list[dict[str, str]]:
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, TIMELINE_COLUMNS,
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
                                          ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
@@ -198,10 +198,10 @@ def read_counts(place: Path) -> dict[tuple[str, str, str], dict[str, int]]:
     return counts
 
 
-def read_said(path: Path) -> dict[tuple[str, str], dict[str, int]]:
+def read_run_counts(path: Path) -> dict[tuple[str, str], dict[str, int]]:
     """The counts that single sentences and tables are made of: by chapter and run a dictionary of counters."""
     found = {}
-    for row in read_csv(path, SAID_COLUMNS) if path.exists() else []:
+    for row in read_csv(path, RUN_COUNT_COLUMNS) if path.exists() else []:
         found.setdefault((row["chapter"], row["run"]), {})[row["counter"]] = int(row["value"])
     return found
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from plots.measure.chapters import read_chapters
 from plots.measure.checks import counted
-from plots.measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv
+from plots.measure.files import COUNT_COLUMNS, DATA, RUN_COUNT_COLUMNS, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]
@@ -76,7 +76,7 @@ def measure(build):
     used = dict.fromkeys(name for each in about.values() if each.unfused for name in each.unfused.kernels)
     kernels = steps(build)
     said += [("gg-unfused", name, counter, kernels[name].get(counter, 0)) for name in used for counter in KEPT]
-    files["said.csv"] = SAID_COLUMNS, [dict(zip(SAID_COLUMNS, map(str, each))) for each in said]
+    files["said.csv"] = RUN_COUNT_COLUMNS, [dict(zip(RUN_COUNT_COLUMNS, map(str, each))) for each in said]
     return files
 
 

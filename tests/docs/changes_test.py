@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from plots.draw import publish
-from plots.draw.changes import History, aged, lines_changed
+from plots.draw.changes import History, changed_since_measured, lines_changed
 from plots.measure.files import DATA
 from tests.docs.plots_case import describe, main, row, save
 
@@ -104,13 +104,13 @@ class ChangesTest(unittest.TestCase):
         history = History(self.repo)
         measured = [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"), ("01_naive", "0" * 40), ("01_naive", "")]
         ten = self.commit[:10]
-        self.assertEqual(aged(measured, history),
+        self.assertEqual(changed_since_measured(measured, history),
                          [f"The kernel of 01_naive has changed since commit {ten}: common/kernel/b.h.",
                           f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
         self.assertEqual(history.lacking, {"0" * 40})
         self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})
         measured[1] = "02_tiled", self.commit
-        self.assertEqual(aged(measured, History(self.repo)),
+        self.assertEqual(changed_since_measured(measured, History(self.repo)),
                          [f"The kernels of 01_naive and 02_tiled have changed since commit {ten}: kernel.cuh."])
 
     def test_publish_writes_and_takes_back_the_sentence(self):

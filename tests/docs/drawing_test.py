@@ -10,7 +10,7 @@ import sys
 import tempfile
 from unittest import mock
 
-from plots.draw import canvas, figures, like, plot
+from plots.draw import canvas, figures, plot, preview
 from plots.measure.chapters import read_chapters
 from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA
 from tests.docs.plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, laid_out, main, row, save, with_matplotlib
@@ -73,7 +73,7 @@ class DrawingTest(PlotsCase):
             _, wrong = self.drawn(committed, ["ladder"])["What each chapter gains"]
         self.assertIn(("04 persistent", "a bar"), wrong)
         # Such numbers reach into the next panel's.
-        with mock.patch.object(figures, "three", lambda value: "9" * 40):
+        with mock.patch.object(figures, "three_digits", lambda value: "9" * 40):
             wrong = self.drawn(committed, ["counts"])["What each chapter asks of the machine"][1]
         self.assertIn(("9" * 40,) * 2, [(told, other.split(" ")[0]) for told, other in wrong])
 
@@ -113,7 +113,7 @@ class DrawingTest(PlotsCase):
         self.assertIn("failed", texts)
         self.assertIn("not timed yet: 01, 05a, 06a, 07a, 07c,", " ".join(texts))
 
-        for title, (texts, wrong) in self.drawn(like.data_like("b200", chapters, ROOT / DATA)).items():
+        for title, (texts, wrong) in self.drawn(preview.preview_data("b200", chapters, ROOT / DATA)).items():
             self.assertEqual(wrong, [], title)
             if title == "What each chapter gains":
                 self.assertRegex("\n".join(texts), r"(?m)^not run there: 06a to 07\w$")

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from plots.draw import canvas, figures, like, plot, tables
+from plots.draw import canvas, figures, plot, preview, tables
 from plots.draw.canvas import DARK, GREY, PALE
 from plots.draw.results import Data
 from plots.measure import costs
@@ -259,7 +259,7 @@ class MadeUpTest(unittest.TestCase):
         for name, previous in CHAPTERS:
             describe(self.repo, name, previous, sets=["prefill", "step"])
         self.chapter("08a_fp4", "02_tiled", "nvfp4", arch="100a", sets=["prefill", "step"])
-        data = like.data_like("b200", read_chapters(self.repo), self.repo)
+        data = preview.preview_data("b200", read_chapters(self.repo), self.repo)
         (ax,), _, _, _ = self.seen(figures.step, data, data.chapters[2])
         self.assertEqual(ax.texts, [(" data sheet 9000", 1, 9000)])
         self.assertEqual((ax.lines[0], ax.limits[1]), ([(0, 9000), (1, 9000)], (0, 9810)))
@@ -452,15 +452,15 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(colours, {each: shade for shade, chapters in shades.items() for each in chapters})
         rates = {"01_a": 1, "02_b": 5, "03_a": 9, "05b_b": 7, "06a_a": 3, "07o_b": 3}
         # The later of equals
-        self.assertEqual(canvas.told_apart(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})
-        self.assertEqual([canvas.three(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
+        self.assertEqual(canvas.chapters_to_name(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})
+        self.assertEqual([canvas.three_digits(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
                          ["0.0123", "9.88", "12.3", "100", "100", "1236"])
 
     def test_a_line_is_broken_where_a_check_failed_and_told_by_its_colour(self):
         _, ax = canvas.canvas(self.plt, "", "")
         canvas.curve(ax, [SimpleNamespace(at=at, y=10 * at, timed=at != 2) for at in (3, 1, 2)], lambda row: row.at, lambda row: row.y, {})
         self.assertEqual(Seen(ax).lines, [[(1, 10), (2, None), (3, 30)]])
-        self.assertEqual([canvas.look_of("09a_x", told, {"09a_x": "#bf2c50"})["color"] for told in ({"09a_x"}, {"01_x"})],
+        self.assertEqual([canvas.line_style("09a_x", told, {"09a_x": "#bf2c50"})["color"] for told in ({"09a_x"}, {"01_x"})],
                          ["#bf2c50", PALE])
 
     def test_chapters_that_are_not_known_are_named_by_their_ends(self):
@@ -480,7 +480,7 @@ class MadeUpTest(unittest.TestCase):
     def test_names_of_line_ends_are_pushed_apart(self):
         _, ax = canvas.canvas(self.plt, "", "")
         ax.set(xlim=(0, 1), ylim=(0, 100))
-        canvas.name_ends(ax, [(1, 50, "b", DARK), (1, 51, "c", DARK), (1, 10, "a", DARK)])
+        canvas.label_ends(ax, [(1, 50, "b", DARK), (1, 51, "c", DARK), (1, 10, "a", DARK)])
         places = {text.get_text(): ax.transData.transform(text.xy)[1] + text.get_position()[1] for text in ax.texts}
         self.assertAlmostEqual(places["c"] - places["b"], 11.5, 1)
         self.assertAlmostEqual(places["a"], ax.transData.transform((1, 10))[1], 1)
@@ -493,7 +493,7 @@ class MadeUpTest(unittest.TestCase):
                          timed("02_tiled", "prefill", EQUAL, 12, commit="cccccccccccc3", date="2026-01-02"),
                          run=[timed("02_tiled", "prefill", EQUAL, 13, date="2026-02-02")])
         fig = self.plt.figure()
-        plot.sign(fig, data.rows + data.extra, data)
+        plot.add_footer(fig, data.rows + data.extra, data)
         self.assertEqual(fig.texts[0].get_text(), "NVIDIA H200 · 1500 to 1980 MHz · CUDA 12.9 to 13.0 · 2026-01-01 to 2026-01-03 · "
                          "commit bbbbbbbbbb, cccccccccc and 1 more\n"
                          "diamonds, this run: NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-02-02 · commit 0123456789")

@@ -13,7 +13,7 @@ from unittest import mock
 
 from plots.draw import publish
 from plots.measure import choice, ncu_counts, recount
-from plots.measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors, read_timeline
+from plots.measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, RUN_COUNT_COLUMNS, BadData, read_csv, read_errors, read_timeline
 from plots.measure.timeline import timeline
 from tests.docs.plots_case import ROOT, describe, main, row
 
@@ -126,7 +126,7 @@ class RecountTest(unittest.TestCase):
 
     COUNTS = {"emulator.csv": (COUNT_COLUMNS, [dict(zip(COUNT_COLUMNS, ("01_a", "smoke", "0:fair", *each))) for each in (
         ("instructions", "7"), ("global_load_bytes", "64"))]),
-        "said.csv": (SAID_COLUMNS, [dict(zip(SAID_COLUMNS, ("09b_glu", "nvfp4", "global_store_bytes", "5")))])}
+        "said.csv": (RUN_COUNT_COLUMNS, [dict(zip(RUN_COUNT_COLUMNS, ("09b_glu", "nvfp4", "global_store_bytes", "5")))])}
 
     def ran(self, *more, files=None, nvcc="13.0", data=None):
         """Exit code and what was said."""
@@ -156,7 +156,7 @@ class RecountTest(unittest.TestCase):
             self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 0, "8")), (0, note))
             self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 1, "65")),
                              (1, note + "recount: emulator.csv: 01_a smoke 0:fair global_load_bytes is 65, not 64\n"))
-            fewer = self.COUNTS | {"said.csv": (SAID_COLUMNS, [])}
+            fewer = self.COUNTS | {"said.csv": (RUN_COUNT_COLUMNS, [])}
             self.assertEqual(self.ran("--compare", data=data, files=fewer),
                              (1, "recount: said.csv: 09b_glu nvfp4 global_store_bytes is None, not 5\n"))
             self.assertEqual({path.name: path.read_bytes() for path in data.iterdir()}, before, "--compare writes nothing")

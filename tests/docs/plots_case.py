@@ -91,12 +91,12 @@ def laid_out(fig):
     lines = [line.get_transform().transform_path(line.get_path()) for ax in fig.axes for line in ax.lines
              if line.get_linestyle() not in ("", "None")]
     bars = [bar.get_window_extent() for ax in fig.axes for bar in ax.patches]
-    wrong = [(told, other) for i, (told, box) in enumerate(boxes) for other, its in boxes[:i] if box.overlaps(its)]
-    wrong += [(told, "a line") for told, box in boxes for line in lines if line.intersects_bbox(box, filled=False)]
-    wrong += [(told, "a bar") for told, box in boxes for bar in bars if bar.width and box.overlaps(bar)]
-    wrong += [(told, "beyond the paper") for told, box in boxes
+    wrong = [(text, other) for i, (text, box) in enumerate(boxes) for other, its in boxes[:i] if box.overlaps(its)]
+    wrong += [(text, "a line") for text, box in boxes for line in lines if line.intersects_bbox(box, filled=False)]
+    wrong += [(text, "a bar") for text, box in boxes for bar in bars if bar.width and box.overlaps(bar)]
+    wrong += [(text, "beyond the paper") for text, box in boxes
               if box.x0 < 0 or box.y0 < 0 or box.x1 > fig.bbox.x1 or box.y1 > fig.bbox.y1]
-    return [told for told, _ in boxes], wrong
+    return [text for text, _ in boxes], wrong
 
 
 class PlotsCase(unittest.TestCase):

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from plots.draw import beside_cudnn, measured, publish, tables, unfused
-from plots.draw.markdown import digits, value
-from plots.draw.results import level
+from plots.draw.markdown import cell, digits
+from plots.draw.results import within_noise
 from plots.measure.checks import counted
 from plots.measure.files import REFERENCE_COLUMNS, Row
 from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
@@ -220,12 +220,12 @@ class TablesTest(PlotsCase):
             return row("03_tensor_cores", "peers", [512] * 8, 100, us_median=us, warm=1, **changed)
 
         both = [timed(10), timed(12, peer="cublas_loop")]
-        for changed, cell in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
+        for changed, shown in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
             save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
             self.fill(publish)
             text = (self.repo / path).read_text()
-            self.assertEqual("without PDL" in text, bool(cell))
-            self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+            self.assertEqual("without PDL" in text, bool(shown))
+            self.assertIn(f"| 1.200 | {shown} | – |" if shown else "| 1.200 | – | – |\n", text)
 
 
 class CellsTest(unittest.TestCase):
@@ -235,11 +235,11 @@ class CellsTest(unittest.TestCase):
         self.assertEqual([digits(each, 4) for each in (2.46942, 99.98, 1000.4)], ["2.469", "99.98", "1000"])
 
         def of_roof(tflops, roof, ok=True):
-            return value(Row(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
+            return cell(Row(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
 
         self.assertEqual([of_roof(12.4, 100), of_roof(0.52, 100), of_roof(9.94, 100), of_roof(1, None), of_roof(1, 2, False)],
                          ["12 %", "0.52 %", "9.9 %", "–", "failed"])
-        self.assertEqual([measured.span_of(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
+        self.assertEqual([measured.percent_range(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
 
     def test_level_is_within_one_percent_or_where_p10_to_p90_overlap(self):
         def us(median, low=None, high=None):
@@ -247,7 +247,7 @@ class CellsTest(unittest.TestCase):
 
         for one, other, same in ((us(100), us(100.9), True), (us(101.1), us(100), False), (us(100, 99, 104), us(105, 104, 106), True),
                                  (us(100, 99, 103.9), us(105, 104, 106), False), (us(100, 99, 200), us(105), False)):
-            self.assertEqual((level(one, other), level(other, one)), (same, same))
+            self.assertEqual((within_noise(one, other), within_noise(other, one)), (same, same))
 
     def test_places_and_names_of_problems(self):
         shapes = [(8, 4096, 512, 64, 512), (32, 640, 20, 6144, 7168)]
@@ -255,7 +255,7 @@ class CellsTest(unittest.TestCase):
         self.assertEqual([measured.p_number("moe", shapes[0]), measured.p_number("peers", (1, 2, 3, 4, 5))], ["", ""])
         names = ["peers", "moe", "prefill", "few_tiles", "helion", "decode", "skewed"]
         problems = [(name, form, (1,)) for name in names for form in ("mxfp8", "bf16")]
-        in_order = sorted(problems, key=measured.place_of)
+        in_order = sorted(problems, key=measured.table_order)
         self.assertEqual([name for name, *_ in in_order[::2]], ["prefill", "decode", "skewed", "helion", "peers", "few_tiles", "moe"])
         self.assertEqual([form for _, form, _ in in_order[:2]], ["bf16", "mxfp8"])
 

@@ -103,7 +103,7 @@ class TourTest(unittest.TestCase):
         with mock.patch.object(tour, "run", run), contextlib.redirect_stdout(out), mock.patch.dict("os.environ"), \
                 mock.patch.object(sys, "argv", ["tour.py", "--build", str(self.build), "--like", "b200", "01_one"]):
             self.assertEqual(tour.main(), 0)
-        self.assertEqual([words[2:5] for words in ran], [["-m", "plots.draw.like", "b200"]])
+        self.assertEqual([words[2:5] for words in ran], [["-m", "plots.draw.preview", "b200"]])
         self.assertIn("The ladder\n\n| – |", out.getvalue())
         self.assertNotIn("more", out.getvalue())
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Shows what a tour on a GPU that is not here would fill: its tables and figures without numbers.
 
-  python3 -B -m plots.draw.like b200 --out DIR      # the tour's --like b200
+  python3 -B -m plots.draw.preview b200 --out DIR      # the tour's --like b200
 
 Writes DIR/tables.md, with the ladder and each chapter's table that a run there would write into the READMEs, and
 DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is measured, and `publish` never reads it.
@@ -57,22 +57,22 @@ def rows_of(chapters, device, archs):
     return rows
 
 
-def data_like(name, chapters, directory):
+def preview_data(name, chapters, directory):
     """Data of a device of which nothing is known but its name."""
     device, archs = DEVICES[name]
     data = plot.Data([directory / "emulator.csv"], "", chapters)  # its counts, and no rows
-    data.device, data.like, data.everywhere, data.extra, data.others = device, name, [], [], []
+    data.device, data.is_preview, data.everywhere, data.extra, data.others = device, True, [], [], []
     data.rows = rows_of(chapters, device, archs)
-    data.home = dict.fromkeys((row.chapter for row in data.rows), device)
+    data.measured_on = dict.fromkeys((row.chapter for row in data.rows), device)
     return data
 
 
-def sheet(data, predicted):
+def tables_page(data, predicted):
     """The tables, a heading above each."""
     parts = [f"# What a tour on an {data.device} fills\n\nNothing here is measured: a dash stands where its number would.",
              "## The ladder\n\n" + tables.ladder_table(data)[0]]
     for chapter in data.chapters:
-        if chapter.id in data.home:
+        if chapter.id in data.measured_on:
             parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter, everything=True)[0].rstrip())
             if any(who == chapter.id for who, *_ in predicted):
                 parts.append(tables.costs_table(data, chapter, predicted))
@@ -87,9 +87,9 @@ def main():
     args = parser.parse_args()
     try:
         directory = args.repo / DATA
-        data = data_like(args.device, read_chapters(args.repo), directory)
+        data = preview_data(args.device, read_chapters(args.repo), directory)
         args.out.mkdir(parents=True, exist_ok=True)
-        text, here = sheet(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
+        text, here = tables_page(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
         # Links of READMEs, as seen from there.
         text = text.replace("](../../", "](").replace("](", f"]({here}/")
         (args.out / "tables.md").write_text(text, encoding="utf-8")

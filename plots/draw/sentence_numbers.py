@@ -12,7 +12,7 @@ import re
 
 from plots.measure import sets
 from plots.measure.costs import read_costs
-from plots.measure.files import read_said
+from plots.measure.files import read_run_counts
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
 NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
@@ -26,10 +26,10 @@ def counted(folder):
     """Counters by chapter and run, of said.csv and costs.csv in a folder."""
     tiles = {(chapter, f"tile_{fmt}"): parts["tile"] for (chapter, fmt, tile, choice), parts
              in read_costs(folder / "costs.csv").items() if tile == "256x256" and not choice}
-    return read_said(folder / "said.csv") | tiles
+    return read_run_counts(folder / "said.csv") | tiles
 
 
-class Said:
+class MarkedNumbers:
     """What names in a mark stand for."""
 
     def __init__(self, data, counted):
