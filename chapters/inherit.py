@@ -13,6 +13,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 CHAPTERS = Path(__file__).resolve().parent
@@ -49,7 +50,7 @@ def digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def copies(before: dict[str, str], chapters: Path = CHAPTERS):
+def copies(before: dict[str, str], chapters: Path = CHAPTERS) -> Iterator[tuple[Path, Path]]:
     """(file of the chapter before, its copy) for each name of each list, in order of the registry."""
     for chapter, previous in before.items():
         for name in inherited(chapters / chapter):

@@ -4,7 +4,10 @@ footer names. It raises NoData where there is nothing to draw."""
 
 import math
 import textwrap
+from collections.abc import Callable, Iterator
 from itertools import groupby
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from plots.draw import results, unfused
 from plots.draw.canvas import (
@@ -24,6 +27,12 @@ from plots.draw.canvas import (
     three_digits,
 )
 from plots.draw.changes import short_commit
+from plots.draw.results import Data
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
@@ -41,7 +50,7 @@ class NoData(Exception):
     """Why a figure cannot be drawn."""
 
 
-def all_figures(chapters):
+def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     """Name of each figure and the function that draws it."""
     yield "ladder", ladder
     for chapter in chapters:
@@ -56,7 +65,7 @@ def all_figures(chapters):
     yield "fused", fused
 
 
-def ladder(plt, data):
+def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     rows, inputs = data.of_set("prefill")
     elsewhere = data.from_other_devices("prefill", inputs)
     extra = data.of_readers_run("prefill", inputs)
@@ -120,7 +129,7 @@ def ladder(plt, data):
     return fig, rows + elsewhere + extra
 
 
-def ladder_cells(chapter, own, elsewhere, names):
+def ladder_cells(chapter: Chapter, own: dict[str, Row], elsewhere: list[Row], names: list[str]) -> tuple[str, str, str]:
     """What the ladder says beside a bar: the value, the gain over the predecessor, format and device if others."""
     row, before = own.get(chapter.id), own.get(chapter.previous)
     if not row:
@@ -138,14 +147,14 @@ def ladder_cells(chapter, own, elsewhere, names):
     return value, ", ".join(words), ", ".join(about)
 
 
-def ranges(chapters, known):
+def ranges(chapters: list[Chapter], known: set[str]) -> str:
     """The chapters that are not known as "07b to 07i, 08a to 09c": runs of one architecture, in order of reading."""
     runs = [[chapter.id.split("_")[0] for chapter in run]
             for (there, _), run in groupby(chapters, lambda chapter: (chapter.id in known, chapter.arch)) if not there]
     return ", ".join(" to ".join(dict.fromkeys([run[0], run[-1]])) for run in runs)
 
 
-def step(plt, data, chapter):
+def step(plt: ModuleType, data: Data, chapter: Chapter) -> tuple["Figure", list[Row]]:
     rows, inputs = data.of_set("step", chapter)
     extra = [row for row in data.of_readers_run("step", inputs) if row.chapter == chapter.id]
     mine = [row for row in rows if not row.peer and row.chapter == chapter.id]
@@ -186,7 +195,7 @@ def step(plt, data, chapter):
     return fig, shown
 
 
-def roofline(plt, data):
+def roofline(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     found = {name: data.of_set(name) for name in ("decode", "skewed", "prefill")}
     dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer
             and row.format == "bf16"]  # another format has another roof
@@ -234,7 +243,7 @@ def roofline(plt, data):
     return fig, dots + extra
 
 
-def skew(plt, data):
+def skew(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     rows, inputs = data.of_set("skew")
     equal = {row.chapter: row.us_median for row in rows
              if row.timed and not row.peer and row.m_max * row.groups == row.m_total}
@@ -268,7 +277,7 @@ def skew(plt, data):
     return fig, rows
 
 
-def occupancy(plt, data):
+def occupancy(plt: ModuleType, data: Data | None) -> tuple["Figure", str]:
     fig, ax = canvas(plt, "What a tile of BM rows wastes",
                      "useful rows of a group of M rows: M / (BM · ⌈M / BM⌉)", right=14)
     log2(ax, [2**e for e in range(11)])
@@ -281,7 +290,7 @@ def occupancy(plt, data):
     return fig, "drawn from the formula, nothing measured"
 
 
-def peers(plt, data):
+def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     rows = [row for row in data.rows if (row.set, row.format, row.warm) == ("peers", "bf16", True)
             and row.timed and not row.variant and row.peer != "cublas_plain"]
     last = max((row.chapter for row in rows if row.peer), default="")
@@ -313,7 +322,7 @@ def peers(plt, data):
     return fig, [row for row in rows if row.chapter == last]
 
 
-def counts(plt, data):
+def counts(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     found = [results.smoke_counts(data.counts, chapter.id)[1] for chapter in data.chapters]
     if not any(found):
         raise NoData("no chapter was counted on set smoke in order 0:fair")
@@ -348,7 +357,7 @@ def counts(plt, data):
     return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
 
 
-def timeline(plt, data):
+def timeline(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     tiles = data.timeline
     if not tiles:
         raise NoData("no launch was stamped; plots/measure/timeline/timeline.py stamps one on a Hopper GPU")
@@ -378,7 +387,7 @@ def timeline(plt, data):
                  "stamps of the global timer, of each block's first consumer")
 
 
-def error(plt, data):
+def error(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     if not data.errors:
         raise NoData("no errors were counted; plots/measure/errors.py counts them on the emulator")
     found = {}
@@ -407,7 +416,7 @@ def error(plt, data):
     return fig, "computed on the emulator and checked; no GPU has a part in it"
 
 
-def median(counts):
+def median(counts: dict[float, float]) -> float:
     """The class, by the logarithm of where it begins, up to which half of all are."""
     half, total = 0, sum(counts.values())
     for low in sorted(counts):
@@ -417,11 +426,11 @@ def median(counts):
     return 0
 
 
-def kiloflop(counters):
+def kiloflop(counters: dict[str, int]) -> float:
     return counters["useful_multiply_adds"] / 500
 
 
-def best_library(rows, chapter_id):
+def best_library(rows: list[Row], chapter_id: str) -> list[Row]:
     """One library's rows, of this chapter's run if it has any: whose cover most, then the fastest."""
     peers = [row for row in rows if row.peer and row.timed]
     by_name = {}
@@ -434,7 +443,7 @@ def best_library(rows, chapter_id):
     return list(max(by_name.values(), key=rank, default={}).values())
 
 
-def fused(plt, data):
+def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     """What an epilogue takes beside the product alone: in its registers, and as kernels behind it."""
     found = {chapter.id: next(iter(rows.values())) for chapter in data.chapters
              if (rows := unfused.fused_rows(data, chapter))}

@@ -6,7 +6,9 @@ import re
 
 from plots.draw.changes import short_commit
 from plots.draw.markdown import cell, peer_and_version, table
-from plots.draw.results import COMPARED_SETS, run_of
+from plots.draw.results import COMPARED_SETS, Data, run_of
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row, Shape
 from plots.measure.sets import problems
 
 # Chapters for Hopper and Blackwell, until one times them.
@@ -16,25 +18,25 @@ DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a
 ROWS = 6  # of a table in a README; results.md has all
 
 
-def type_of_d(row, default_d):
+def type_of_d(row: Row, default_d: dict[str, str]) -> str:
     """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
     return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
                 row.format if row.peer else default_d.get(row.chapter) or row.format)
 
 
-def table_order(problem):
+def table_order(problem: tuple[str, str, Shape]) -> tuple:
     """Where a problem stands in a chapter's table."""
     name, fmt, shape = problem
     return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
 
 
-def p_number(name, shape):
+def p_number(name: str, shape: Shape) -> str:
     """P1, P2 .. are the problems of the set `peers`, in its order; other problems have no such name."""
     peers = [(len(m), sum(m), max(m), n, k) for m, n, k in problems()["peers"]]
     return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
 
 
-def in_reading_order(timed, text):
+def in_reading_order(timed: list[tuple[str, str, Shape]], text: str) -> list[tuple[str, str, Shape]]:
     """Problems that were timed, as set, format and shape. First come those that a README's text names, as `decode` or P8,
     in the order in which it does, and those of its section Measured before all else; then come the others."""
     measured = text.partition("## Measured")[2].partition("## Counted")[0] + text
@@ -47,7 +49,7 @@ def in_reading_order(timed, text):
     return sorted(timed, key=at)
 
 
-def chapter_table(data, chapter, everything=False):
+def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tuple[str, list[Row]]:
     """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side by
     side only if they are of one kind and one run: a label says where the type of D or the run is another. A README has
     ROWS rows at most, and of the libraries the fastest; `everything` is for results.md."""
@@ -104,7 +106,8 @@ def chapter_table(data, chapter, everything=False):
     return text, shown
 
 
-def kernels_to_show(chapter, rows, found, fmt, default_d):
+def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, str, bool], Row], fmt: str,
+                    default_d: dict[str, str]) -> list[tuple[str, str, str]]:
     """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
     ours = [row for row in rows if row.chapter == chapter.id]
     others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
@@ -119,7 +122,7 @@ def kernels_to_show(chapter, rows, found, fmt, default_d):
             (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
 
 
-def library_time_ratios(found, chapter, before):
+def library_time_ratios(found: dict[tuple[str, str, str, bool], Row], chapter: Chapter, before: Row) -> list[float]:
     """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
     run of that kernel, and with one type of D."""
     mine = found.get((chapter.id, "", "", False))
@@ -130,6 +133,6 @@ def library_time_ratios(found, chapter, before):
             and run_of(ours) == run_of(mine) and type_of_d(theirs, {}) == type_of_d(ours, {})]
 
 
-def percent_range(ratios):
+def percent_range(ratios: list[float]) -> str:
     low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
     return f"{low} %" if low == high else f"{low} to {high} %"

@@ -11,19 +11,24 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plots.draw import figures, results
 from plots.draw.canvas import GREY
 from plots.draw.results import Data
 from plots.measure.chapters import read_chapters
-from plots.measure.files import DATA, BadData
+from plots.measure.files import DATA, BadData, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 
 
-def add_footer(fig, source, data):
+def add_footer(fig: "Figure", source: str | list[Row], data: Data) -> None:
     """The footer: where the numbers come from, in words or as rows."""
     if isinstance(source, str):
         text = source
@@ -36,7 +41,7 @@ def add_footer(fig, source, data):
     fig.text(6 / fig.bbox.width, 6 / fig.bbox.height, text, size=7, color=GREY, va="bottom")
 
 
-def draw(data, out):
+def draw(data: Data, out: Path) -> bool:
     """Writes the figures; returns False if matplotlib is missing."""
     out.mkdir(parents=True, exist_ok=True)
     # Matplotlib's cache, which goes neither home nor among the figures.
@@ -45,7 +50,7 @@ def draw(data, out):
         return draw_each(data, out)
 
 
-def each_figure(data, wanted=None):
+def each_figure(data: Data, wanted: list[str] | None = None) -> Iterator[tuple[str, "Figure"]]:
     """Name and figure, signed, of each that can be drawn, or of the wanted ones alone; of the others a line says why
     they cannot. A figure is closed when the next one is asked for. Without matplotlib: ImportError."""
     import matplotlib
@@ -66,7 +71,7 @@ def each_figure(data, wanted=None):
         plt.close(fig)
 
 
-def draw_each(data, out):
+def draw_each(data: Data, out: Path) -> bool:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -87,7 +92,7 @@ def draw_each(data, out):
     return True
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/measure/data)")

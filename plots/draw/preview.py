@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from plots.draw import plot, tables
-from plots.draw.results import variant
-from plots.measure.chapters import read_chapters
-from plots.measure.costs import read_costs
-from plots.measure.files import DATA, BadData, Row
+from plots.draw.results import Data, variant
+from plots.measure.chapters import Chapter, read_chapters
+from plots.measure.costs import TileCounts, read_costs
+from plots.measure.files import DATA, BadData, Row, Shape
 
 REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
@@ -31,7 +31,7 @@ SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
 DECODE_PADDED = (32, 26 * 256, 256, 4096, 7168)  # 26 of the groups have rows, none more than 256
 
 
-def padded(shape):
+def padded(shape: Shape) -> Shape:
     """With the rows of each group rounded up to 256, as chapters with block scales want them."""
     groups, m_total, m_max, n, k = shape
     equal = groups * m_max == m_total
@@ -39,7 +39,7 @@ def padded(shape):
     return (groups, groups * rows, rows, n, k) if equal else DECODE_PADDED
 
 
-def rows_of(chapters, device, archs):
+def rows_of(chapters: list[Chapter], device: str, archs: set[str]) -> list[Row]:
     """One row for each measurement that a tour there would make, all without a time."""
     rows = []
     for chapter in (chapter for chapter in chapters if chapter.arch in archs):
@@ -57,7 +57,7 @@ def rows_of(chapters, device, archs):
     return rows
 
 
-def preview_data(name, chapters, directory):
+def preview_data(name: str, chapters: list[Chapter], directory: Path) -> Data:
     """Data of a device of which nothing is known but its name."""
     device, archs = DEVICES[name]
     data = plot.Data([directory / "emulator.csv"], "", chapters)  # its counts, and no rows
@@ -67,7 +67,7 @@ def preview_data(name, chapters, directory):
     return data
 
 
-def tables_page(data, predicted):
+def tables_page(data: Data, predicted: TileCounts) -> str:
     """The tables, a heading above each."""
     parts = [f"# What a tour on an {data.device} fills\n\nNothing here is measured: a dash stands where its number would.",
              "## The ladder\n\n" + tables.ladder_table(data)[0]]
@@ -79,7 +79,7 @@ def tables_page(data, predicted):
     return "\n\n".join(parts) + "\n"
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=sorted(DEVICES))
     parser.add_argument("--out", type=Path, required=True, help="where tables.md and figures/ go")

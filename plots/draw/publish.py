@@ -22,10 +22,12 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from plots.draw import plot, sentence_numbers, tables
 from plots.draw.changes import History
+from plots.draw.results import Data
 from plots.measure.chapters import read_chapters
 from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv
 
@@ -33,7 +35,7 @@ from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_coun
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()
 
 
-def write(path, text):
+def write(path: Path, text: str) -> None:
     """Writes beside and renames, so that a full disk leaves the earlier file whole."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
@@ -44,7 +46,7 @@ def write(path, text):
     print(f"publish: {path}")
 
 
-def of_commits(path):
+def of_commits(path: Path) -> list[dict[str, str]]:
     """A file's rows, but those of a tree with changes that no commit holds: nobody could measure them again."""
     rows = read_csv(path)
     kept = [row for row in rows if not row["commit"].endswith("-dirty")]
@@ -54,7 +56,7 @@ def of_commits(path):
     return kept
 
 
-def collect(run, data):
+def collect(run: Path, data: Path) -> None:
     """Adds the measurements of a run to data/<gpu>/<chapter>.csv; of two of one thing the newer stays."""
     rows = [row for path in sorted(run.glob("*.csv")) for row in of_commits(path)]
     # The emulator is none: it never times.
@@ -70,7 +72,7 @@ def collect(run, data):
         write_csv(path, COLUMNS, (rows[at] for at in sorted(latest.values())))
 
 
-def collect_counts(run, table):
+def collect_counts(run: Path, table: Path) -> None:
     """Adds the counts of a run to a table of all chapters'; of two of one chapter, set and order the run's stay."""
     counts = read_counts(table) | read_counts(run)
     if counts:
@@ -78,7 +80,7 @@ def collect_counts(run, table):
                                          for key, some in sorted(counts.items()) for counter, value in some.items()))
 
 
-def write_csv(path, columns, rows):
+def write_csv(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -86,7 +88,7 @@ def write_csv(path, columns, rows):
     write(path, text.getvalue())
 
 
-def fill(readme, text, mark):
+def fill(readme: Path, text: str, mark: str) -> None:
     """Puts a table between the marks of a README; says so where a README has no place for its main table."""
     old = readme.read_text(encoding="utf-8") if readme.exists() else ""
     marked = f"<!-- {mark} -->\n{text}\n<!-- /{mark} -->"
@@ -97,7 +99,7 @@ def fill(readme, text, mark):
         print(f"publish: {readme}: no <!-- {mark} --> and <!-- /{mark} -->, so no table")
 
 
-def fill_sentences(repo, data):
+def fill_sentences(repo: Path, data: Data) -> None:
     """The numbers that sentences of the READMEs mark (sentence_numbers.py)."""
     numbers = sentence_numbers.MarkedNumbers(data, sentence_numbers.counted(repo / DATA))
     for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
@@ -105,7 +107,7 @@ def fill_sentences(repo, data):
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="directory with the CSV files of a tour, taken in first")

@@ -2,11 +2,14 @@
 """Which of the measured and counted rows figures and tables show."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from plots.draw.canvas import colours_of
 from plots.draw.changes import short_commit
-from plots.measure.files import read_counts, read_errors, read_rows, read_timeline
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row, read_counts, read_errors, read_rows, read_timeline
 
 # The peer's name of a chapter with all ideas, timed beside the chapter without some.
 ALL_IDEAS = "all_ideas"
@@ -17,38 +20,38 @@ OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}
 COMPARED_SETS = ["peers", "moe", "ragged"]
 
 
-def smoke_counts(counts, chapter):
+def smoke_counts(counts: dict[tuple[str, str, str], dict[str, int]], chapter: str) -> tuple[str, dict[str, int] | None]:
     """The small set that a chapter was counted on in order 0:fair, and its counters; or nothing."""
     found = ((name, counts.get((chapter, name, "0:fair"))) for name in ("smoke", "smoke_uniform"))
     return next(((name, some) for name, some in found if some), ("", None))
 
 
-def newest(rows):
+def newest(rows: Iterable[Row]) -> list[Row]:
     """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
     latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
     return sorted(latest.values(), key=lambda row: row.date)
 
 
-def newest_on_each(rows):
+def newest_on_each(rows: Iterable[Row]) -> list[Row]:
     """The newest rows of each device, device after device."""
     rows = list(rows)
     return [row for device in sorted({row.device for row in rows})
             for row in newest(row for row in rows if row.device == device)]
 
 
-def as_chapter_row(row):
+def as_chapter_row(row: Row) -> Row:
     """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
     run beside it."""
     words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
     return replace(row, kernel=" ".join(["grouped_gemm", *words]), peer="")
 
 
-def measurement_key(row):
+def measurement_key(row: Row) -> tuple:
     """What is measured, without device and run: with --off a run has two rows of one key."""
     return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
 
 
-def prefer_compared(rows):
+def prefer_compared(rows: list[Row]) -> list[Row]:
     """Without rows of ours of the compared sets that were timed alone, later than beside a library: they are of another
     clock and heat, so that the times of the comparison stay until the next one."""
     compared = {(row.device, measurement_key(as_chapter_row(row))) for row in rows
@@ -56,7 +59,7 @@ def prefer_compared(rows):
     return [row for row in rows if row.peer or (row.device, measurement_key(row)) not in compared]
 
 
-def variant(row, chapters):
+def variant(row: Row, chapters: list[Chapter]) -> str:
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
     default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "").split()
     words = row.kernel.split()[1:]
@@ -65,18 +68,18 @@ def variant(row, chapters):
     return "" if row.peer else " ".join(word for word in words if word != "sustained")
 
 
-def cold_if_any(rows):
+def cold_if_any(rows: list[Row]) -> tuple[list[Row], str]:
     """The rows with cold inputs, or the warm ones if no chapter has others; and which of the two they are."""
     warm = bool(rows) and not any(not row.warm and not row.peer for row in rows)
     return [row for row in rows if row.warm == warm], "warm" if warm else "cold"
 
 
-def run_of(row):
+def run_of(row: Row) -> tuple[str, str]:
     """Rows of one run have one commit and one day: between runs cards and clocks differ by 15 %."""
     return row.commit, row.date[:10]
 
 
-def libraries(rows):
+def libraries(rows: list[Row]) -> list[Row]:
     """The libraries' rows of the run that timed the last chapter, or the last one that had any beside it."""
     for own in sorted((row for row in rows if not row.peer), key=lambda row: row.chapter, reverse=True):
         beside = [row for row in rows if row.peer and row.timed
@@ -86,19 +89,19 @@ def libraries(rows):
     return []
 
 
-def best_peer(rows):
+def best_peer(rows: list[Row]) -> Row | None:
     """The fastest of these libraries, or None."""
     return max(libraries(rows), key=lambda row: row.tflops, default=None)
 
 
-def within_noise(one, other):
+def within_noise(one: Row, other: Row) -> bool:
     """Whether two times differ by no more than noise: by less than 1 %, or their p10 to p90 overlap."""
     low, high = sorted([one.us_median, other.us_median])
     known = None not in (one.us_p10, one.us_p90, other.us_p10, other.us_p90)
     return high < 1.01 * low or (known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90)
 
 
-def provenance(rows):
+def provenance(rows: list[Row]) -> str:
     """GPU, clocks, CUDA version, dates and commits of some rows in one line."""
     def span(values):
         values = sorted({value for value in values if value})
@@ -116,7 +119,7 @@ def provenance(rows):
 class Data:
     """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
 
-    def __init__(self, directories, gpu, chapters):
+    def __init__(self, directories: list[Path], gpu: str, chapters: list[Chapter]) -> None:
         first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = devices.most_common(1)[0][0] if devices else ""
@@ -152,15 +155,15 @@ class Data:
         for row in rows + self.everywhere + self.extra:
             row.variant = variant(row, chapters)
 
-    def on(self, device):
+    def on(self, device: str) -> list[Row]:
         """The rows of a device, whichever the figures show."""
         return [row for row in self.everywhere if row.device == device]
 
-    def rows_of(self, chapter):
+    def rows_of(self, chapter: Chapter) -> list[Row]:
         """The rows of the device that measured a chapter."""
         return self.rows if self.measured_on.get(chapter.id, self.device) == self.device else self.on(self.measured_on[chapter.id])
 
-    def of_set(self, name, chapter=None):
+    def of_set(self, name: str, chapter: Chapter | None = None) -> tuple[list[Row], str]:
         """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
         and which of the two they are.
 
@@ -171,14 +174,14 @@ class Data:
                 and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
         return cold_if_any(rows)
 
-    def from_other_devices(self, name, inputs):
+    def from_other_devices(self, name: str, inputs: str) -> list[Row]:
         """The rows of a set that another device measured, of chapters that this one did not: Blackwell's beside
         Hopper's."""
         return [row for row in self.everywhere if row.set == name and row.device == self.measured_on.get(row.chapter) != self.device
                 and not row.peer and not row.variant and row.warm == (inputs == "warm")
                 and row.format == self.format.get(row.chapter)]
 
-    def of_readers_run(self, name, inputs):
+    def of_readers_run(self, name: str, inputs: str) -> list[Row]:
         """The rows of a set in bf16 that a reader's run added."""
         known = {chapter.id for chapter in self.chapters}
         ours = [row for row in self.extra if row.timed and row.chapter in known]

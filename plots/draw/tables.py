@@ -3,15 +3,19 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
-from plots.draw.changes import changed_since_measured, lines_changed, short_commit
+from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.markdown import NONE, cell, peer_and_version, table
 from plots.draw.measured import ROWS, chapter_table, p_number
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
 from plots.measure import checks, costs
-from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, read_csv, read_run_counts
+from plots.measure.chapters import Chapter
+from plots.measure.costs import TileCounts
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, Shape, read_csv, read_run_counts
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
@@ -23,7 +27,7 @@ COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcge
     multiply_adds useful_multiply_adds""".split()
 
 
-def with_provenance(history, text, shown):
+def with_provenance(history: History, text: str, shown: list[Row]) -> str:
     """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
     shown = sorted(shown, key=lambda row: row.date)
     if not shown:
@@ -32,7 +36,7 @@ def with_provenance(history, text, shown):
     return "\n".join([text, provenance(shown) + ".", *changed_since_measured(measured, history)])
 
 
-def all_tables(repo, data, history):
+def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str, str]]:
     """Each table as README, mark and text: the rows of it, where they come from, whose kernel has changed since."""
     def signed(text, shown):
         return with_provenance(history, text, shown)
@@ -68,7 +72,7 @@ def all_tables(repo, data, history):
             yield chapter.readme, "transforms", unfused.transforms_table(chapter, about.transforms, counted_runs)
 
 
-def tree(chapters):
+def tree(chapters: list[Chapter]) -> str:
     """The chapters as a tree, in a fence: a line for each way from a branch to the next one or to an end, with the last one's idea."""
     short_id = {chapter.id: chapter.id.split("_")[0] for chapter in chapters}
     behind, lines = {}, []
@@ -84,7 +88,7 @@ def tree(chapters):
     return "```\n" + "\n".join(f"{way:{wide}}  {title}" for way, title in lines) + "\n```"
 
 
-def pages(repo, data, history):
+def pages(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str]]:
     """The results.md of each chapter, as path and text."""
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     elsewhere = [Data([repo / DATA], device, data.chapters) for device in data.others]
@@ -93,7 +97,7 @@ def pages(repo, data, history):
             yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history, elsewhere)
 
 
-def lines_of(chapter, chapters):
+def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
     before = next((each.folder for each in chapters if each.id == chapter.previous), None)
     if chapter.previous and not before:
         return NONE
@@ -101,7 +105,7 @@ def lines_of(chapter, chapters):
     return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
 
 
-def ladder_table(data):
+def ladder_table(data: Data) -> tuple[str, list[Row]]:
     (prefill, inputs), (decode, also) = data.of_set("prefill"), data.of_set("decode")
     elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
@@ -138,7 +142,7 @@ def ladder_table(data):
     return text, prefill + decode + elsewhere[0] + elsewhere[1]
 
 
-def counted_lines(data, chapter):
+def counted_lines(data: Data, chapter: Chapter) -> tuple[str, list[str], list[tuple[str, float, list[str]]]]:
     """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set: the set, the head,
     and a line for each counter with how much it has changed."""
     name, counted = smoke_counts(data.counts, chapter.id)
@@ -166,7 +170,7 @@ def counted_lines(data, chapter):
     return name, ["counter", *who], lines
 
 
-def counts_table(data, chapter):
+def counts_table(data: Data, chapter: Chapter) -> str:
     """The lines of a README: those that its text names, then those that have changed most."""
     name, head, lines = counted_lines(data, chapter)
     if not lines:
@@ -182,7 +186,7 @@ def counts_table(data, chapter):
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 
 
-def results_page(data, chapter, predicted, history, elsewhere=()):
+def results_page(data: Data, chapter: Chapter, predicted: TileCounts, history: History, elsewhere: Iterable[Data] = ()) -> str:
     """A chapter's results.md: the tables of which its README shows a part, and what other devices took."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
@@ -208,7 +212,7 @@ def results_page(data, chapter, predicted, history, elsewhere=()):
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
 
-def costs_table(data, chapter, predicted):
+def costs_table(data: Data, chapter: Chapter, predicted: TileCounts) -> str:
     """What slices and tiles should cost on a B200, for a README."""
     found = costs_tables(data, chapter, predicted)
     if not found:
@@ -219,7 +223,7 @@ def costs_table(data, chapter, predicted):
                       "large on an H200."])
 
 
-def costs_tables(data, chapter, predicted):
+def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[str]:
     """What slices and tiles should cost on a B200, and what one measured there, if one did: the first table, a line
     between, the second, and what their columns are; nothing where nothing was counted."""
     slices, tiles, rates, depths = [], [], {}, {}
@@ -276,7 +280,7 @@ def costs_tables(data, chapter, predicted):
         "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."]
 
 
-def problems_of(rows):
+def problems_of(rows: list[Row]) -> dict[tuple[str, Shape], dict[tuple[str, str, bool], Row]]:
     """The rows of each problem as peer, variant and warmth have them, in the order in which they were run."""
     found = {}
     for row in rows:
@@ -284,31 +288,32 @@ def problems_of(rows):
     return found
 
 
-def title_of(problem):
+def title_of(problem: tuple[str, Shape]) -> str:
     groups, m_total, m_max, n, k = problem[1]
     number = p_number(*problem)
     rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
     return f"{number}: ".removeprefix(": ") + f"G={groups} {rows} N={n} K={k}"
 
 
-def fastest(found, warm):
+def fastest(found: dict[tuple[str, str, bool], Row], warm: bool) -> Row | None:
     """The fastest library of one problem."""
     return min((row for (peer, _, when), row in found.items() if peer and when == warm),
                key=lambda row: row.us_median, default=None)
 
 
-def ratio(theirs, ours):
+def ratio(theirs: Row | None, ours: Row | None) -> str:
     """A library's time over ours, and whether that is more than noise."""
     if not theirs or not ours:
         return NONE
     return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if within_noise(theirs, ours) else "")
 
 
-def outcome(theirs, ours):
+def outcome(theirs: Row, ours: Row) -> str:
     return "level" if within_noise(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
 
 
-def scaled(problem, found, ours, references, rate):
+def scaled(problem: tuple[str, Shape], found: dict[tuple[str, str, bool], Row], ours: Row, references: Iterable[dict[str, str]],
+           rate: float | None) -> tuple[float, str] | None:
     """The fastest library that was timed on this problem on another day alone, as it would be at this run's rate of
     cuBLAS on 8192^3, as (us, peer)."""
     shape = [str(number) for number in problem[1]]
@@ -318,7 +323,7 @@ def scaled(problem, found, ours, references, rate):
                 and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
 
 
-def comparison_table(rows, chapter, name, references=()):
+def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: Iterable[dict[str, str]] = ()) -> tuple[str, list[Row]]:
     """Ours and the fastest library on a set, warm. A library that was not run on a problem may have a figure of
     another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
     mine = [row for row in rows if row.chapter == chapter.id and row.set == name
@@ -363,7 +368,7 @@ def comparison_table(rows, chapter, name, references=()):
     return text, shown
 
 
-def ncu_table(rows):
+def ncu_table(rows: list[dict[str, str]]) -> str:
     """Counts of a GPU (ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
     cells, same = {}, 0
     for row in rows:

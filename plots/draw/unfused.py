@@ -4,13 +4,15 @@ step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/s
 Hopper timed (gg-fused)."""
 
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.results import OTHER_CHOICES, OTHER_WAYS
+from plots.draw.results import OTHER_CHOICES, OTHER_WAYS, Data
+from plots.measure.chapters import Chapter
 from plots.measure.checks import Unfused
+from plots.measure.files import Row, Shape
 
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 
 
-def unfused_table(chapter, about: Unfused, counted):
+def unfused_table(chapter: Chapter, about: Unfused, counted: dict[tuple[str, str], dict[str, int]]) -> str:
     """A chapter's table, from the counters of each run by chapter and name."""
     parts = [counted[about.product], *(counted["gg-unfused", name] for name in about.kernels)]
     # A launch that plans, one that multiplies, and one for each step.
@@ -20,7 +22,7 @@ def unfused_table(chapter, about: Unfused, counted):
     return table([about.title, "launches", *(f"`{c}`" for c in COLUMNS)], 1, rows)
 
 
-def transforms_table(chapter, transforms: dict[str, str], counted):
+def transforms_table(chapter: Chapter, transforms: dict[str, str], counted: dict[tuple[str, str], dict[str, int]]) -> str:
     """One more tile of 256x256: two tiles less one."""
     rows = []
     for choice, run in transforms.items():
@@ -31,11 +33,11 @@ def transforms_table(chapter, transforms: dict[str, str], counted):
     return table(["instructions of warps, a tile", "all", "f32"], 1, rows)
 
 
-def percent(part, whole):
+def percent(part: Row | None, whole: Row | None) -> str:
     return f"{100 * (part.us_median / whole.us_median - 1):+.1f} %" if part and whole else NONE
 
 
-def fused_rows(data, chapter):
+def fused_rows(data: Data, chapter: Chapter) -> dict[str, dict[tuple[str, Shape], dict[str, Row]]]:
     """By device, that of most measurements first, then by set and shape: the rows of a chapter's launch, "", of the other
     ways and of libraries, all cold."""
     found = {}
@@ -47,13 +49,13 @@ def fused_rows(data, chapter):
     return {device: rows for device, rows in whole.items() if rows}
 
 
-def fused_tables(data, chapter):
+def fused_tables(data: Data, chapter: Chapter) -> list[tuple[str, list[Row]]]:
     """For each device a chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and
     the rows that it shows. Without libraries it has no columns for them."""
     return [fused_table(found) for found in fused_rows(data, chapter).values()] or [("Nothing is measured yet.", [])]
 
 
-def fused_table(found):
+def fused_table(found: dict[tuple[str, Shape], dict[str, Row]]) -> tuple[str, list[Row]]:
     """That of one device."""
     there = {peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS}
     beside, choices = sorted(there - {*OTHER_CHOICES}), [peer for peer in OTHER_CHOICES if peer in there]

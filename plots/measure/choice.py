@@ -28,7 +28,7 @@ ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 
-def draw(rng):
+def draw(rng: random.Random) -> tuple[list[int], int, int]:
     """Rows of each group, N and K."""
     while True:
         (n, k), groups, rows = rng.choice(SHAPES), rng.choice(GROUPS), rng.choice(ROWS)
@@ -43,7 +43,7 @@ def draw(rng):
         return m, n, k
 
 
-def tuned(program, m, n, k):
+def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
     """Microseconds by tile; "" is the chosen one."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "tune.csv"
@@ -56,13 +56,13 @@ def tuned(program, m, n, k):
     return {row["kernel"].partition(" ")[2]: float(row["us_median"]) for row in rows}
 
 
-def lost(times):
+def lost(times: dict[str, float]) -> tuple[float, str]:
     """By how much the choice took longer than the fastest tile, which is the second result."""
     best = min((tile for tile in times if tile), key=times.get)
     return times[""] / times[best] - 1, best
 
 
-def distribution(losses):
+def distribution(losses: list[float]) -> str:
     """A sentence about all of them."""
     ordered = sorted(losses)
     within = [sum(loss <= most for loss in ordered) for most in (0.01, 0.02, 0.05)]
@@ -71,7 +71,7 @@ def distribution(losses):
         f"worst {100 * ordered[-1]:.1f} %"
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chapter", default="07l_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)

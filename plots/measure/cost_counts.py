@@ -42,7 +42,7 @@ class Failed(Exception):
     """A run that did not do what it should."""
 
 
-def command_of(program, fmt, tile, choice, m, n, k):
+def command_of(program: Path, fmt: str, tile: str, choice: str, m: int, n: int, k: int) -> list[str]:
     """What runs one launch of one group."""
     words = [program, "--device", "emu", "--bench", "--tile", tile, "--m", m, "--n", n, "--k", k,
              *([] if fmt == "bf16" else ["--format", fmt]), *choice.split()]
@@ -55,7 +55,7 @@ def costed() -> dict[str, Costs]:
     return {chapter: about for chapter, about in found.items() if about}
 
 
-def epilogue_cycles(build, program, storing_warps, fmt, tile, choice):
+def epilogue_cycles(build: Path, program: Path, storing_warps: int, fmt: str, tile: str, choice: str) -> int:
     """Cycles from the first to the last load of a tile's sums, by the model of the machine code of the loop over tiles."""
     tile_m, tile_n = map(int, tile.split("x"))
     command = command_of(program, fmt, tile, choice, TILES * tile_m, tile_n, 4 * slice_k(fmt))
@@ -66,7 +66,7 @@ def epilogue_cycles(build, program, storing_warps, fmt, tile, choice):
     return longest
 
 
-def count(program, fmt, tile, choice, n, k):
+def count(program: Path, fmt: str, tile: str, choice: str, n: int, k: int) -> dict[str, int]:
     """The counters of one launch: one group of 256 rows."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "counts.csv"
@@ -78,7 +78,7 @@ def count(program, fmt, tile, choice, n, k):
         return next(iter(read_counts(folder).values()))
 
 
-def slice_and_tile(program, fmt, tile, choice=""):
+def slice_and_tile(program: Path, fmt: str, tile: str, choice: str = "") -> dict[str, dict[str, int]]:
     """What one slice and what one tile takes beyond its slices, of all blocks that share the tile."""
     tile_m, tile_n = map(int, tile.split("x"))
     few, many = SLICES
@@ -95,7 +95,7 @@ def slice_and_tile(program, fmt, tile, choice=""):
     return found
 
 
-def sampled(chapters):
+def sampled(chapters: dict[str, Costs]) -> dict[str, Costs]:
     """One variant of every third chapter; other ones when a kernel changes."""
     text = b"".join(path.read_bytes() for chapter in chapters for path in sorted((REPO / "chapters" / chapter).glob("*.cuh")))
     turn = zlib.crc32(text)
@@ -103,7 +103,7 @@ def sampled(chapters):
             for at, (chapter, about) in enumerate(chapters.items()) if (at + turn) % 3 == 0}
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")

@@ -5,9 +5,12 @@ puts the table into the READMEs."""
 
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
 from plots.measure.files import COST_COLUMNS, BadData, read_csv
 
+# By chapter, format, tile and words of other options: what a slice and a tile take, by counter.
+TileCounts = dict[tuple[str, str, str, str], dict[str, dict[str, int]]]
 DEVICE = "NVIDIA B200"
 # Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table
 # of HGX B200.
@@ -32,7 +35,7 @@ ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("
 PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/harness/problem/shapes.h
 
 
-def read_costs(path):
+def read_costs(path: Path) -> TileCounts:
     """The counts of each chapter, format, tile and choice (words of its options): per slice and per tile a dictionary of
     counters."""
     found = {}
@@ -46,12 +49,12 @@ def read_costs(path):
     return found
 
 
-def slice_k(fmt):
+def slice_k(fmt: str) -> int:
     """Columns of A and B in a slice."""
     return ELEMENTS[fmt][1]
 
 
-def accumulators(fmt, tile_n):
+def accumulators(fmt: str, tile_n: int) -> int:
     """How many tiles of sums fit into tensor memory beside the scales of a slice: two, or one. A column holds four
     scales of 32 rows (PTX ISA, "Scale Factor A/B layout"); A has 128 rows and B tile_n in each block."""
     _, k, block = ELEMENTS[fmt]
@@ -81,7 +84,8 @@ class Cost:
     bound: str
 
 
-def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=False):
+def cost(fmt: str, tile: str, counted: dict[str, dict[str, int]], choice: str = "", writes: bool = False,
+         problem: dict[str, int] | None = None, overlaps: bool = False) -> Cost:
     """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
     two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
     they were taken with. writes: what TMA writes to shared memory takes cycles there as what the tensor core reads does;

@@ -21,7 +21,7 @@ class Failed(Exception):
     """A program that did not answer; the message is one sentence."""
 
 
-def answer(*command) -> dict:
+def answer(*command: Path | str) -> dict:
     """The JSON object that a program prints."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
     try:

@@ -153,7 +153,7 @@ def measured(texts: dict[str, str]) -> Row:
     return row
 
 
-def read_csv(path: Path, columns: list[str] = COLUMNS) -> list[dict[str, str]]:
+def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, str]]:
     """The rows of one file as dictionaries of text; of the other kind than the columns say, it has none."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -169,7 +169,7 @@ def read_csv(path: Path, columns: list[str] = COLUMNS) -> list[dict[str, str]]:
     return rows if reader.fieldnames == columns else []
 
 
-def read_rows(directory: Path) -> list[Row]:
+def read_rows(directory: Path | str) -> list[Row]:
     """Every measurement under a directory, oldest first."""
     rows = []
     for path in sorted(Path(directory).rglob("*.csv")):
@@ -185,7 +185,7 @@ def read_rows(directory: Path) -> list[Row]:
     return sorted(rows, key=lambda row: row.date)
 
 
-def read_counts(place: Path) -> dict[tuple[str, str, str], dict[str, int]]:
+def read_counts(place: Path | str) -> dict[tuple[str, str, str], dict[str, int]]:
     """What the emulator counted, of a file or of all files under a directory: by chapter, set and order a dictionary of
     counters."""
     counts, place = {}, Path(place)

@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 
-def modules(program):
+def modules(program: str) -> list[bytes]:
     """The PTX texts in a program, which are not compressed and end with a zero byte."""
     return re.findall(rb"(?<=\0)\n*\.version \d[^\0]*", Path(program).read_bytes())
 
 
-def complaints(ptxas, text, arch):
+def complaints(ptxas: str, text: bytes, arch: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.ptx")
         source.write_bytes(text)
@@ -25,7 +25,7 @@ def complaints(ptxas, text, arch):
     return said if wrong else ""
 
 
-def main(ptxas, program, *archs):
+def main(ptxas: str, program: str, *archs: str) -> None:
     ours = [text for text in modules(program) if b"7chapter" in text]
     if not ours:
         sys.exit(f"{program}: it holds no PTX of a chapter")

@@ -19,9 +19,10 @@ ORDERS = "0:fair", "1:skew", "2:skew"
 
 class Promises(unittest.TestCase):
     MULTIPROCESSORS = 132  # of the emulated GPU
+    about: dict[str, dict]  # what each chapter says of itself, by id
 
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         cls.about = described(BUILD)
 
     def built_after(self, chapter: str) -> list[str]:

@@ -10,11 +10,17 @@ import os
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 from unittest import mock
 
 from plots.measure.chapters import COMMITTED
 from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
@@ -32,7 +38,7 @@ PARTS = {"02": "01", "04": "03", "05": "03", "07": "06"}
 BLACKWELL = dict(arch="100a", sets=["prefill", "decode", "step"], tile_clusters=["256x256 with 2x1", "128x256 with 1x1"])
 
 
-def describe(repo, name, previous="", fmt="bf16", **more):
+def describe(repo: Path, name: str, previous: str = "", fmt: str = "bf16", **more: object) -> None:
     """Writes a chapter into a repository's chapters.json, in place of what stood there of it."""
     path = repo / COMMITTED
     described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"chapters": [], "sets": {}}
@@ -44,7 +50,7 @@ def describe(repo, name, previous="", fmt="bf16", **more):
     path.write_text(json.dumps(described | {"chapters": [chapters[each] for each in sorted(chapters)]}), encoding="utf-8")
 
 
-def row(chapter, name, m, tflops, **changed):
+def row(chapter: str, name: str, m: list[int], tflops: float, **changed: object) -> dict:
     """One line of a CSV file, its derived numbers consistent with each other."""
     n, k = 4096, 7168
     flop = 2 * sum(m) * n * k
@@ -62,7 +68,7 @@ def row(chapter, name, m, tflops, **changed):
     return fields
 
 
-def counted(chapter, conflicts, name="smoke", order="0:fair"):
+def counted(chapter: str, conflicts: int, name: str = "smoke", order: str = "0:fair") -> list[dict]:
     """The lines of a chapter's counts, of 1000 useful FLOP."""
     counters = dict(instructions=7, global_load_sectors=20, global_store_sectors=4, global_atomic_sectors=0,
                     shared_wavefronts=30, shared_bank_conflicts=conflicts, instructions_mma=0,
@@ -70,7 +76,7 @@ def counted(chapter, conflicts, name="smoke", order="0:fair"):
     return [dict(zip(COUNT_COLUMNS, (chapter, name, order, *each))) for each in counters.items()]
 
 
-def save(path, rows, columns=COLUMNS):
+def save(path: Path, rows: Iterable[dict], columns: list[str] = COLUMNS) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
@@ -78,7 +84,7 @@ def save(path, rows, columns=COLUMNS):
         writer.writerows(rows)
 
 
-def laid_out(fig):
+def laid_out(fig: "Figure") -> tuple[list[str], list[tuple[str, str]]]:
     """The texts of a figure, and those that lie over another text, a line or a bar, or beyond the paper."""
     from matplotlib.text import Text
     fig.draw_without_rendering()
@@ -102,7 +108,7 @@ def laid_out(fig):
 class PlotsCase(unittest.TestCase):
     """A repository of three chapters, with READMEs that ask for tables."""
 
-    def setUp(self):
+    def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.repo = Path(folder.name)
@@ -116,12 +122,12 @@ class PlotsCase(unittest.TestCase):
             (chapter / "README.md").write_text(text)
         (self.repo / "README.md").write_text(text)
 
-    def measure(self, name="all.csv", **changed):
+    def measure(self, name: str = "all.csv", **changed: object) -> None:
         shapes = [(name, m) for name, some in SETS.items() for m in some]
         save(self.data / name, [row(chapter, name, m, tflops, **changed)
                                 for chapter, _, tflops in CHAPTERS for name, m in shapes])
 
-    def run_tool(self, tool, *arguments):
+    def run_tool(self, tool: ModuleType, *arguments: Path | str) -> tuple[int, str, str]:
         """Exit status, stdout and stderr of plot.py or publish.py."""
         out, err = io.StringIO(), io.StringIO()
         command = [tool.__name__, "--repo", str(self.repo), *map(str, arguments)]
@@ -129,18 +135,18 @@ class PlotsCase(unittest.TestCase):
             status = tool.main()
         return status, out.getvalue(), err.getvalue()
 
-    def fill(self, publish, *arguments):
+    def fill(self, publish: ModuleType, *arguments: Path | str) -> tuple[int, str, str]:
         """As run_tool does, without the figures, which take most of the time, for those that look at tables alone."""
         with mock.patch.object(publish.plot, "draw", return_value=True):
             return self.run_tool(publish, *arguments)
 
-    def cells(self, path, start):
+    def cells(self, path: str, start: str) -> list[str]:
         text = (self.repo / path).read_text()
         lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
         self.assertEqual(len(lines), 1, text)
         return [cell.strip() for cell in lines[0].strip("|").split("|")]
 
-    def blackwell(self, name, previous, fmt, **more):
+    def blackwell(self, name: str, previous: str, fmt: str, **more: object) -> None:
         """A chapter for Blackwell."""
         chapter = self.repo / "chapters" / name
         chapter.mkdir(parents=True)
@@ -149,7 +155,7 @@ class PlotsCase(unittest.TestCase):
         (chapter / "README.md").write_text("<!-- table -->\nold\n<!-- /table -->\n")
 
 
-def main():
+def main() -> None:
     """Runs the tests of a file; a build that has what draws the figures does not skip those that draw."""
     if os.environ.get("GG_FIGURES") == "ON" and not HAVE_MATPLOTLIB:
         sys.exit(f"{Path(sys.argv[0]).stem}: the build has what draws the figures, and this Python does not")

@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,19 +33,19 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
-def checks(pattern):
+def checks(pattern: str) -> Iterator[Path]:
     """The files of this name in all chapters' checks/."""
     return ROOT.glob(f"chapters/*/checks/{pattern}")
 
 
-def apply(patch, tree, *options):
+def apply(patch: Path, tree: Path, *options: str) -> str:
     """Applies a patch to a tree; what git says against it, or nothing."""
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     done = subprocess.run(["git", "-C", tree, "apply", *options, patch], env=environment, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else ""
 
 
-def copied(chapter, patch, tree):
+def copied(chapter: str, patch: Path, tree: Path) -> str:
     """A copy of the chapter and of common with the edit; what git says against it, or nothing. Common is a link unless
     the patch changes it."""
     shutil.copytree(ROOT / "chapters" / chapter, tree / "chapters" / chapter)
@@ -58,7 +59,7 @@ def copied(chapter, patch, tree):
 class Compiler:
     """Compiles and links a chapter as the build tree does, but to PTX alone."""
 
-    def __init__(self, build):
+    def __init__(self, build: Path) -> None:
         self.build = build.resolve()
         entries = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
         self.commands = {Path(entry["file"]).parent.name: entry["command"] for entry in entries
@@ -66,7 +67,7 @@ class Compiler:
         cache = (self.build / "CMakeCache.txt").read_text(encoding="utf-8")
         self.cached = dict(re.findall(r"^(\w+):\w+=(.*)$", cache, re.M))
 
-    def words(self, chapter, tree):
+    def words(self, chapter: str, tree: Path) -> list[str]:
         """The compiler's command for the copy in `tree`, which writes main.o there. Host code is not optimised."""
         words = shlex.split(self.commands[chapter])
         words[words.index("-o") + 1] = str(tree / "main.o")
@@ -83,7 +84,7 @@ class Compiler:
             kept.append(word)
         return [*kept, "-O0"]
 
-    def program(self, chapter, tree):
+    def program(self, chapter: str, tree: Path) -> str:
         """Makes tree/build/bin/<chapter>; what the compiler says against it, or nothing."""
         program = tree / "build" / "bin" / chapter
         program.parent.mkdir(parents=True)
@@ -100,17 +101,17 @@ class Compiler:
         return ""
 
 
-def chapter_of(path):
+def chapter_of(path: Path) -> str:
     """The chapter whose checks/ holds a file."""
     return path.parents[1].name
 
 
-def unmet_as_it_is(compiler, path):
+def unmet_as_it_is(compiler: Compiler, path: Path) -> list[str]:
     """What is wrong with an Extend exercise whose solution nobody wrote: it is one already, or nothing."""
     return ["the tree as it is meets it"] if grade.graded(path, compiler.build / "bin")[0] == grade.MET else []
 
 
-def tried(compiler, patch):
+def tried(compiler: Compiler, patch: Path) -> list[str]:
     """What is wrong with an exercise: sentences. `patch` may be an extend.txt without a solution."""
     if patch.suffix == ".txt":
         return unmet_as_it_is(compiler, patch)
@@ -133,7 +134,7 @@ def tried(compiler, patch):
         return found if found or patch.stem != "extend" else unmet_as_it_is(compiler, patch.with_suffix(".txt"))
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")

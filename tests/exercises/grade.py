@@ -18,7 +18,7 @@ CHAPTERS = HERE.parents[1] / "chapters"
 MET, NOT_MET, NOT_GRADED = "met", "not met", "not graded"
 
 
-def graded(path, programs):
+def graded(path: Path, programs: Path) -> tuple[str, str]:
     """(verdict, sentence) for one extend.txt. A program that was not built is not judged."""
     wanted = statements.parse(path)
     rest = "; ".join(f"left to you: {each}" for each in (wanted.gpu and f"needs {wanted.gpu}", wanted.open) if each)
@@ -35,7 +35,7 @@ def graded(path, programs):
     return MET, rest
 
 
-def main():
+def main() -> int:
     build, chapters = Path(sys.argv[1]), sys.argv[2:]
     verdicts = []
     for chapter in chapters:

@@ -20,7 +20,7 @@ from pathlib import Path
 LIMIT_S = 120
 
 
-def outputs(program, name, order):
+def outputs(program: Path, name: str, order: str) -> dict[str, bytes] | str:
     """File names and bytes that the program writes in an order; or a sentence about why it does not."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "--device", "emu", "--check", "--set", name, "--order", order, "--out", folder]
@@ -33,7 +33,7 @@ def outputs(program, name, order):
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-def difference(expected, program, name, order):
+def difference(expected: dict[str, bytes], program: Path, name: str, order: str) -> str:
     """How what the program writes in an order differs from what is expected; nothing if it does not."""
     got = outputs(program, name, order)
     if isinstance(got, str):
@@ -44,7 +44,7 @@ def difference(expected, program, name, order):
     return f"{', '.join(names)} has other bits" if names else ""
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--seeds", type=int, default=500)

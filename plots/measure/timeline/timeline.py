@@ -43,7 +43,7 @@ STAMPS = {
 }
 
 
-def stamped(text, places, name):
+def stamped(text: str, places: list[tuple[str, str]], name: str) -> str:
     """The text with what belongs behind these lines."""
     lines = text.split("\n")
     for line, new in places:
@@ -59,7 +59,7 @@ def stamped(text, places, name):
     return "\n".join(lines)
 
 
-def stamp(folder):
+def stamp(folder: Path) -> None:
     """Copies the chapter's sources to a folder, with stamps."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in [*sorted((REPO / "chapters" / CHAPTER).glob("*.cu*")), HERE / "stamps.cuh"]:
@@ -67,7 +67,7 @@ def stamp(folder):
         (folder / path.name).write_text(stamped(text, STAMPS.get(path.name, []), path.name), encoding="utf-8")
 
 
-def run(program, name, out):
+def run(program: Path, name: str, out: Path) -> int:
     """Runs the program on a set of one problem and writes its stamps; returns the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([str(program.resolve()), "--device", "gpu", "--bench", "--set", name, "--csv", "run.csv"],
@@ -92,7 +92,7 @@ def run(program, name, out):
     return 0
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stamp", type=Path, metavar="FOLDER", help="copy the chapter there, with stamps")
     parser.add_argument("--program", type=Path, help="gg-timeline as it was built")
