@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Copies to each chapter the files that it takes unchanged from the chapter before it.
 
-  python3 -B chapters/inherit.py --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
+  python3 -B -m chapters.inherit --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
 
 chapters/<id>/inherited.txt names those files. After an edit of one in the chapter that it comes from, every chapter behind gets it. A
 copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last (FILE remembers that), is not
@@ -14,6 +13,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 CHAPTERS = Path(__file__).resolve().parent
@@ -50,14 +50,14 @@ def digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def copies(before: dict[str, str], chapters: Path = CHAPTERS):
+def copies(before: dict[str, str], chapters: Path = CHAPTERS) -> Iterator[tuple[Path, Path]]:
     """(file of the chapter before, its copy) for each name of each list, in order of the registry."""
     for chapter, previous in before.items():
         for name in inherited(chapters / chapter):
             if not previous:
                 raise Refused(f"{chapter}/inherited.txt: the chapter has no AFTER in chapters/CMakeLists.txt to inherit from")
             original = chapters / previous / name
-            if Path(name).name != name or not original.is_file() and name not in inherited(chapters / previous):
+            if Path(name).name != name or (not original.is_file() and name not in inherited(chapters / previous)):
                 raise Refused(f"{chapter}/inherited.txt: {previous} has no file {name}")
             yield original, chapters / chapter / name
 
@@ -71,7 +71,7 @@ def inherit(before: dict[str, str], memory: Path, chapters: Path = CHAPTERS) -> 
     for original, copy in found:  # an original may be a copy that is still to be written
         texts[copy] = texts[original] if original in texts else original.read_bytes()
     changed = [(original, copy) for original, copy in found if not copy.is_file() or copy.read_bytes() != texts[copy]]
-    for original, copy in changed:
+    for _, copy in changed:
         if copy.is_file() and is_edited(copy, written):
             source = owner(copy.name, copy.parent.name, before, chapters)
             raise Refused(f"{copy.parent.name}/{copy.name} was edited, but comes from {source}: move the edit to "

@@ -21,7 +21,7 @@ add_custom_target(tour
 # The README goes on to use the last two
 add_dependencies(tour ${after} ${built} describe gg-roof gg-emu gg-ptx)
 add_custom_target(grade
-  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/tests/exercises/grade.py ${CMAKE_BINARY_DIR} ${built}
+  COMMAND ${Python3_EXECUTABLE} -B -m tests.exercises.grade ${CMAKE_BINARY_DIR} ${built}
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} USES_TERMINAL VERBATIM)
 add_dependencies(grade ${built} gg-emu)  # which brings the emulator's runtime
 add_subdirectory(${CMAKE_SOURCE_DIR}/plots)

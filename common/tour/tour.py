@@ -23,8 +23,6 @@ import threading
 import time
 from pathlib import Path
 
-from page import write as page
-
 REPO = Path(__file__).resolve().parents[2]
 NO_DEVICE = 77  # a chapter's exit code where the device asked for is not there
 # The library call that fits the set.
@@ -37,7 +35,7 @@ COUNTS = {"instructions": ["instructions"],  # of warps
           "bank conflicts": ["shared_bank_conflicts"]}
 
 
-def find_device():
+def find_device() -> str:
     """The first GPU and its driver, or nothing."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
@@ -52,7 +50,7 @@ def find_device():
     return f"{name.value.decode()}, driver for CUDA {cuda_version}"
 
 
-def digest(*parts):
+def digest(*parts: Path | str) -> str:
     """One hash of texts and of files' contents."""
     total = hashlib.sha256()
     for part in parts:
@@ -61,11 +59,11 @@ def digest(*parts):
     return total.hexdigest()
 
 
-def show(path):
+def show(path: Path | str) -> str:
     return os.path.relpath(path, REPO)
 
 
-def run(*command):
+def run(*command: Path | str) -> int:
     """Runs a command as a reader could type it, prints what it says as it says it, returns its exit code."""
     command = [str(word) for word in command]
     print("\n$", *(show(word) if os.path.isabs(word) else word for word in command), flush=True)
@@ -83,7 +81,7 @@ def run(*command):
         child.stdout.close()
 
 
-def result_of(code):
+def result_of(code: int) -> str:
     if code == NO_DEVICE:
         return "not run"
     return {0: "passed", 1: "FAILED"}.get(code, f"ERROR {code}" if code > 0 else f"KILLED {-code}")
@@ -93,7 +91,7 @@ class Broken(Exception):
     """Something that the tour reads and cannot; the message is one sentence."""
 
 
-def describe(program):
+def describe(program: Path) -> dict:
     """What a chapter says of itself."""
     if not program.is_file():
         raise Broken(f"{show(program)}: there is no such program: build it, or leave its name out")
@@ -105,7 +103,7 @@ def describe(program):
         raise Broken(f"{show(program)} --describe: its answer is not a chapter's: {error}") from error
 
 
-def rows_of(table, *columns):
+def rows_of(table: Path, *columns: str) -> list[dict[str, str]]:
     """The rows of a table that an earlier tour wrote."""
     try:
         with open(table, newline="", encoding="utf-8") as file:
@@ -120,11 +118,11 @@ def rows_of(table, *columns):
 class State:
     """What earlier tours left, by name of program: its key, when it ran, how it ended, whether it is part of a tour that goes on."""
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self.path, self.entries = path, self.read(path)
 
     @staticmethod
-    def read(path):
+    def read(path: Path) -> dict[str, dict]:
         try:
             entries = json.loads(path.read_text())
         except (OSError, ValueError):
@@ -133,11 +131,11 @@ class State:
             return {}  # nobody's tour wrote this
         return entries
 
-    def kept(self, name, key):
+    def kept(self, name: str, key: str) -> dict | None:
         entry = self.entries.get(name, {})
         return entry if entry.get("key") == key and entry.get("result") == "passed" else None
 
-    def put(self, name, key, result, ahead=False):
+    def put(self, name: str, key: str, result: str, ahead: bool = False) -> dict:
         entry = {"key": key, "result": result, "when": time.strftime("%Y-%m-%d %H:%M"), "ahead": ahead}
         # Other tours of this build tree write there too.
         with open(self.path.with_suffix(".lock"), "w") as lock:
@@ -150,7 +148,7 @@ class State:
 
 
 class Tour:
-    def __init__(self, args):
+    def __init__(self, args: argparse.Namespace) -> None:
         self.build, self.out, self.sets = args.build, args.build / "tour", args.sets.split(",")
         self.plot_python, self.ahead = args.plot_python, bool(args.one)
         self.emulator = args.build / "lib" / "emu" / "libcudart.so.13"
@@ -161,7 +159,7 @@ class Tour:
         os.environ["CUDA_CACHE_PATH"] = str(self.build / "cuda-cache")
         os.environ["MPLCONFIGDIR"] = str(self.build / "matplotlib")
 
-    def roof(self):
+    def roof(self) -> None:
         program = self.build / "bin" / "gg-roof"
         if self.device:
             key = digest(program, self.device)
@@ -171,7 +169,7 @@ class Tour:
                 if code:
                     print(f"tour: no roof, gg-roof ended with {code}: its columns stay empty")
 
-    def chapter(self, name):
+    def chapter(self, name: str) -> dict[str, str]:
         """Checks and times one chapter on a GPU, or counts on the emulator; returns its line of the ladder."""
         program = self.build / "bin" / name
         about = describe(program)
@@ -188,7 +186,7 @@ class Tour:
         where = " (no emulator here)" if result == "not run" else " on the emulator"
         return line | {"check": result + where + remark} | counts(table, result)
 
-    def results(self, program, table, device, commands, option):
+    def results(self, program: Path, table: Path, device: str, commands: list[list[str]], option: str) -> tuple[str, str]:
         """Runs a program's commands, which append to a table; returns how they ended and a remark, if any."""
         machine = self.emulator if device == "emu" and self.emulator.exists() else self.device
         key = digest(program, json.dumps(commands), machine)
@@ -213,7 +211,7 @@ class Tour:
             self.state.put(table.name, key, result, self.ahead)
         return result, ""
 
-    def times(self, table, result):
+    def times(self, table: Path, result: str) -> dict[str, str]:
         """Three columns from the chapter's own rows with cold inputs."""
         cells = dict.fromkeys(TIMES, "-")
         if result != "passed" or not table.exists():
@@ -233,7 +231,7 @@ class Tour:
             raise Broken(f"{show(table)}: {error}; remove it and run again") from error
         return cells
 
-    def figures(self):
+    def figures(self) -> str:
         """Draws the figures if what they are made of has changed; returns what went wrong, if anything."""
         if not self.plot_python:
             return "not drawn: `cmake --workflow --preset tour` fetches what draws them"
@@ -243,7 +241,7 @@ class Tour:
         sources = [*plots.glob("*/*.*"), *data.rglob("*.csv"), *self.out.glob("*.csv")]
         key = digest(self.plot_python, *sorted(sources), about)
         if not (out.exists() and self.state.kept("figures", key)):
-            code = run(self.plot_python, "-B", plots / "draw" / "plot.py", "--chapters", about, "--data", data, "--data", self.out,
+            code = run(self.plot_python, "-B", "-m", "plots.draw.plot", "--chapters", about, "--data", data, "--data", self.out,
                        "--out", out)
             self.state.put("figures", key, result_of(code))
             if code:
@@ -251,7 +249,7 @@ class Tour:
         return ""
 
 
-def counts(table, result):
+def counts(table: Path, result: str) -> dict[str, str]:
     """Columns from what the emulator counted on the smoke set, for 1000 useful FLOP."""
     cells = dict.fromkeys(COUNTS, "-")
     if result != "passed" or not table.exists():
@@ -267,7 +265,7 @@ def counts(table, result):
     return cells
 
 
-def print_tables(lines):
+def print_tables(lines: list[dict[str, str]]) -> None:
     """One table of the chapters that a GPU ran, one of those that the emulator ran; mostly it is one."""
     on_gpu = [line for line in lines if TIMES[0] in line]
     on_emulator = [line for line in lines if line not in on_gpu]
@@ -279,7 +277,7 @@ def print_tables(lines):
               "32-byte sectors\nof global memory, wavefronts of shared memory that bank conflicts cost.")
 
 
-def print_table(lines):
+def print_table(lines: list[dict[str, str]]) -> None:
     columns = list(lines[0])
     widths = [max(len(column), *(len(line[column]) for line in lines)) for column in columns]
     for line in [dict(zip(columns, columns)), *lines]:
@@ -288,7 +286,7 @@ def print_table(lines):
         print("  ".join(words + numbers))
 
 
-def one(tour, name):
+def one(tour: Tour, name: str) -> int:
     """Runs one chapter on the emulator and prints all of it at once, as other commands print too. With a GPU it waits for the tour,
     which times it while nothing else runs."""
     if tour.device:
@@ -300,11 +298,11 @@ def one(tour, name):
     return 0  # whether it passed is for the tour to say
 
 
-def like(args):
+def like(args: argparse.Namespace) -> int:
     """The tables and figures of a tour on another GPU, with dashes for its numbers."""
     out = args.build / "tour" / f"like-{args.like}"
     os.environ["MPLCONFIGDIR"] = str(args.build / "matplotlib")
-    code = run(args.plot_python or sys.executable, "-B", REPO / "plots" / "draw" / "like.py", args.like, "--out", out)
+    code = run(args.plot_python or sys.executable, "-B", "-m", "plots.draw.preview", args.like, "--out", out)
     ladder = out / "tables.md"
     if ladder.exists():
         print("\n" + ladder.read_text(encoding="utf-8").split("\n## ")[1].strip())
@@ -312,7 +310,9 @@ def like(args):
     return code
 
 
-def main():
+def main() -> int:
+    from common.tour.page import write  # begins at the root, which is on the path by now
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chapters", nargs="*", help="names of programs in BUILD/bin")
     parser.add_argument("--like", metavar="GPU", choices=["a100", "h100", "h200", "b200"],
@@ -346,7 +346,7 @@ def main():
     print(f"\nmeasurements: {show(tour.out)}")
     figures = [show(path) for path in sorted((tour.out / "figures").glob("*.svg"))]
     print("figures:", trouble or "\n  ".join(["", *figures]) or "none")
-    print("page:", show(page.write(args.build, lines, where)))
+    print("page:", show(write.write(args.build, lines, where)))
     checks = [line["check"] for line in lines]
     passed, waiting = (sum(check.startswith(word) for check in checks) for word in ("passed", "not run"))
     failed = len(lines) - passed - waiting
@@ -355,6 +355,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # The README names this file by its path, while imports begin at the repository's root.
+    sys.path[0] = str(REPO)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of a chapter beside NVIDIA's kernels, made of plots/measure/data/cudnn.csv, which cudnn/compare.py writes."""
 
-from draw.markdown import table
-from measure.costs import MULTIPLY_ADDS
+from plots.draw.markdown import table
+from plots.measure.costs import MULTIPLY_ADDS
 
 TILES = 8  # of 256x256 in the problem that was counted
 KS = 2048, 7168
@@ -11,13 +11,13 @@ KS = 2048, 7168
 FIRST = {"ours": 0, "theirs": 1 / 8}
 
 
-def tile_cycles(side, operands, epilogue, k):
+def tile_cycles(side: str, operands: str, epilogue: int, k: int) -> float:
     """Of a multiprocessor, for its half of a 256x256 tile: products wait for the first part of the epilogue before."""
     products = 128 * 256 * k / MULTIPLY_ADDS[operands]
     return max(products + FIRST[side] * epilogue, epilogue)
 
 
-def beside_cudnn_table(configurations: dict[str, str], rows):
+def beside_cudnn_table(configurations: dict[str, str], rows: list[dict[str, str]]) -> str:
     """`configurations`: those to show, and what their operands are, fp8 or fp4."""
     found = {}
     for row in rows:

@@ -5,6 +5,7 @@ import posixpath
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,7 @@ NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.c
 HARNESS = {"common/harness/harness.cuh", "common/kernel/check.h", "common/kernel/list.h",
            "common/kernel/tensor_map.h"}
 # Files of common/ had other folders before its three doors.
-DOORS = [(re.compile(r"common/harness\.cuh"), "common/harness/harness.cuh"),
+MOVED = [(re.compile(r"common/harness\.cuh"), "common/harness/harness.cuh"),
          (re.compile(r"common/(?:base/)?((?:ptx/)?[\w.]+\.(?:h|cuh))"), r"common/kernel/\1")]
 CODE = {".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re.M)
@@ -24,11 +25,11 @@ AROUND = re.compile(INCLUDE.pattern + r"|^[ \t]*#[ \t]*pragma[ \t]+once|\bnamesp
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\')', re.S)
 
 
-def is_kernel(path):
+def is_kernel(path: str) -> bool:
     return Path(path).suffix in CODE and posixpath.basename(path) != "main.cu"
 
 
-def lines_changed(before, chapter):
+def lines_changed(before: Path | None, chapter: Path) -> tuple[int, int]:
     """Lines added and removed from one chapter's folder to another's, or from none to it; whitespace is ignored.
     All of a folder counts but README.md, results.md, a worklog, inherited.txt, main.cu and what is in checks/."""
     command = "git diff --no-index --no-ext-diff --no-renames --diff-algorithm=myers --numstat -z -w --".split()
@@ -46,7 +47,7 @@ def lines_changed(before, chapter):
 
 
 @cache
-def definitions(text):
+def definitions(text: str) -> set[str]:
     """The functions, types and constants of a source, in any order, without comments and with blank space only
     where it parts words."""
     text = COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text)
@@ -61,23 +62,23 @@ def definitions(text):
     return plain - {"", "}", ";"}
 
 
-def name_of(definition):
+def name_of(definition: str) -> str:
     """What a function or type is called: the word before the first bracket."""
     found = re.match(r"(?:template<>)?[^({=;]*?(\w+)(?:<[^(){}]*>)?(?=[({=;\[]|$)", definition)
     return found[1] if found else definition
 
 
-def today(path):
+def current_path(path: str) -> str:
     """The path that a file of common/ has today."""
-    return next((pattern.sub(new, path) for pattern, new in DOORS if pattern.fullmatch(path)), path)
+    return next((pattern.sub(new, path) for pattern, new in MOVED if pattern.fullmatch(path)), path)
 
 
-def with_headers(paths, read):
+def with_headers(paths: Iterable[str], read: Callable[[str], str | None]) -> dict[str, set[str]]:
     """The definitions in some files and in all headers of the repository that they include, by path."""
     found, ahead = {}, list(paths)
     while ahead:
         path = ahead.pop()
-        text = None if path in found or today(path) in HARNESS else read(path)
+        text = None if path in found or current_path(path) in HARNESS else read(path)
         if text is not None:
             found[path] = definitions(text)
             for name in filter(None, INCLUDE.findall(text)):
@@ -88,12 +89,12 @@ def with_headers(paths, read):
 class History:
     """Which files of a kernel are no longer what they were at a commit."""
 
-    def __init__(self, repo):
+    def __init__(self, repo: Path) -> None:
         self.repo, self.known = Path(repo), {}
         self.texts = {}  # by commit what files_at gave: chapters share commits and headers
         self.lacking = set()  # commits that were asked for and that git does not have
 
-    def git(self, *words):
+    def git(self, *words: str) -> str | None:
         """What git prints, or None where it fails or is not there."""
         try:
             done = subprocess.run(["git", "-C", self.repo, *words], capture_output=True, encoding="utf-8")
@@ -101,10 +102,10 @@ class History:
             return None
         return None if done.returncode else done.stdout
 
-    def has(self, commit):
-        return re.fullmatch(r"[0-9a-f]{7,40}", commit) and self.git("cat-file", "-e", commit + "^{commit}") is not None
+    def has(self, commit: str) -> bool:
+        return bool(re.fullmatch(r"[0-9a-f]{7,40}", commit)) and self.git("cat-file", "-e", commit + "^{commit}") is not None
 
-    def changed(self, chapter, commit):
+    def changed(self, chapter: str, commit: str) -> tuple[str, ...]:
         """The files that differ in code between a commit and the tree as it stands: paths in a tuple, those of the
         chapter's folder without it. What was moved is the same. What is new or gone in a header of common/ does not
         count, only what is another under its name: a kernel that uses the others has changed itself."""
@@ -116,18 +117,18 @@ class History:
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
             before, after = (set().union(*code.values()) for code in (then, now))
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
-            files = {today(path) for code, other in ((then, after), (now, before)) for path in code
+            files = {current_path(path) for code, other in ((then, after), (now, before)) for path in code
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
             self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]
 
-    def code_at(self, commit, chapter):
+    def code_at(self, commit: str, chapter: str) -> dict[str, set[str]]:
         if commit not in self.texts:
             self.texts[commit] = self.files_at(commit)
         files = self.texts[commit]
         return with_headers([path for path in files if posixpath.dirname(path) == f"chapters/{chapter}" and is_kernel(path)], files.get)
 
-    def files_at(self, commit):
+    def files_at(self, commit: str) -> dict[str, str]:
         """All that kernels are made of as it was at a commit: texts by path, in two runs of git."""
         entries = (each.partition("\t") for each in (self.git("ls-tree", "-r", "-z", commit) or "").split("\0"))
         blobs = {path: about.split()[2] for about, _, path in entries if path.startswith(("chapters/", "common/"))}
@@ -144,7 +145,7 @@ class History:
                 at += int(words[2]) + 1
         return texts
 
-    def code_now(self, chapter):
+    def code_now(self, chapter: str) -> dict[str, set[str]]:
         def read(path):
             file = self.repo / path
             return file.read_text(encoding="utf-8") if file.is_file() else None
@@ -153,19 +154,18 @@ class History:
         return with_headers([name for name in names if is_kernel(name)], read)
 
 
-def aged(rows, history):
-    """A sentence for each commit of some rows whose kernels have changed since."""
+def changed_since_measured(measured: Iterable[tuple[str, str]], history: History) -> list[str]:
+    """A sentence for each commit whose kernels have changed since, of chapters and the commits that they were measured at."""
     found = {}
-    pairs = dict.fromkeys((row.chapter, row.commit) for row in rows if row.commit)
-    for chapter, commit in sorted(pairs, key=lambda pair: pair[0]):
+    for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
         files = history.changed(chapter, commit)
         if files:
             found.setdefault((commit, files), []).append(chapter)
     return [f"The kernel{'s' if len(who) > 1 else ''} of {' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} "
-            f"{'have' if len(who) > 1 else 'has'} changed since commit {short(commit)}: {', '.join(files)}."
+            f"{'have' if len(who) > 1 else 'has'} changed since commit {short_commit(commit)}: {', '.join(files)}."
             for (commit, files), who in found.items()]
 
 
-def short(commit):
+def short_commit(commit: str) -> str:
     """Ten digits of a commit, and the -dirty of a tree that held changes besides."""
     return re.sub(r"^(\w{10})\w*", r"\1", commit)

@@ -4,12 +4,35 @@ footer names. It raises NoData where there is nothing to draw."""
 
 import math
 import textwrap
+from collections.abc import Callable, Iterator
 from itertools import groupby
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from draw import results, unfused
-from draw.changes import short
-from draw.canvas import (DARK, GREY, NAMES, PALE, PALETTE, SHADE, canvas, curve, log2, look_of, name_ends, name_rows,
-                         three, told_apart)
+from plots.draw import results, unfused
+from plots.draw.canvas import (
+    DARK,
+    GREY,
+    NAMES,
+    PALE,
+    PALETTE,
+    SHADE,
+    canvas,
+    chapters_to_name,
+    curve,
+    label_ends,
+    label_rows,
+    line_style,
+    log2,
+    three_digits,
+)
+from plots.draw.changes import short_commit
+from plots.draw.results import Data
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
@@ -27,7 +50,7 @@ class NoData(Exception):
     """Why a figure cannot be drawn."""
 
 
-def every(chapters):
+def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     """Name of each figure and the function that draws it."""
     yield "ladder", ladder
     for chapter in chapters:
@@ -42,31 +65,31 @@ def every(chapters):
     yield "fused", fused
 
 
-def ladder(plt, data):
-    rows, inputs = data.of("prefill")
-    guests = data.visiting("prefill", inputs)
-    extra = data.added("prefill", inputs)
-    own = {row.chapter: row for row in [*rows, *guests] if not row.peer}
+def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
+    rows, inputs = data.of_set("prefill")
+    elsewhere = data.from_other_devices("prefill", inputs)
+    extra = data.of_readers_run("prefill", inputs)
+    own = {row.chapter: row for row in [*rows, *elsewhere] if not row.peer}
     known = {*own, *(row.chapter for row in extra)}
     names = [chapter.id for chapter in data.chapters if chapter.id in known]
     timed = [row.tflops for row in [*(own[name] for name in names if name in own), *extra] if row.timed]
-    if not timed and not data.like:
+    if not timed and not data.is_preview:
         raise NoData("no chapter was timed on set prefill in bf16")
     best = results.best_peer(rows)
-    where = " on " + data.device.removeprefix("NVIDIA ") if guests else ""
+    where = " on " + data.device.removeprefix("NVIDIA ") if elsewhere else ""
     roofs = [row.roof_tflops for row in rows if row.roof_tflops and row.format == "bf16"]
-    lines = [(roofs[-1], f"measured roof {three(roofs[-1])}{where}", "-")] if roofs else []
-    lines += [(best.tflops, f"{best.peer} {three(best.tflops)}{where}", "--")] if best else []
-    if data.like:
+    lines = [(roofs[-1], f"measured roof {three_digits(roofs[-1])}{where}", "-")] if roofs else []
+    lines += [(best.tflops, f"{best.peer} {three_digits(best.tflops)}{where}", "--")] if best else []
+    if data.is_preview:
         lines.append((DATASHEET[data.device][0], f"data sheet {DATASHEET[data.device][0]}", ":"))
 
-    cells = [cells_of(chapter, own, guests, names) for chapter in data.chapters if chapter.id in known]
+    cells = [ladder_cells(chapter, own, elsewhere, names) for chapter in data.chapters if chapter.id in known]
     value, gain, about = (5.6 * max(map(len, texts)) for texts in zip(("TFLOP/s", "gain", ""), *cells))
     # Points from the axes to the value, the gain and the rest.
     columns = [value + 2, value + 10, value + gain + 14]
     left_out = ranges(data.chapters, known)
-    note = textwrap.fill(f"not {'run there' if data.like else 'timed yet'}: {left_out}", 100) if left_out else ""
-    close_up = CLOSE_UP < max(timed or [0]) and not data.like
+    note = textwrap.fill(f"not {'run there' if data.is_preview else 'timed yet'}: {left_out}", 100) if left_out else ""
+    close_up = max(timed or [0]) > CLOSE_UP and not data.is_preview
     fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
@@ -75,7 +98,7 @@ def ladder(plt, data):
     ax, last = axes if close_up else (axes, axes)
     floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
     ax.set(xscale="log", xlabel="TFLOP/s, log scale", xlim=(floor, 1.1 * max(timed + [x for x, _, _ in lines])))
-    name_rows(ax, names)
+    label_rows(ax, names)
     if close_up:  # what the best gain over each other
         last.set(xlabel=f"TFLOP/s from {CLOSE_UP} on", xlim=(CLOSE_UP, 1.02 * max(timed + [x for x, _, _ in lines])))
         last.xaxis.set_major_formatter("{x:g}")
@@ -103,15 +126,15 @@ def ladder(plt, data):
                     color=DARK)
     ax.annotate(note, (0, 0), (6 - NAMES, -40), xycoords="axes fraction", textcoords="offset points", va="top",
                 color=GREY)
-    return fig, rows + guests + extra
+    return fig, rows + elsewhere + extra
 
 
-def cells_of(chapter, own, guests, names):
+def ladder_cells(chapter: Chapter, own: dict[str, Row], elsewhere: list[Row], names: list[str]) -> tuple[str, str, str]:
     """What the ladder says beside a bar: the value, the gain over the predecessor, format and device if others."""
     row, before = own.get(chapter.id), own.get(chapter.previous)
     if not row:
         return "–", "", ""
-    about = [row.format] * (row.format != "bf16") + [row.device.removeprefix("NVIDIA ")] * (row in guests)
+    about = [row.format] * (row.format != "bf16") + [row.device.removeprefix("NVIDIA ")] * (row in elsewhere)
     words = []
     # On other devices there is none of the chapter.
     if before and row.timed and before.timed and row.device == before.device:
@@ -120,32 +143,32 @@ def cells_of(chapter, own, guests, names):
         if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
             words[0] += " on " + chapter.previous.split("_")[0]
         words += ["other run"] * (results.run_of(row) != results.run_of(before))
-    value = three(row.tflops) if row.timed else "?" if row.ok else "failed"
+    value = three_digits(row.tflops) if row.timed else "?" if row.ok else "failed"
     return value, ", ".join(words), ", ".join(about)
 
 
-def ranges(chapters, known):
+def ranges(chapters: list[Chapter], known: set[str]) -> str:
     """The chapters that are not known as "07b to 07i, 08a to 09c": runs of one architecture, in order of reading."""
     runs = [[chapter.id.split("_")[0] for chapter in run]
             for (there, _), run in groupby(chapters, lambda chapter: (chapter.id in known, chapter.arch)) if not there]
     return ", ".join(" to ".join(dict.fromkeys([run[0], run[-1]])) for run in runs)
 
 
-def step(plt, data, chapter):
-    rows, inputs = data.of("step", chapter)
-    extra = [row for row in data.added("step", inputs) if row.chapter == chapter.id]
+def step(plt: ModuleType, data: Data, chapter: Chapter) -> tuple["Figure", list[Row]]:
+    rows, inputs = data.of_set("step", chapter)
+    extra = [row for row in data.of_readers_run("step", inputs) if row.chapter == chapter.id]
     mine = [row for row in rows if not row.peer and row.chapter == chapter.id]
     before = [row for row in rows if not row.peer and row.chapter == chapter.previous]
-    if not any(row.timed for row in mine + extra) and not (data.like and mine):
+    if not any(row.timed for row in mine + extra) and not (data.is_preview and mine):
         raise NoData(f"the chapter was not timed on set step in {chapter.format}")
-    library = rival(rows, chapter.id)
+    library = best_library(rows, chapter.id)
     curves = [(library, library and library[0].peer, dict(color=DARK, ls="--", lw=1.4)),
               (before, chapter.previous, dict(color=GREY, marker="o", ms=4)),
               (mine, chapter.id, dict(color=data.colours[chapter.id], marker="o"))]
     shown = library + before + mine + extra
     roof = sorted({row.m_max: row.roof_tflops for row in rows if row.roof_tflops}.items())
-    sheet = [TIMES_BF16[chapter.format] * DATASHEET[data.device][0]] if data.like else []
-    top = 1.09 * max(sheet) if data.like else 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
+    sheet = [TIMES_BF16[chapter.format] * DATASHEET[data.device][0]] if data.is_preview else []
+    top = 1.09 * max(sheet) if data.is_preview else 1.06 * max([y for _, y in roof] + [row.tflops for row in shown if row.timed])
 
     groups, _, _, n, k = shown[-1].shape
     fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
@@ -163,20 +186,20 @@ def step(plt, data, chapter):
     for some, name, look in curves:
         some = curve(ax, some, lambda row: row.m_max, lambda row: row.tflops, look)
         ink, last = look["color"], [row for row in some if row.timed][-1:]
-        ends += [(row.m_max, row.tflops, f"{name} {three(row.tflops)}", ink) for row in last]
+        ends += [(row.m_max, row.tflops, f"{name} {three_digits(row.tflops)}", ink) for row in last]
         for row in some:
             if not row.ok:
                 ax.text(row.m_max, top * 0.06, "failed", rotation=90, ha="center", va="bottom", color=ink)
     ax.plot([row.m_max for row in extra], [row.tflops for row in extra], **DIAMOND)
-    name_ends(ax, ends)
+    label_ends(ax, ends)
     return fig, shown
 
 
-def roofline(plt, data):
-    found = {name: data.of(name) for name in ("decode", "skewed", "prefill")}
+def roofline(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
+    found = {name: data.of_set(name) for name in ("decode", "skewed", "prefill")}
     dots = [row for rows, _ in found.values() for row in rows if row.intensity and not row.peer
             and row.format == "bf16"]  # another format has another roof
-    extra = [row for name, (_, how) in found.items() for row in data.added(name, how)]
+    extra = [row for name, (_, how) in found.items() for row in data.of_readers_run(name, how)]
     if not dots:
         raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
     inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
@@ -199,29 +222,29 @@ def roofline(plt, data):
     for name, dashes, rate, bandwidth in roofs:
         xs = sorted({left, rate / bandwidth, right})
         ax.plot(xs, [min(rate, bandwidth * x) for x in xs], color=DARK, ls=dashes, lw=1.3)
-        ends.append((right, rate, f"{name} {three(rate)}, {bandwidth:.2g} TB/s", DARK))
+        ends.append((right, rate, f"{name} {three_digits(rate)}, {bandwidth:.2g} TB/s", DARK))
     for name, x in {row.set: row.intensity for row in dots}.items():
         ax.axvline(x, color=GREY, lw=0.8, ls=(0, (1, 3)), zorder=0.5)
         ax.annotate(name, (x, low), xytext=(-5, 4), textcoords="offset points", ha="right", color=GREY)
     best = {chapter: max(row.tflops for row in dots if row.chapter == chapter and row.timed)
             for chapter in {row.chapter for row in dots if row.timed} & {each.id for each in data.chapters}}
-    told = told_apart(best, data.colours)
+    to_name = chapters_to_name(best, data.colours)
     for chapter in data.chapters:
         some = [row for row in dots if row.chapter == chapter.id]
-        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, look_of(chapter.id, told, data.colours))
-        ends += [(row.intensity, row.tflops, chapter.id, data.colours[chapter.id]) for row in some[-1:] if chapter.id in told]
+        some = curve(ax, some, lambda row: row.intensity, lambda row: row.tflops, line_style(chapter.id, to_name, data.colours))
+        ends += [(row.intensity, row.tflops, chapter.id, data.colours[chapter.id]) for row in some[-1:] if chapter.id in to_name]
     fastest = results.best_peer(found["prefill"][0])  # the one that the ladder has
     if fastest and fastest.intensity:
         ax.plot(fastest.intensity, fastest.tflops, ls="", marker="x", ms=7, mew=1.6, color=DARK, zorder=4)
         ends.append((fastest.intensity, fastest.tflops, fastest.peer, DARK))
         dots.append(fastest)
     ax.plot([row.intensity for row in extra], [row.tflops for row in extra], **DIAMOND)
-    name_ends(ax, ends)
+    label_ends(ax, ends)
     return fig, dots + extra
 
 
-def skew(plt, data):
-    rows, inputs = data.of("skew")
+def skew(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
+    rows, inputs = data.of_set("skew")
     equal = {row.chapter: row.us_median for row in rows
              if row.timed and not row.peer and row.m_max * row.groups == row.m_total}
     rows = [row for row in rows if not row.peer and row.chapter in equal]
@@ -245,16 +268,16 @@ def skew(plt, data):
     ax.axhline(1, color=DARK, lw=1)
     ends = []
     worst = {chapter: max(slowdown(row) for row in rows if row.chapter == chapter and row.timed) for chapter in equal}
-    told = {*told_apart({chapter: -cost for chapter, cost in worst.items()}, data.colours), max(worst, key=worst.get)}
+    to_name = {*chapters_to_name({chapter: -cost for chapter, cost in worst.items()}, data.colours), max(worst, key=worst.get)}
     for chapter in data.chapters:
-        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, look_of(chapter.id, told, data.colours))
+        some = curve(ax, [row for row in rows if row.chapter == chapter.id], ratio, slowdown, line_style(chapter.id, to_name, data.colours))
         ends += [(ratio(row), slowdown(row), chapter.id, data.colours[chapter.id]) for row in some
-                 if row.timed and chapter.id in told][-1:]
-    name_ends(ax, ends)
+                 if row.timed and chapter.id in to_name][-1:]
+    label_ends(ax, ends)
     return fig, rows
 
 
-def occupancy(plt, data):
+def occupancy(plt: ModuleType, data: Data | None) -> tuple["Figure", str]:
     fig, ax = canvas(plt, "What a tile of BM rows wastes",
                      "useful rows of a group of M rows: M / (BM · ⌈M / BM⌉)", right=14)
     log2(ax, [2**e for e in range(11)])
@@ -267,7 +290,7 @@ def occupancy(plt, data):
     return fig, "drawn from the formula, nothing measured"
 
 
-def peers(plt, data):
+def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     rows = [row for row in data.rows if (row.set, row.format, row.warm) == ("peers", "bf16", True)
             and row.timed and not row.variant and row.peer != "cublas_plain"]
     last = max((row.chapter for row in rows if row.peer), default="")
@@ -299,7 +322,7 @@ def peers(plt, data):
     return fig, [row for row in rows if row.chapter == last]
 
 
-def counts(plt, data):
+def counts(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     found = [results.smoke_counts(data.counts, chapter.id)[1] for chapter in data.chapters]
     if not any(found):
         raise NoData("no chapter was counted on set smoke in order 0:fair")
@@ -314,27 +337,27 @@ def counts(plt, data):
     fig, axes = canvas(plt, "What each chapter asks of the machine",
                        "counts for 1000 useful FLOP of its smoke set; log scales", bars=len(names), top=88, bottom=40,
                        right=14, panels=len(panels))
-    for ax, (told, count) in zip(axes, panels):
-        ax.annotate(told, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom", color=GREY)
+    for ax, (title, count) in zip(axes, panels):
+        ax.annotate(title, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom", color=GREY)
         values = [c and count(c) / kiloflop(c) for c in found]
         some = [value for value in values if value] or [1]
         # The room is right of the bars, for their numbers.
         floor, room = min(some) / 2, (2 * max(some) / min(some)) ** 0.6
         ax.set(xscale="log", xlim=(floor, max(some) * room))
-        name_rows(ax, names)
+        label_rows(ax, names)
         ax.minorticks_off()
         ax.grid(visible=False)
         for y, (c, value) in enumerate(zip(found, values)):
             ax.barh(y, max((value or 0) - floor, 0), left=floor, height=0.74, color=data.colours[names[y]])
-            text = "not counted" if c is None else three(value)
+            text = "not counted" if c is None else three_digits(value)
             if c and count is panels[1][1]:
-                text += f" ({three(c['shared_bank_conflicts'] / kiloflop(c))})"
+                text += f" ({three_digits(c['shared_bank_conflicts'] / kiloflop(c))})"
             ax.annotate(text, (max(value or 0, floor), y), xytext=(3, 0), textcoords="offset points",
                         va="center_baseline", color=GREY if c is None else DARK)
     return fig, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it"
 
 
-def timeline(plt, data):
+def timeline(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     tiles = data.timeline
     if not tiles:
         raise NoData("no launch was stamped; plots/measure/timeline/timeline.py stamps one on a Hopper GPU")
@@ -360,11 +383,11 @@ def timeline(plt, data):
     ax.set_yticks(range(0, len(lanes), 16))
     ax.grid(axis="y", visible=False)
     row = tiles[0]
-    return fig, (f"{row.device} · {row.clock_mhz} MHz · CUDA {row.cuda} · {row.date[:10]} · commit {short(row.commit)} · "
+    return fig, (f"{row.device} · {row.clock_mhz} MHz · CUDA {row.cuda} · {row.date[:10]} · commit {short_commit(row.commit)} · "
                  "stamps of the global timer, of each block's first consumer")
 
 
-def error(plt, data):
+def error(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     if not data.errors:
         raise NoData("no errors were counted; plots/measure/errors.py counts them on the emulator")
     found = {}
@@ -377,15 +400,15 @@ def error(plt, data):
     kinds = {"quantised": (DARK, "against the product of the quantised numbers, which the check judges"),
              "drawn": (PALE, "against the product of the numbers before they were quantised")}
     for ax, ((chapter, form), counts) in zip(axes, found.items()):
-        for against, (shade, told) in kinds.items():
+        for against, (shade, label) in kinds.items():
             lows = sorted(low for low in counts[against] if -9 <= low < 13)  # the axis
             ax.bar([2**low for low in lows], [counts[against][low] for low in lows], align="edge",
-                   width=[2**low * (2**0.25 - 1) for low in lows], color=shade, alpha=0.85, label=told)
+                   width=[2**low * (2**0.25 - 1) for low in lows], color=shade, alpha=0.85, label=label)
         log2(ax, ticks := [2**e for e in range(-8, 13, 4)])
         ax.set_xticks(ticks, [f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}" for tick in ticks])
         ax.set(xlim=(2**-9, 2**13), xlabel="error / limit")
         ax.axvline(1, color=DARK, lw=0.8, ls=":")
-        ax.annotate(f"{form}, {chapter}\nmedian of the pale ones: {three(2**median(counts['drawn']))} limits",
+        ax.annotate(f"{form}, {chapter}\nmedian of the pale ones: {three_digits(2**median(counts['drawn']))} limits",
                     (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", va="bottom",
                     color=data.colours[chapter])
     axes[0].set_ylabel("elements of D")
@@ -393,7 +416,7 @@ def error(plt, data):
     return fig, "computed on the emulator and checked; no GPU has a part in it"
 
 
-def median(counts):
+def median(counts: dict[float, float]) -> float:
     """The class, by the logarithm of where it begins, up to which half of all are."""
     half, total = 0, sum(counts.values())
     for low in sorted(counts):
@@ -403,11 +426,11 @@ def median(counts):
     return 0
 
 
-def kiloflop(counters):
+def kiloflop(counters: dict[str, int]) -> float:
     return counters["useful_multiply_adds"] / 500
 
 
-def rival(rows, chapter_id):
+def best_library(rows: list[Row], chapter_id: str) -> list[Row]:
     """One library's rows, of this chapter's run if it has any: whose cover most, then the fastest."""
     peers = [row for row in rows if row.peer and row.timed]
     by_name = {}
@@ -420,7 +443,7 @@ def rival(rows, chapter_id):
     return list(max(by_name.values(), key=rank, default={}).values())
 
 
-def fused(plt, data):
+def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     """What an epilogue takes beside the product alone: in its registers, and as kernels behind it."""
     found = {chapter.id: next(iter(rows.values())) for chapter in data.chapters
              if (rows := unfused.fused_rows(data, chapter))}
@@ -434,7 +457,7 @@ def fused(plt, data):
                        bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
     shown = []
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
-        name_rows(ax, names, 190)
+        label_rows(ax, names, 190)
         ax.set(xlabel=chapter.replace("_", " ") + ", % of the product's time")
         ax.axvline(100, color=DARK, lw=1.2)
         for y, key in enumerate(problems):

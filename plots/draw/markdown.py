@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Numbers and tables as Markdown has them."""
 
+from plots.measure.files import Row
+
 NONE = "–"
 
 
-def digits(number, count=3):
+def digits(number: float, count: int = 3) -> str:
     """A number with so many digits, or with all that stand before the point."""
     return f"{number:.0f}" if number >= 10 ** (count - 1) else f"{number:#.{count}g}".rstrip(".")
 
 
-def value(row, column):
+def cell(row: Row | None, column: str) -> str:
     """A number as a reader wants it, `failed` where the check failed, a dash where nothing was measured."""
     if row and not row.ok:
         return "failed"
@@ -20,12 +22,12 @@ def value(row, column):
     return NONE if not number else digits(number)
 
 
-def table(head, texts, rows):
+def table(head: list[str], texts: int, rows: list[list[str]]) -> str:
     """A Markdown table; its first `texts` columns are text, the others numbers."""
     rule = ["---" if i < texts else "---:" for i in range(len(head))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
 
 
-def named(row):
+def peer_and_version(row: Row) -> str:
     """A library's row as peer and version."""
     return f"{row.peer} ({row.version})".replace(" ()", "")

@@ -4,10 +4,12 @@
 import math
 import re
 
-from draw.changes import short
-from draw.markdown import named, table, value
-from draw.results import RACES, run_of
-from measure.sets import problems
+from plots.draw.changes import short_commit
+from plots.draw.markdown import cell, peer_and_version, table
+from plots.draw.results import COMPARED_SETS, Data, run_of
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row, Shape
+from plots.measure.sets import problems
 
 # Chapters for Hopper and Blackwell, until one times them.
 NOT_TIMED = "Checked on the emulator, not timed."
@@ -16,25 +18,25 @@ DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a
 ROWS = 6  # of a table in a README; results.md has all
 
 
-def type_of_d(row, default_d):
+def type_of_d(row: Row, default_d: dict[str, str]) -> str:
     """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
     return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
                 row.format if row.peer else default_d.get(row.chapter) or row.format)
 
 
-def place_of(problem):
+def table_order(problem: tuple[str, str, Shape]) -> tuple:
     """Where a problem stands in a chapter's table."""
     name, fmt, shape = problem
     return ORDER.index(name) if name in ORDER else len(ORDER), name, fmt != "bf16", fmt, str(shape)
 
 
-def p_number(name, shape):
+def p_number(name: str, shape: Shape) -> str:
     """P1, P2 .. are the problems of the set `peers`, in its order; other problems have no such name."""
     peers = [(len(m), sum(m), max(m), n, k) for m, n, k in problems()["peers"]]
     return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
 
 
-def named_first(timed, text):
+def in_reading_order(timed: list[tuple[str, str, Shape]], text: str) -> list[tuple[str, str, Shape]]:
     """Problems that were timed, as set, format and shape. First come those that a README's text names, as `decode` or P8,
     in the order in which it does, and those of its section Measured before all else; then come the others."""
     measured = text.partition("## Measured")[2].partition("## Counted")[0] + text
@@ -47,7 +49,7 @@ def named_first(timed, text):
     return sorted(timed, key=at)
 
 
-def chapter_table(data, chapter, everything=False):
+def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tuple[str, list[Row]]:
     """Rows of the chapter, of its fastest variant, its predecessor and the libraries timed beside it. They stand side by
     side only if they are of one kind and one run: a label says where the type of D or the run is another. A README has
     ROWS rows at most, and of the libraries the fastest; `everything` is for results.md."""
@@ -55,56 +57,57 @@ def chapter_table(data, chapter, everything=False):
     mine = [row for row in here if row.chapter == chapter.id and row.set not in DRAWN]
     marked = chapter.readme.read_text(encoding="utf-8")
     # That table has the rows that are left out here.
-    mine = [row for row in mine if row.set not in RACES or f"<!-- {row.set} -->" not in marked]
+    mine = [row for row in mine if row.set not in COMPARED_SETS or f"<!-- {row.set} -->" not in marked]
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
     lesson = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)
 
     def label(row):
-        who = named(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
+        who = peer_and_version(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
         d = type_of_d(row, default_d)
         return who + (f", D {d}" if d != row.format else "") + \
-            (f", of {row.date[:10]} at {short(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
+            (f", of {row.date[:10]} at {short_commit(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
 
     lines, shown, there = [], [], []
-    in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=place_of)
-    for name, fmt, shape in in_order if everything else named_first(in_order, lesson):
+    in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=table_order)
+    for name, fmt, shape in in_order if everything else in_reading_order(in_order, lesson):
         groups, m_total, m_max, n, k = shape
         first = f"`{name}` {p_number(name, shape)}".rstrip() + f"{'' if fmt == 'bf16' else ' ' + fmt}: " \
                 f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"
         rows = [row for row in here if (row.set, row.format, row.shape) == (name, fmt, shape)]
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
-        who_ran = contestants(chapter, rows, found, fmt, default_d)
+        kernels = kernels_to_show(chapter, rows, found, fmt, default_d)
         if not everything:
-            runs = {each: [found[*each, warm] for warm in (False, True) if (*each, warm) in found] for each in who_ran}
-            slower = sorted((each for each in who_ran if each[1]), key=lambda each: min(
+            runs = {each: [found[(*each, warm)] for warm in (False, True) if (*each, warm) in found] for each in kernels}
+            slower = sorted((each for each in kernels if each[1]), key=lambda each: min(
                 (row.us_median for row in runs[each] if row.timed), default=math.inf))[1:]
-            who_ran = [each for each in who_ran if runs[each] and each not in slower]
-            if len(lines) + len(who_ran) > ROWS:
+            kernels = [each for each in kernels if runs[each] and each not in slower]
+            if len(lines) + len(kernels) > ROWS:
                 continue
-        for who, peer, variant in who_ran:
+        for who, peer, variant in kernels:
             cold, warm = (found.get((who, peer, variant, warm)) for warm in (False, True))
             some = [row for row in (cold, warm) if row]
             if some:
                 shown += some
-                there += beside_both(found, chapter, some[0]) if who == chapter.previous else []
-                lines.append([first, label(some[0]), value(cold, "us_median"), value(warm, "us_median"),
-                              value(cold, "tflops"), value(warm, "tflops"),
-                              value(cold, "gbytes_per_s"), value(cold, "% of roof")])
+                there += library_time_ratios(found, chapter, some[0]) if who == chapter.previous else []
+                lines.append([first, label(some[0]), cell(cold, "us_median"), cell(warm, "us_median"),
+                              cell(cold, "tflops"), cell(warm, "tflops"),
+                              cell(cold, "gbytes_per_s"), cell(cold, "% of roof")])
                 first = ""
     head = ["set and shape", "kernel", "µs cold", "µs warm", "TFLOP/s cold", "TFLOP/s warm", "GB/s cold",
             "% of roof cold"]
     text = table(head, 2, lines) + "\n"
     if not everything:
         text += "\n[All problems, and libraries beside it](results.md#measured).\n"
-    if any(row.chapter == chapter.previous for row in shown) and not data.like:
+    if any(row.chapter == chapter.previous for row in shown) and not data.is_preview:
         text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
-            (f"libraries beside it took {span_of(there)} of their time here." if there
+            (f"libraries beside it took {percent_range(there)} of their time here." if there
              else "no library was timed beside both.")
     return text, shown
 
 
-def contestants(chapter, rows, found, fmt, default_d):
+def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, str, bool], Row], fmt: str,
+                    default_d: dict[str, str]) -> list[tuple[str, str, str]]:
     """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
     ours = [row for row in rows if row.chapter == chapter.id]
     others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
@@ -119,7 +122,7 @@ def contestants(chapter, rows, found, fmt, default_d):
             (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
 
 
-def beside_both(found, chapter, before):
+def library_time_ratios(found: dict[tuple[str, str, str, bool], Row], chapter: Chapter, before: Row) -> list[float]:
     """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
     run of that kernel, and with one type of D."""
     mine = found.get((chapter.id, "", "", False))
@@ -130,6 +133,6 @@ def beside_both(found, chapter, before):
             and run_of(ours) == run_of(mine) and type_of_d(theirs, {}) == type_of_d(ours, {})]
 
 
-def span_of(ratios):
+def percent_range(ratios: list[float]) -> str:
     low, high = (f"{100 * ratio:.0f}" for ratio in (min(ratios), max(ratios)))
     return f"{low} %" if low == high else f"{low} to {high} %"

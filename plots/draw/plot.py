@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Draws every figure that the measurements and counts allow; one line each says what was not drawn and why.
 
-  plot.py --data DIR [--data DIR ...] --out DIR
+  python3 -B -m plots.draw.plot --data DIR [--data DIR ...] --out DIR
 
 The figures show the first directory that holds measurements; those of the others are added as diamonds. Counts
 are the same on every machine: of two of one thing the later directory's is drawn.
@@ -12,26 +11,28 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
+from plots.draw import figures, results
+from plots.draw.canvas import GREY
+from plots.draw.results import Data
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, BadData, Row
 
-from draw import figures, results  # noqa: E402
-from draw.canvas import GREY  # noqa: E402
-from draw.results import Data  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, BadData  # noqa: E402
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 
 
-def sign(fig, source, data):
+def add_footer(fig: "Figure", source: str | list[Row], data: Data) -> None:
     """The footer: where the numbers come from, in words or as rows."""
     if isinstance(source, str):
         text = source
-    elif data.like:
+    elif data.is_preview:
         text = f"as a run on an {data.device} would fill it; nothing is measured"
     else:
         run = [row for row in source if row in data.extra]
@@ -40,7 +41,7 @@ def sign(fig, source, data):
     fig.text(6 / fig.bbox.width, 6 / fig.bbox.height, text, size=7, color=GREY, va="bottom")
 
 
-def draw(data, out):
+def draw(data: Data, out: Path) -> bool:
     """Writes the figures; returns False if matplotlib is missing."""
     out.mkdir(parents=True, exist_ok=True)
     # Matplotlib's cache, which goes neither home nor among the figures.
@@ -49,7 +50,7 @@ def draw(data, out):
         return draw_each(data, out)
 
 
-def each_figure(data, wanted=None):
+def each_figure(data: Data, wanted: list[str] | None = None) -> Iterator[tuple[str, "Figure"]]:
     """Name and figure, signed, of each that can be drawn, or of the wanted ones alone; of the others a line says why
     they cannot. A figure is closed when the next one is asked for. Without matplotlib: ImportError."""
     import matplotlib
@@ -57,7 +58,7 @@ def each_figure(data, wanted=None):
     import matplotlib.pyplot as plt
     matplotlib.rcdefaults()  # not the reader's own settings
     plt.style.use(HERE / "style.mplstyle")
-    for name, function in figures.every(data.chapters):
+    for name, function in figures.all_figures(data.chapters):
         if wanted and name not in wanted:
             continue
         try:
@@ -65,21 +66,21 @@ def each_figure(data, wanted=None):
         except figures.NoData as reason:
             print(f"plots: {name}: not drawn, {reason}")
             continue
-        sign(fig, source, data)
+        add_footer(fig, source, data)
         yield name, fig
         plt.close(fig)
 
 
-def draw_each(data, out):
+def draw_each(data: Data, out: Path) -> bool:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         print(f"plots: no figures: {sys.executable} has no matplotlib; `cmake --preset tour` fetches it",
               file=sys.stderr)
         return False
-    if data.rows and not data.like and not any(row.roof_tflops for row in data.rows):
+    if data.rows and not data.is_preview and not any(row.roof_tflops for row in data.rows):
         print("plots: no roofs: no row has one; build/bin/gg-roof measures them before the chapters run")
-    if data.rows and not data.like and not any(row.peer for row in data.rows):
+    if data.rows and not data.is_preview and not any(row.peer for row in data.rows):
         print("plots: no libraries: no row has a peer; --peer times them")
     for device in data.others:
         print(f"plots: {device}: not drawn, {data.device} has more rows; --gpu chooses")
@@ -91,7 +92,7 @@ def draw_each(data, out):
     return True
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", action="append", type=Path, help="with CSV files (default: plots/measure/data)")

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Takes a tour's measurements and counts into plots/measure/data, then writes the READMEs' tables and plots/figures.
 
@@ -7,14 +6,14 @@
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, the
 libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->,
-<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles should cost on a
-B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between <!-- unfused --> and <!-- /unfused -->, timed
-between <!-- fused --> and <!-- /fused -->, the
-Hadamard transforms between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from
-cudnn/compare.py, between <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where said.py
-finds their marks; the rest of a README is left as it is. A chapter's results.md has the tables of which its README shows
-a part. Under a table whose kernel has changed since
-it was measured a sentence says so. Rows of programs that were built from changes that were not committed are left out.
+<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles
+should cost on a B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way
+between <!-- unfused --> and <!-- /unfused -->, timed between <!-- fused --> and <!-- /fused -->, the Hadamard transforms
+between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from cudnn/compare.py, between
+<!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where sentence_numbers.py finds their marks; the rest of
+a README is left as it is. A chapter's results.md has the tables of which its README shows a part. Under a table whose
+kernel has changed since it was measured a sentence says so. Rows of programs that were built from changes that were not
+committed are left out.
 """
 
 import argparse
@@ -23,21 +22,20 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from draw import plot, said, tables  # noqa: E402
-from draw.changes import History  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv  # noqa: E402
+from plots.draw import plot, sentence_numbers, tables
+from plots.draw.changes import History
+from plots.draw.results import Data
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv
 
 # These name a measurement.
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()
 
 
-def write(path, text):
+def write(path: Path, text: str) -> None:
     """Writes beside and renames, so that a full disk leaves the earlier file whole."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
@@ -48,7 +46,7 @@ def write(path, text):
     print(f"publish: {path}")
 
 
-def of_commits(path):
+def of_commits(path: Path) -> list[dict[str, str]]:
     """A file's rows, but those of a tree with changes that no commit holds: nobody could measure them again."""
     rows = read_csv(path)
     kept = [row for row in rows if not row["commit"].endswith("-dirty")]
@@ -58,7 +56,7 @@ def of_commits(path):
     return kept
 
 
-def collect(run, data):
+def collect(run: Path, data: Path) -> None:
     """Adds the measurements of a run to data/<gpu>/<chapter>.csv; of two of one thing the newer stays."""
     rows = [row for path in sorted(run.glob("*.csv")) for row in of_commits(path)]
     # The emulator is none: it never times.
@@ -74,7 +72,7 @@ def collect(run, data):
         write_csv(path, COLUMNS, (rows[at] for at in sorted(latest.values())))
 
 
-def collect_counts(run, table):
+def collect_counts(run: Path, table: Path) -> None:
     """Adds the counts of a run to a table of all chapters'; of two of one chapter, set and order the run's stay."""
     counts = read_counts(table) | read_counts(run)
     if counts:
@@ -82,7 +80,7 @@ def collect_counts(run, table):
                                          for key, some in sorted(counts.items()) for counter, value in some.items()))
 
 
-def write_csv(path, columns, rows):
+def write_csv(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -90,7 +88,7 @@ def write_csv(path, columns, rows):
     write(path, text.getvalue())
 
 
-def fill(readme, text, mark):
+def fill(readme: Path, text: str, mark: str) -> None:
     """Puts a table between the marks of a README; says so where a README has no place for its main table."""
     old = readme.read_text(encoding="utf-8") if readme.exists() else ""
     marked = f"<!-- {mark} -->\n{text}\n<!-- /{mark} -->"
@@ -101,15 +99,15 @@ def fill(readme, text, mark):
         print(f"publish: {readme}: no <!-- {mark} --> and <!-- /{mark} -->, so no table")
 
 
-def fill_sentences(repo, data):
-    """The numbers that sentences of the READMEs mark (said.py)."""
-    numbers = said.Said(data, said.counted(repo / DATA))
+def fill_sentences(repo: Path, data: Data) -> None:
+    """The numbers that sentences of the READMEs mark (sentence_numbers.py)."""
+    numbers = sentence_numbers.MarkedNumbers(data, sentence_numbers.counted(repo / DATA))
     for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
         if readme.exists():
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="directory with the CSV files of a tour, taken in first")
@@ -123,7 +121,7 @@ def main():
             collect_counts(args.run, folder / "emulator.csv")
         data = plot.Data([folder], args.gpu, read_chapters(args.repo))
         history = History(args.repo)
-        for readme, mark, text in tables.every(args.repo, data, history):
+        for readme, mark, text in tables.all_tables(args.repo, data, history):
             fill(readme, text, mark)
         for page, text in tables.pages(args.repo, data, history):
             write(page, text)
@@ -132,7 +130,7 @@ def main():
             print(f"publish: git lacks {', '.join(sorted(history.lacking))}: whether kernels have changed since is not "
                   "said", file=sys.stderr)
         return 0 if plot.draw(data, args.repo / "plots" / "figures") else 1
-    except (BadData, said.BadMark) as error:
+    except (BadData, sentence_numbers.BadMark) as error:
         print(f"publish: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -2,60 +2,64 @@
 """Which of the measured and counted rows figures and tables show."""
 
 from collections import Counter
-from types import SimpleNamespace
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
-from draw.canvas import colours_of
-from draw.changes import short
-from measure.files import read_counts, read_errors, read_rows, read_timeline
+from plots.draw.canvas import colours_of
+from plots.draw.changes import short_commit
+from plots.measure.chapters import Chapter
+from plots.measure.files import Row, read_counts, read_errors, read_rows, read_timeline
 
 # The peer's name of a chapter with all ideas, timed beside the chapter without some.
 ALL_IDEAS = "all_ideas"
 OTHER_WAYS = ["unfused", "product"]  # peers of gg-fused: programs of ours, and no libraries
 # Fused launches with another choice too, where a chapter has one.
 OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}
-# Sets with a table of their own, of ours and the fastest library.
-RACES = ["peers", "moe", "ragged"]
+# Sets with a table of their own, of our kernel and the fastest library.
+COMPARED_SETS = ["peers", "moe", "ragged"]
 
 
-def smoke_counts(counts, chapter):
+def smoke_counts(counts: dict[tuple[str, str, str], dict[str, int]], chapter: str) -> tuple[str, dict[str, int] | None]:
     """The small set that a chapter was counted on in order 0:fair, and its counters; or nothing."""
     found = ((name, counts.get((chapter, name, "0:fair"))) for name in ("smoke", "smoke_uniform"))
     return next(((name, some) for name, some in found if some), ("", None))
 
 
-def newest(rows):
+def newest(rows: Iterable[Row]) -> list[Row]:
     """The newest row of each measurement, oldest first; a peer has one for each chapter it ran beside."""
     latest = {(r.chapter, r.kernel, r.peer, r.set, r.shape, r.format, r.warm): r for r in rows}
     return sorted(latest.values(), key=lambda row: row.date)
 
 
-def newest_on_each(rows):
+def newest_on_each(rows: Iterable[Row]) -> list[Row]:
     """The newest rows of each device, device after device."""
     rows = list(rows)
     return [row for device in sorted({row.device for row in rows})
             for row in newest(row for row in rows if row.device == device)]
 
 
-def as_ours(row):
+def as_chapter_row(row: Row) -> Row:
     """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
     run beside it."""
     words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
-    return SimpleNamespace(**vars(row) | dict(kernel=" ".join(["grouped_gemm", *words]), peer=""))
+    return replace(row, kernel=" ".join(["grouped_gemm", *words]), peer="")
 
 
-def told(row):
-    """What tells the rows apart that one run made of one chapter: with --off there are two, of one key."""
+def measurement_key(row: Row) -> tuple:
+    """What is measured, without device and run: with --off a run has two rows of one key."""
     return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
 
 
-def without_solos(rows):
-    """A race's times of ours stay until the next race: one that was taken alone later is of another clock and heat."""
-    raced = {(row.device, told(as_ours(row))) for row in rows
-             if row.peer == ALL_IDEAS and row.set in RACES and row.ok and row.timed}
-    return [row for row in rows if row.peer or (row.device, told(row)) not in raced]
+def prefer_compared(rows: list[Row]) -> list[Row]:
+    """Without rows of ours of the compared sets that were timed alone, later than beside a library: they are of another
+    clock and heat, so that the times of the comparison stay until the next one."""
+    compared = {(row.device, measurement_key(as_chapter_row(row))) for row in rows
+                if row.peer == ALL_IDEAS and row.set in COMPARED_SETS and row.ok and row.timed}
+    return [row for row in rows if row.peer or (row.device, measurement_key(row)) not in compared]
 
 
-def variant(row, chapters):
+def variant(row: Row, chapters: list[Chapter]) -> str:
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
     default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "").split()
     words = row.kernel.split()[1:]
@@ -64,18 +68,18 @@ def variant(row, chapters):
     return "" if row.peer else " ".join(word for word in words if word != "sustained")
 
 
-def cold_if_any(rows):
+def cold_if_any(rows: list[Row]) -> tuple[list[Row], str]:
     """The rows with cold inputs, or the warm ones if no chapter has others; and which of the two they are."""
     warm = bool(rows) and not any(not row.warm and not row.peer for row in rows)
     return [row for row in rows if row.warm == warm], "warm" if warm else "cold"
 
 
-def run_of(row):
+def run_of(row: Row) -> tuple[str, str]:
     """Rows of one run have one commit and one day: between runs cards and clocks differ by 15 %."""
     return row.commit, row.date[:10]
 
 
-def libraries(rows):
+def libraries(rows: list[Row]) -> list[Row]:
     """The libraries' rows of the run that timed the last chapter, or the last one that had any beside it."""
     for own in sorted((row for row in rows if not row.peer), key=lambda row: row.chapter, reverse=True):
         beside = [row for row in rows if row.peer and row.timed
@@ -85,19 +89,19 @@ def libraries(rows):
     return []
 
 
-def best_peer(rows):
+def best_peer(rows: list[Row]) -> Row | None:
     """The fastest of these libraries, or None."""
     return max(libraries(rows), key=lambda row: row.tflops, default=None)
 
 
-def level(one, other):
+def within_noise(one: Row, other: Row) -> bool:
     """Whether two times differ by no more than noise: by less than 1 %, or their p10 to p90 overlap."""
     low, high = sorted([one.us_median, other.us_median])
     known = None not in (one.us_p10, one.us_p90, other.us_p10, other.us_p90)
-    return high < 1.01 * low or known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90
+    return high < 1.01 * low or (known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90)
 
 
-def provenance(rows):
+def provenance(rows: list[Row]) -> str:
     """GPU, clocks, CUDA version, dates and commits of some rows in one line."""
     def span(values):
         values = sorted({value for value in values if value})
@@ -105,7 +109,7 @@ def provenance(rows):
 
     clocks = span(clock for row in rows for clock in (row.clock_mhz, row.clock_after_mhz))
     cuda = span(row.cuda for row in rows)
-    commits = list(dict.fromkeys(short(row.commit) for row in reversed(rows) if row.commit))
+    commits = list(dict.fromkeys(short_commit(row.commit) for row in reversed(rows) if row.commit))
     some = ", ".join(commits[:2]) + (f" and {len(commits) - 2} more" if len(commits) > 2 else "")
     facts = [", ".join(sorted({row.device for row in rows})), clocks and f"{clocks} MHz",
              cuda and f"CUDA {cuda}", span(row.date[:10] for row in rows), some and f"commit {some}"]
@@ -115,7 +119,7 @@ def provenance(rows):
 class Data:
     """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
 
-    def __init__(self, directories, gpu, chapters):
+    def __init__(self, directories: list[Path], gpu: str, chapters: list[Chapter]) -> None:
         first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = devices.most_common(1)[0][0] if devices else ""
@@ -126,23 +130,23 @@ class Data:
         # gg-fused alone times others beside such a chapter: a library's gated linear unit
         # is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
-        first = without_solos([row for row in first if not (row.peer and row.chapter in timed_by_it)])
-        first, *others = ([as_ours(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
+        first = prefer_compared([row for row in first if not (row.peer and row.chapter in timed_by_it)])
+        first, *others = ([as_chapter_row(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)
         # Figures and most tables are made of these.
         self.rows = [row for row in rows if not row.sustained]
         self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
         self.extra = newest(row for rows in others for row in rows if not row.sustained)
-        self.chapters, self.like = chapters, ""
+        self.chapters, self.is_preview = chapters, False
         self.format = {chapter.id: chapter.format for chapter in chapters}
         self.colours = colours_of(chapters)
         # Where each chapter was measured: on the device that the figures show, or, of those that it
         # was not, on another.
-        self.home = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
+        self.measured_on = dict.fromkeys((row.chapter for row in self.rows if not row.peer), self.device)
         elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
         for (chapter, device), _ in elsewhere.most_common():
-            self.home.setdefault(chapter, device)
+            self.measured_on.setdefault(chapter, device)
         self.counts, self.errors, self.timeline = {}, [], []
         for directory in directories:
             self.counts |= read_counts(directory)
@@ -151,15 +155,15 @@ class Data:
         for row in rows + self.everywhere + self.extra:
             row.variant = variant(row, chapters)
 
-    def on(self, device):
+    def on(self, device: str) -> list[Row]:
         """The rows of a device, whichever the figures show."""
         return [row for row in self.everywhere if row.device == device]
 
-    def rows_of(self, chapter):
+    def rows_of(self, chapter: Chapter) -> list[Row]:
         """The rows of the device that measured a chapter."""
-        return self.rows if self.home.get(chapter.id, self.device) == self.device else self.on(self.home[chapter.id])
+        return self.rows if self.measured_on.get(chapter.id, self.device) == self.device else self.on(self.measured_on[chapter.id])
 
-    def of(self, name, chapter=None):
+    def of_set(self, name: str, chapter: Chapter | None = None) -> tuple[list[Row], str]:
         """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
         and which of the two they are.
 
@@ -170,14 +174,15 @@ class Data:
                 and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
         return cold_if_any(rows)
 
-    def visiting(self, name, inputs):
+    def from_other_devices(self, name: str, inputs: str) -> list[Row]:
         """The rows of a set that another device measured, of chapters that this one did not: Blackwell's beside
         Hopper's."""
-        return [row for row in self.everywhere if row.set == name and row.device == self.home.get(row.chapter) != self.device
+        return [row for row in self.everywhere if row.set == name and row.device == self.measured_on.get(row.chapter) != self.device
                 and not row.peer and not row.variant and row.warm == (inputs == "warm")
                 and row.format == self.format.get(row.chapter)]
 
-    def added(self, name, inputs):
+    def of_readers_run(self, name: str, inputs: str) -> list[Row]:
+        """The rows of a set in bf16 that a reader's run added."""
         known = {chapter.id for chapter in self.chapters}
         ours = [row for row in self.extra if row.timed and row.chapter in known]
         ours = [row for row in ours if not row.peer and not row.variant]

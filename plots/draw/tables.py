@@ -3,16 +3,19 @@
 
 import re
 from collections import Counter
-from types import SimpleNamespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from draw import unfused
-from draw.beside_cudnn import beside_cudnn_table
-from draw.changes import aged, lines_changed, short
-from draw.markdown import NONE, named, table, value
-from draw.measured import ROWS, chapter_table, p_number
-from draw.results import ALL_IDEAS, RACES, Data, best_peer, level, libraries, provenance, run_of, smoke_counts
-from measure import checks, costs
-from measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, read_csv, read_said
+from plots.draw import unfused
+from plots.draw.beside_cudnn import beside_cudnn_table
+from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
+from plots.draw.markdown import NONE, cell, peer_and_version, table
+from plots.draw.measured import ROWS, chapter_table, p_number
+from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
+from plots.measure import checks, costs
+from plots.measure.chapters import Chapter
+from plots.measure.costs import TileCounts
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, Shape, read_csv, read_run_counts
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
@@ -24,17 +27,19 @@ COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcge
     multiply_adds useful_multiply_adds""".split()
 
 
-def signed_with(history, text, shown):
+def with_provenance(history: History, text: str, shown: list[Row]) -> str:
     """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
     shown = sorted(shown, key=lambda row: row.date)
-    return "\n".join([text, provenance(shown) + ".",
-                      *aged([row for row in shown if row.peer in ("", ALL_IDEAS)], history)]) if shown else text
+    if not shown:
+        return text
+    measured = ((row.chapter, row.commit) for row in shown if row.peer in ("", ALL_IDEAS))
+    return "\n".join([text, provenance(shown) + ".", *changed_since_measured(measured, history)])
 
 
-def every(repo, data, history):
+def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str, str]]:
     """Each table as README, mark and text: the rows of it, where they come from, whose kernel has changed since."""
     def signed(text, shown):
-        return signed_with(history, text, shown)
+        return with_provenance(history, text, shown)
 
     def committed(name, columns):
         return [row for path in sorted((repo / DATA).glob(f"*/{name}.csv"))
@@ -45,17 +50,17 @@ def every(repo, data, history):
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
-    counted_runs = read_said(repo / DATA / "said.csv")
+    counted_runs = read_run_counts(repo / DATA / "said.csv")
     if counted:
-        sentences = aged([SimpleNamespace(**row) for row in counted], history)
+        sentences = changed_since_measured(((row["chapter"], row["commit"]) for row in counted), history)
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
-        for name in RACES:
+        for name in COMPARED_SETS:
             run = any(row.chapter == chapter.id and row.set == name for row in data.rows)
             rows = data.rows if run or not data.others else data.on(data.others[0])
-            yield chapter.readme, name, signed(*race_table(rows, chapter, name, references))
+            yield chapter.readme, name, signed(*comparison_table(rows, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         about = checks.counted(chapter.folder)
@@ -67,14 +72,14 @@ def every(repo, data, history):
             yield chapter.readme, "transforms", unfused.transforms_table(chapter, about.transforms, counted_runs)
 
 
-def tree(chapters):
+def tree(chapters: list[Chapter]) -> str:
     """The chapters as a tree, in a fence: a line for each way from a branch to the next one or to an end, with the last one's idea."""
     short_id = {chapter.id: chapter.id.split("_")[0] for chapter in chapters}
     behind, lines = {}, []
     for chapter in chapters:
         behind.setdefault(chapter.previous, []).append(chapter)
-    for before, first in ((before, chapter) for before in ["", *short_id] for chapter in behind.get(before, [])
-                          if not before or len(behind[before]) > 1):
+    for before, first in ((each, chapter) for each in ["", *short_id] for chapter in behind.get(each, [])
+                          if not each or len(behind[each]) > 1):
         way = [before] * bool(before) + [first.id]
         while len(behind.get(way[-1], [])) == 1:
             way.append(behind[way[-1]][0].id)
@@ -83,7 +88,7 @@ def tree(chapters):
     return "```\n" + "\n".join(f"{way:{wide}}  {title}" for way, title in lines) + "\n```"
 
 
-def pages(repo, data, history):
+def pages(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str]]:
     """The results.md of each chapter, as path and text."""
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     elsewhere = [Data([repo / DATA], device, data.chapters) for device in data.others]
@@ -92,7 +97,7 @@ def pages(repo, data, history):
             yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history, elsewhere)
 
 
-def lines_of(chapter, chapters):
+def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
     before = next((each.folder for each in chapters if each.id == chapter.previous), None)
     if chapter.previous and not before:
         return NONE
@@ -100,14 +105,14 @@ def lines_of(chapter, chapters):
     return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
 
 
-def ladder_table(data):
-    (prefill, inputs), (decode, also) = data.of("prefill"), data.of("decode")
-    guests = data.visiting("prefill", inputs), data.visiting("decode", also)
+def ladder_table(data: Data) -> tuple[str, list[Row]]:
+    (prefill, inputs), (decode, also) = data.of_set("prefill"), data.of_set("decode")
+    elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
-                   for some in (prefill + guests[0], decode + guests[1]))
+                   for some in (prefill + elsewhere[0], decode + elsewhere[1]))
     lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
-              value(fast.get(chapter.id), "tflops"), value(fast.get(chapter.id), "% of roof"),
-              value(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
+              cell(fast.get(chapter.id), "tflops"), cell(fast.get(chapter.id), "% of roof"),
+              cell(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
              for chapter in data.chapters]
     head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
             "lines changed"]
@@ -124,20 +129,20 @@ def ladder_table(data):
     text += f"\n\nbf16{', but ' + ', '.join(narrow) if narrow else ''}{', D of ' + ', '.join(wide) if wide else ''}; " \
         f"{how}{roof}.\n" \
         "Each chapter is timed by its own program, at the clock that its rounds have."
-    visitors = {row.chapter: row.device for some in guests for row in some}
-    for device in sorted(set(visitors.values())):
+    device_of = {row.chapter: row.device for some in elsewhere for row in some}
+    for device in sorted(set(device_of.values())):
         text += f"\nTimed on {device}, the others on {data.device}: " \
-            f"{', '.join(sorted(chapter for chapter, where in visitors.items() if where == device))}."
+            f"{', '.join(sorted(chapter for chapter, where in device_of.items() if where == device))}."
     if untimed:
         text += f"\nChecked on the emulator, not timed: {', '.join(untimed)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
-            f"{', '.join(sorted(map(named, libraries(prefill))))}.\n" \
+            f"{', '.join(sorted(map(peer_and_version, libraries(prefill))))}.\n" \
             f"The fastest of these: {best.peer}, {best.tflops:.3g} TFLOP/s."
-    return text, prefill + decode + guests[0] + guests[1]
+    return text, prefill + decode + elsewhere[0] + elsewhere[1]
 
 
-def counted_lines(data, chapter):
+def counted_lines(data: Data, chapter: Chapter) -> tuple[str, list[str], list[tuple[str, float, list[str]]]]:
     """What the emulator counted on the chapter's smoke set, and in its predecessor if on the same set: the set, the head,
     and a line for each counter with how much it has changed."""
     name, counted = smoke_counts(data.counts, chapter.id)
@@ -165,7 +170,7 @@ def counted_lines(data, chapter):
     return name, ["counter", *who], lines
 
 
-def counts_table(data, chapter):
+def counts_table(data: Data, chapter: Chapter) -> str:
     """The lines of a README: those that its text names, then those that have changed most."""
     name, head, lines = counted_lines(data, chapter)
     if not lines:
@@ -181,7 +186,7 @@ def counts_table(data, chapter):
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 
 
-def results_page(data, chapter, predicted, history, elsewhere=()):
+def results_page(data: Data, chapter: Chapter, predicted: TileCounts, history: History, elsewhere: Iterable[Data] = ()) -> str:
     """A chapter's results.md: the tables of which its README shows a part, and what other devices took."""
     name, head, lines = counted_lines(data, chapter)
     text = ["<!-- SPDX-License-Identifier: MIT -->", f"# Results of {chapter.id}", "",
@@ -192,22 +197,22 @@ def results_page(data, chapter, predicted, history, elsewhere=()):
              table(head, 1, [cells for *_, cells in lines])] if lines else ["Nothing is counted yet."]
     measured, rows = chapter_table(data, chapter, everything=True)
     if rows:
-        text += ["", "## Measured", "", signed_with(history, measured, rows)]
+        text += ["", "## Measured", "", with_provenance(history, measured, rows)]
     for other in elsewhere:
         measured, rows = chapter_table(other, chapter, everything=True)
         found = [(f"## Measured on {other.device}", measured, rows)]
-        for name in RACES:
-            measured, rows = race_table(other.rows, chapter, name)
+        for name in COMPARED_SETS:
+            measured, rows = comparison_table(other.rows, chapter, name)
             if any(row.peer for row in rows):
                 found.append((f"## Measured on {other.device}, beside libraries on `{name}`", measured, rows))
         for title, measured, rows in found:
-            if rows and rows[-1].device != data.home.get(chapter.id):
-                text += ["", title, "", signed_with(history, measured, rows)]
+            if rows and rows[-1].device != data.measured_on.get(chapter.id):
+                text += ["", title, "", with_provenance(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
 
-def costs_table(data, chapter, predicted):
+def costs_table(data: Data, chapter: Chapter, predicted: TileCounts) -> str:
     """What slices and tiles should cost on a B200, for a README."""
     found = costs_tables(data, chapter, predicted)
     if not found:
@@ -218,7 +223,7 @@ def costs_table(data, chapter, predicted):
                       "large on an H200."])
 
 
-def costs_tables(data, chapter, predicted):
+def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[str]:
     """What slices and tiles should cost on a B200, and what one measured there, if one did: the first table, a line
     between, the second, and what their columns are; nothing where nothing was counted."""
     slices, tiles, rates, depths = [], [], {}, {}
@@ -244,7 +249,7 @@ def costs_tables(data, chapter, predicted):
                                                               least.transform)),
                       f"{least.slack:,.0f}" if least.hidden else f"not hidden, {least.exposed:.0%}".replace("%", " %"),
                       f"{least.us:.0f}", f"{most.us:.0f}",
-                      value(measured[-1], "us_median") if measured else NONE])
+                      cell(measured[-1], "us_median") if measured else NONE])
     if not slices:
         return []
     first = ["cycles of a slice", "bytes by TMA", "tensor core", "shared memory, read", "and written", "memory",
@@ -275,7 +280,7 @@ def costs_tables(data, chapter, predicted):
         "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."]
 
 
-def problems_of(rows):
+def problems_of(rows: list[Row]) -> dict[tuple[str, Shape], dict[tuple[str, str, bool], Row]]:
     """The rows of each problem as peer, variant and warmth have them, in the order in which they were run."""
     found = {}
     for row in rows:
@@ -283,31 +288,32 @@ def problems_of(rows):
     return found
 
 
-def title_of(problem):
+def title_of(problem: tuple[str, Shape]) -> str:
     groups, m_total, m_max, n, k = problem[1]
     number = p_number(*problem)
     rows = f"M={m_max}" if groups * m_max == m_total else f"{m_total} rows (≤ {m_max})"
     return f"{number}: ".removeprefix(": ") + f"G={groups} {rows} N={n} K={k}"
 
 
-def fastest(found, warm):
+def fastest(found: dict[tuple[str, str, bool], Row], warm: bool) -> Row | None:
     """The fastest library of one problem."""
     return min((row for (peer, _, when), row in found.items() if peer and when == warm),
                key=lambda row: row.us_median, default=None)
 
 
-def ratio(theirs, ours):
+def ratio(theirs: Row | None, ours: Row | None) -> str:
     """A library's time over ours, and whether that is more than noise."""
     if not theirs or not ours:
         return NONE
-    return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if level(theirs, ours) else "")
+    return f"{theirs.us_median / ours.us_median:.3f}" + (", level" if within_noise(theirs, ours) else "")
 
 
-def outcome(theirs, ours):
-    return "level" if level(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
+def outcome(theirs: Row, ours: Row) -> str:
+    return "level" if within_noise(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
 
 
-def scaled(problem, found, ours, references, rate):
+def scaled(problem: tuple[str, Shape], found: dict[tuple[str, str, bool], Row], ours: Row, references: Iterable[dict[str, str]],
+           rate: float | None) -> tuple[float, str] | None:
     """The fastest library that was timed on this problem on another day alone, as it would be at this run's rate of
     cuBLAS on 8192^3, as (us, peer)."""
     shape = [str(number) for number in problem[1]]
@@ -317,7 +323,7 @@ def scaled(problem, found, ours, references, rate):
                 and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
 
 
-def race_table(rows, chapter, name, references=()):
+def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: Iterable[dict[str, str]] = ()) -> tuple[str, list[Row]]:
     """Ours and the fastest library on a set, warm. A library that was not run on a problem may have a figure of
     another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
     mine = [row for row in rows if row.chapter == chapter.id and row.set == name
@@ -328,16 +334,16 @@ def race_table(rows, chapter, name, references=()):
         ours = found.get(("", "", True))
         if not ours:
             continue
-        entered.update(named(row) for (peer, _, warm), row in found.items() if peer and warm)
+        entered.update(peer_and_version(row) for (peer, _, warm), row in found.items() if peer and warm)
         library, no_pdl = fastest(found, True), found.get(("", "off=pdl", True))
         no_pdl = no_pdl if no_pdl and run_of(no_pdl) == run_of(ours) else None
         shown += filter(None, [ours, library, no_pdl])
         outcomes.update([outcome(library, ours)] if library else [])
         us, other = scaled(problem, found, ours, references, rate) or (0, "")
-        another_day = SimpleNamespace(us_median=us, us_p10=None, us_p90=None)
+        another_day = Row(us_median=us)
         lines.append([
-            title_of(problem), value(ours, "us_median"), value(ours, "tflops"),
-            value(library, "us_median"), named(library) if library else NONE, ratio(library, ours),
+            title_of(problem), cell(ours, "us_median"), cell(ours, "tflops"),
+            cell(library, "us_median"), peer_and_version(library) if library else NONE, ratio(library, ours),
             ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", "", False))),
             f"{ratio(another_day, ours)}, scaled: {other}" if us else NONE,
             " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
@@ -362,7 +368,7 @@ def race_table(rows, chapter, name, references=()):
     return text, shown
 
 
-def ncu_table(rows):
+def ncu_table(rows: list[dict[str, str]]) -> str:
     """Counts of a GPU (ncu_counts.py) in parts of the emulator's: one row each, one column a chapter."""
     cells, same = {}, 0
     for row in rows:
@@ -380,7 +386,7 @@ def ncu_table(rows):
         before = problem
     facts = [" and ".join(sorted({row[column] for row in rows})) for column in ("device", "cuda", "ncu")]
     where = "{} · CUDA {} · Nsight Compute {}".format(*facts)
-    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {short(row['commit'])}" for row in rows))
+    when = " · ".join(dict.fromkeys(f"{row['date'][:10]} · commit {short_commit(row['commit'])}" for row in rows))
     dirty = " `-dirty`: of a program with changes that were not committed." if "-dirty" in when else ""
     return table(["problem", "counter", "on the GPU", *chapters], 3, lines) + \
         f"\n\n{same} of {len(rows)} are the same. {where} · {when}.{dirty}"

@@ -3,39 +3,41 @@
 step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/said.csv, which recount.py writes; on
 Hopper timed (gg-fused)."""
 
-from draw.markdown import NONE, named, table, value
-from draw.results import OTHER_CHOICES, OTHER_WAYS
-from measure.checks import Unfused
+from plots.draw.markdown import NONE, cell, peer_and_version, table
+from plots.draw.results import OTHER_CHOICES, OTHER_WAYS, Data
+from plots.measure.chapters import Chapter
+from plots.measure.checks import Unfused
+from plots.measure.files import Row, Shape
 
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 
 
-def unfused_table(chapter, about: Unfused, said):
+def unfused_table(chapter: Chapter, about: Unfused, counted: dict[tuple[str, str], dict[str, int]]) -> str:
     """A chapter's table, from the counters of each run by chapter and name."""
-    parts = [said[about.product], *(said["gg-unfused", name] for name in about.kernels)]
+    parts = [counted[about.product], *(counted["gg-unfused", name] for name in about.kernels)]
     # A launch that plans, one that multiplies, and one for each step.
     rows = [[f"{about.product[0]}, then {', '.join(f'`{name}`' for name in about.kernels)}", str(2 + len(about.kernels)),
              *(f"{sum(part[c] for part in parts):,}" for c in COLUMNS)],
-            [chapter.id, "2", *(f"{said[chapter.id, about.run][c]:,}" for c in COLUMNS)]]
+            [chapter.id, "2", *(f"{counted[chapter.id, about.run][c]:,}" for c in COLUMNS)]]
     return table([about.title, "launches", *(f"`{c}`" for c in COLUMNS)], 1, rows)
 
 
-def transforms_table(chapter, transforms: dict[str, str], said):
+def transforms_table(chapter: Chapter, transforms: dict[str, str], counted: dict[tuple[str, str], dict[str, int]]) -> str:
     """One more tile of 256x256: two tiles less one."""
     rows = []
     for choice, run in transforms.items():
         before = choice == "before"
         who, title = (chapter.previous, f"{chapter.previous}, without a transform") if before else (chapter.id, f"`--transform {choice}`")
-        rows.append([title, *(f"{said[who, run + '512'][c] - said[who, run + '256'][c]:,}"
+        rows.append([title, *(f"{counted[who, run + '512'][c] - counted[who, run + '256'][c]:,}"
                               for c in ("instructions", "instructions_floating"))])
     return table(["instructions of warps, a tile", "all", "f32"], 1, rows)
 
 
-def percent(part, whole):
+def percent(part: Row | None, whole: Row | None) -> str:
     return f"{100 * (part.us_median / whole.us_median - 1):+.1f} %" if part and whole else NONE
 
 
-def fused_rows(data, chapter):
+def fused_rows(data: Data, chapter: Chapter) -> dict[str, dict[tuple[str, Shape], dict[str, Row]]]:
     """By device, that of most measurements first, then by set and shape: the rows of a chapter's launch, "", of the other
     ways and of libraries, all cold."""
     found = {}
@@ -47,13 +49,13 @@ def fused_rows(data, chapter):
     return {device: rows for device, rows in whole.items() if rows}
 
 
-def fused_tables(data, chapter):
+def fused_tables(data: Data, chapter: Chapter) -> list[tuple[str, list[Row]]]:
     """For each device a chapter's launch, its product with kernels behind it, the product alone and libraries, cold; and
     the rows that it shows. Without libraries it has no columns for them."""
     return [fused_table(found) for found in fused_rows(data, chapter).values()] or [("Nothing is measured yet.", [])]
 
 
-def fused_table(found):
+def fused_table(found: dict[tuple[str, Shape], dict[str, Row]]) -> tuple[str, list[Row]]:
     """That of one device."""
     there = {peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS}
     beside, choices = sorted(there - {*OTHER_CHOICES}), [peer for peer in OTHER_CHOICES if peer in there]
@@ -64,7 +66,7 @@ def fused_table(found):
         fastest = min((row for row in libraries if row), key=lambda row: row.us_median, default=None)
         shown += [row for row in (fused, *others, unfused, product, *libraries) if row]
         lines.append([f"`{name}`: G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}",
-                      *(value(row, "us_median") for row in (fused, *others, unfused, product, *libraries)),
+                      *(cell(row, "us_median") for row in (fused, *others, unfused, product, *libraries)),
                       percent(fused, unfused), percent(fused, product), *(percent(row, product) for row in others),
                       *([percent(fused, fastest)] if beside else [])])
     libraries = [f"{peer}, µs" for peer in beside]
@@ -73,6 +75,6 @@ def fused_table(found):
                   *(f"{OTHER_CHOICES[peer]} over product" for peer in choices),
                   *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
     if beside:
-        versions = {named(row): row for row in shown if row.peer in beside}
+        versions = {peer_and_version(row): row for row in shown if row.peer in beside}
         text += f"\nLibraries: {', '.join(sorted(versions))}."
     return text, shown

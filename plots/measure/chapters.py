@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure.files import BadData
+from plots.measure.files import BadData
 
 REPO = Path(__file__).resolve().parents[2]
 COMMITTED = Path("chapters", "chapters.json")  # below the repository's root

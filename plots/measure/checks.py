@@ -6,7 +6,7 @@ import configparser
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measure.files import BadData
+from plots.measure.files import BadData
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B plots/measure/choice.py [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
+  python3 -B -m plots.measure.choice [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
 
 Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
 over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
@@ -20,8 +19,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-
 REPO = Path(__file__).resolve().parents[2]
 # N, K.
 SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (4096, 1536), (28672, 4096), (4096, 14336),
@@ -31,7 +28,7 @@ ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 
-def draw(rng):
+def draw(rng: random.Random) -> tuple[list[int], int, int]:
     """Rows of each group, N and K."""
     while True:
         (n, k), groups, rows = rng.choice(SHAPES), rng.choice(GROUPS), rng.choice(ROWS)
@@ -46,7 +43,7 @@ def draw(rng):
         return m, n, k
 
 
-def tuned(program, m, n, k):
+def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
     """Microseconds by tile; "" is the chosen one."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "tune.csv"
@@ -59,13 +56,13 @@ def tuned(program, m, n, k):
     return {row["kernel"].partition(" ")[2]: float(row["us_median"]) for row in rows}
 
 
-def lost(times):
+def lost(times: dict[str, float]) -> tuple[float, str]:
     """By how much the choice took longer than the fastest tile, which is the second result."""
     best = min((tile for tile in times if tile), key=times.get)
     return times[""] / times[best] - 1, best
 
 
-def distribution(losses):
+def distribution(losses: list[float]) -> str:
     """A sentence about all of them."""
     ordered = sorted(losses)
     within = [sum(loss <= most for loss in ordered) for most in (0.01, 0.02, 0.05)]
@@ -74,7 +71,7 @@ def distribution(losses):
         f"worst {100 * ordered[-1]:.1f} %"
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chapter", default="07l_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Computes again what follows from other columns in the committed measurements, and names each cell that is another.
 
-  python3 -B plots/measure/columns.py [--repo DIR]        # exit code 1: a cell is not what the others make it
+  python3 -B -m plots.measure.columns [--repo DIR]        # exit code 1: a cell is not what the others make it
 
 Every number was written with six digits, so each stands for an interval; the intervals of a row must have a time in
 common. An edit that rounding hides, in the last digit, is not found. In formats with scales, and where an operator finds
@@ -15,15 +14,13 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure import sets  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, DATA, read_csv  # noqa: E402
+from plots.measure import sets
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, DATA, Shape, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 SHAPE = "groups m_total m_max n k".split()
@@ -32,29 +29,29 @@ NUMBERS = "us_median us_p10 us_p90 tflops gbytes_per_s roof_tflops prep_us power
 CLOCKS = ["clock_mhz", "clock_after_mhz"]
 
 
-def interval(text):
+def interval(text: str) -> tuple[float, float]:
     """What a number of six digits may have been before it was rounded."""
     value = float(text)
     half = 0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - 5) if value else 0.0
     return value - half * 1.0001, value + half * 1.0001
 
 
-def over(number, text):
+def over(number: float, text: str) -> tuple[float, float]:
     """The interval of a number over what a cell holds."""
     low, high = interval(text)
     return number / high, number / low
 
 
-def meet(*intervals):
+def meet(*intervals: tuple[float, float]) -> tuple[float, float] | None:
     low, high = max(each[0] for each in intervals), min(each[1] for each in intervals)
     return (low, high) if low <= high else None
 
 
-def shape_of(row):
+def shape_of(row: dict[str, str]) -> Shape:
     return tuple(int(row[column]) for column in SHAPE)
 
 
-def ill_formed(row):
+def ill_formed(row: dict[str, str]) -> list[str]:
     """Cells that are no number of their kind: a sentence each."""
     wrong = [f"{column} is {row[column]!r}, want a whole number" for column in WHOLE if not row[column].isdigit()]
     for column in NUMBERS + CLOCKS:
@@ -67,20 +64,20 @@ def ill_formed(row):
     return wrong
 
 
-def ill_placed(row, path):
+def ill_placed(row: dict[str, str], path: Path) -> list[str]:
     """A row stands in the file of its chapter and its device."""
     folder = re.sub(r"[^a-z0-9]+", "-", row["device"].lower().removeprefix("nvidia ")).strip("-")
     wrong = [f"chapter is {row['chapter']}, want {path.stem}"] if row["chapter"] != path.stem else []
     return wrong + ([f"device is {row['device']}, want that of {path.parent.name}"] if folder != path.parent.name else [])
 
 
-def out_of_order(row):
+def out_of_order(row: dict[str, str]) -> list[str]:
     us = [row[column] for column in ("us_p10", "us_median", "us_p90")]
     return [f"us_p10, us_median and us_p90 are {', '.join(us)}, want them in order"] \
         if all(us) and not float(us[0]) <= float(us[1]) <= float(us[2]) else []
 
 
-def bits_of_d(row, defaults):
+def bits_of_d(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -> int:
     """Of D, for each column of B: the row's own word, or what the chapter has by default; a gated chapter has half."""
     default, gated = defaults.get(row["chapter"], ("", False))
     word = next((word[2:] for word in row["kernel"].split() if word.startswith("d=")), "")
@@ -88,7 +85,7 @@ def bits_of_d(row, defaults):
     return {"f32": 32, "bf16": 16, "f16": 16}[word] // (2 if gated else 1)
 
 
-def flop_and_bytes(row, defaults):
+def flop_and_bytes(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -> tuple[float, float] | None:
     """The work of a problem of dense bf16, and the bytes of A, B, D and factors once each; None where its set is not
     known."""
     rows = sets.rows_of(row["set"], shape_of(row))
@@ -103,7 +100,7 @@ def flop_and_bytes(row, defaults):
         sum(rows) * (2 * k + n * bits_of_d(row, defaults) / 8) + 2.0 * weights * n * k + factors
 
 
-def rates(row, work):
+def rates(row: dict[str, str], work: tuple[float, float]) -> list[str]:
     """tflops and gbytes_per_s are the work over the time."""
     if not row["us_median"]:
         return []
@@ -121,10 +118,10 @@ def rates(row, work):
 class Roofs:
     """What gg-roof measured before each run: all rows of a run stand under one of its pairs of ceilings."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.matrix, self.copy = {}, {}  # by run: each rate that its rows tell of, with the rows
 
-    def add(self, row, work, where):
+    def add(self, row: dict[str, str], work: tuple[float, float], where: tuple[str, int]) -> None:
         run = row["device"], row["commit"], row["date"], row["format"]
         if row["roof_kind"] == "matrix":
             self.matrix.setdefault(run, {}).setdefault(row["roof_tflops"], []).append(where)
@@ -134,23 +131,23 @@ class Roofs:
             known = self.copy.setdefault(run, [])
             for at, (other, places) in enumerate(known):
                 if meet(rate, other):
-                    known[at] = meet(rate, other), places + [where]
+                    known[at] = meet(rate, other), [*places, where]
                     return
             known.append((rate, [where]))
 
-    def alone(self):
+    def alone(self) -> Iterator[tuple[tuple[str, int], str]]:
         """Rows whose roof no other row of their run has, and there are others."""
-        for run, found in self.matrix.items():
+        for found in self.matrix.values():
             for rate, places in found.items():
                 if len(places) < 2 < sum(map(len, found.values())):
                     yield places[0], f"roof_tflops {rate}, other rows of its run have {', '.join(sorted(set(found) - {rate}))}"
-        for run, found in self.copy.items():
+        for found in self.copy.values():
             for (low, _), places in found:
                 if len(places) < 2 < sum(len(other) for _, other in found):
                     yield places[0], f"roof_tflops is that of a copy at {low:.1f} GB/s, other rows of its run have another"
 
 
-def kind_of_roof(row):
+def kind_of_roof(row: dict[str, str]) -> list[str]:
     """A roof has a kind, and a kind a roof."""
     if bool(row["roof_tflops"]) != bool(row["roof_kind"]):
         return [f"roof_tflops {row['roof_tflops']!r} with roof_kind {row['roof_kind']!r}, want both or none"]
@@ -160,7 +157,7 @@ def kind_of_roof(row):
 
 
 @cache
-def known_commit(repo, commit):
+def known_commit(repo: Path, commit: str) -> bool | None:
     """Whether git has a commit, None where there is no git or it holds no history."""
     def git(*words):
         try:
@@ -174,7 +171,7 @@ def known_commit(repo, commit):
     return git("cat-file", "-e", commit + "^{commit}").returncode == 0
 
 
-def faults(repo):
+def faults(repo: Path) -> Iterator[tuple[str, int, str]]:
     """Every cell that does not follow from the others, as file, line and sentence."""
     defaults = {each.id: (each.d, each.gated) for each in read_chapters(repo) if each.operator in ("", "glu")}
     roofs, alike = Roofs(), {}
@@ -194,7 +191,8 @@ def faults(repo):
         yield (*where, sentence)
 
 
-def of_work(row, where, defaults, roofs, alike):
+def of_work(row: dict[str, str], where: tuple[str, int], defaults: dict[str, tuple[str, bool]], roofs: Roofs,
+            alike: dict[tuple, list[tuple[float, float]]]) -> list[str]:
     """What follows from the work of a problem."""
     if row["format"] != "bf16" or row["chapter"] not in defaults:
         return same_work(row, alike)
@@ -206,7 +204,7 @@ def of_work(row, where, defaults, roofs, alike):
     return rates(row, work)
 
 
-def same_work(row, alike):
+def same_work(row: dict[str, str], alike: dict[tuple, list[tuple[float, float]]]) -> list[str]:
     """Of a format with scales: the rows of one kernel and one problem have the same work and bytes."""
     if not row["us_median"]:
         return []
@@ -220,7 +218,7 @@ def same_work(row, alike):
     return []
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repo", type=Path, default=REPO, help=argparse.SUPPRESS)
     found = list(faults(parser.parse_args().repo))

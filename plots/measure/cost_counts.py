@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts what a slice and a tile of the chapters for Blackwell take, on the emulator.
 
-  python3 -B plots/measure/cost_counts.py [--build DIR] [--fetch | --compare [--sample]]
+  python3 -B -m plots.measure.cost_counts [--build DIR] [--fetch | --compare [--sample]]
 
 Each chapter runs on four problems, of one and of two columns of tiles and of 16 and of 32 slices; the differences of
 their counts are those of a slice and of a tile. What the launch takes besides cancels. A slice is 128 bytes of each
@@ -26,14 +25,11 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.checks import Costs, counted  # noqa: E402
-from measure.costs import read_costs, slice_k  # noqa: E402
-from measure.files import COST_COLUMNS, DATA, BadData, read_counts  # noqa: E402
-from measure.machine_code import cycles  # noqa: E402
+from plots.measure.chapters import read_chapters
+from plots.measure.checks import Costs, counted
+from plots.measure.costs import read_costs, slice_k
+from plots.measure.files import COST_COLUMNS, DATA, BadData, read_counts
+from plots.measure.machine_code import cycles
 
 REPO = Path(__file__).resolve().parents[2]
 LIMIT_S = 300  # for one run
@@ -46,7 +42,7 @@ class Failed(Exception):
     """A run that did not do what it should."""
 
 
-def command_of(program, fmt, tile, choice, m, n, k):
+def command_of(program: Path, fmt: str, tile: str, choice: str, m: int, n: int, k: int) -> list[str]:
     """What runs one launch of one group."""
     words = [program, "--device", "emu", "--bench", "--tile", tile, "--m", m, "--n", n, "--k", k,
              *([] if fmt == "bf16" else ["--format", fmt]), *choice.split()]
@@ -59,7 +55,7 @@ def costed() -> dict[str, Costs]:
     return {chapter: about for chapter, about in found.items() if about}
 
 
-def epilogue_cycles(build, program, storing_warps, fmt, tile, choice):
+def epilogue_cycles(build: Path, program: Path, storing_warps: int, fmt: str, tile: str, choice: str) -> int:
     """Cycles from the first to the last load of a tile's sums, by the model of the machine code of the loop over tiles."""
     tile_m, tile_n = map(int, tile.split("x"))
     command = command_of(program, fmt, tile, choice, TILES * tile_m, tile_n, 4 * slice_k(fmt))
@@ -70,7 +66,7 @@ def epilogue_cycles(build, program, storing_warps, fmt, tile, choice):
     return longest
 
 
-def count(program, fmt, tile, choice, n, k):
+def count(program: Path, fmt: str, tile: str, choice: str, n: int, k: int) -> dict[str, int]:
     """The counters of one launch: one group of 256 rows."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "counts.csv"
@@ -82,7 +78,7 @@ def count(program, fmt, tile, choice, n, k):
         return next(iter(read_counts(folder).values()))
 
 
-def slice_and_tile(program, fmt, tile, choice=""):
+def slice_and_tile(program: Path, fmt: str, tile: str, choice: str = "") -> dict[str, dict[str, int]]:
     """What one slice and what one tile takes beyond its slices, of all blocks that share the tile."""
     tile_m, tile_n = map(int, tile.split("x"))
     few, many = SLICES
@@ -99,7 +95,7 @@ def slice_and_tile(program, fmt, tile, choice=""):
     return found
 
 
-def sampled(chapters):
+def sampled(chapters: dict[str, Costs]) -> dict[str, Costs]:
     """One variant of every third chapter; other ones when a kernel changes."""
     text = b"".join(path.read_bytes() for chapter in chapters for path in sorted((REPO / "chapters" / chapter).glob("*.cuh")))
     turn = zlib.crc32(text)
@@ -107,7 +103,7 @@ def sampled(chapters):
             for at, (chapter, about) in enumerate(chapters.items()) if (at + turn) % 3 == 0}
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")

@@ -3,11 +3,14 @@
 the cycles of an epilogue by a model of its machine code. Nothing here is measured. cost_counts.py counts, publish.py
 puts the table into the READMEs."""
 
+from dataclasses import dataclass
 from math import ceil
-from types import SimpleNamespace
+from pathlib import Path
 
-from measure.files import COST_COLUMNS, BadData, read_csv
+from plots.measure.files import COST_COLUMNS, BadData, read_csv
 
+# By chapter, format, tile and words of other options: what a slice and a tile take, by counter.
+TileCounts = dict[tuple[str, str, str, str], dict[str, dict[str, int]]]
 DEVICE = "NVIDIA B200"
 # Dense TFLOP/s and bytes/s of one GPU: NVIDIA Blackwell Architecture Technical Brief, the table
 # of HGX B200.
@@ -32,7 +35,7 @@ ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("
 PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/harness/problem/shapes.h
 
 
-def read_costs(path):
+def read_costs(path: Path) -> TileCounts:
     """The counts of each chapter, format, tile and choice (words of its options): per slice and per tile a dictionary of
     counters."""
     found = {}
@@ -46,12 +49,12 @@ def read_costs(path):
     return found
 
 
-def slice_k(fmt):
+def slice_k(fmt: str) -> int:
     """Columns of A and B in a slice."""
     return ELEMENTS[fmt][1]
 
 
-def accumulators(fmt, tile_n):
+def accumulators(fmt: str, tile_n: int) -> int:
     """How many tiles of sums fit into tensor memory beside the scales of a slice: two, or one. A column holds four
     scales of 32 rows (PTX ISA, "Scale Factor A/B layout"); A has 128 rows and B tile_n in each block."""
     _, k, block = ELEMENTS[fmt]
@@ -59,7 +62,30 @@ def accumulators(fmt, tile_n):
     return 2 if 2 * tile_n + columns <= TMEM_COLUMNS else 1
 
 
-def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=False):
+@dataclass(frozen=True)
+class Cost:
+    """What a slice and a tile take of one multiprocessor: cycles, unless the name says bytes."""
+    slices: int            # of a tile
+    tma_bytes: float       # of a slice
+    tensor: float          # of a slice: its products
+    shared: float          # of a slice: what tensor cores read, and TMA writes if asked
+    memory: float          # of a slice, at this multiprocessor's part of the bandwidth
+    l2: float              # bytes a cycle that the slices need of it
+    main: float            # of a tile: the main loop
+    d_bytes: float         # of a tile
+    store: float           # of a tile: D to memory
+    instructions: float    # of a tile
+    code: float            # of a tile: the epilogue's machine code in one warp
+    transform: float       # of a tile: the products of a Hadamard transform
+    hidden: bool           # the epilogue runs during the next tile's main loop
+    slack: float           # what the main loop is longer than the epilogue
+    exposed: float         # the epilogue's part of both, where nothing hides it
+    us: float              # of the whole problem
+    bound: str
+
+
+def cost(fmt: str, tile: str, counted: dict[str, dict[str, int]], choice: str = "", writes: bool = False,
+         problem: dict[str, int] | None = None, overlaps: bool = False) -> Cost:
     """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
     two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
     they were taken with. writes: what TMA writes to shared memory takes cycles there as what the tensor core reads does;
@@ -86,9 +112,7 @@ def cost(fmt, tile, counted, choice="", writes=False, problem=None, overlaps=Fal
     us = ceil(tiles / (MULTIPROCESSORS // blocks)) * cycles / CYCLES_PER_S * 1e6
     bound = "epilogue" if hidden and epilogue > main else "tensor core, shared memory" if tensor == shared else \
         "tensor core" if tensor > shared else "shared memory"
-    return SimpleNamespace(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared,
-                           memory=tma_bytes / MEMORY_BYTES_PER_CYCLE, l2=tma_bytes / max(tensor, shared), main=main,
-                           d_bytes=d_bytes, store=store, instructions=per_tile["instructions"], code=code,
-                           transform=transform, hidden=hidden, slack=main - epilogue, us=us, bound=bound,
-                           # The epilogue's part of both, if nothing hides it.
-                           exposed=epilogue / (main + epilogue))
+    return Cost(slices=slices, tma_bytes=tma_bytes, tensor=tensor, shared=shared, memory=tma_bytes / MEMORY_BYTES_PER_CYCLE,
+                l2=tma_bytes / max(tensor, shared), main=main, d_bytes=d_bytes, store=store,
+                instructions=per_tile["instructions"], code=code, transform=transform, hidden=hidden, slack=main - epilogue,
+                exposed=epilogue / (main + epilogue), us=us, bound=bound)

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes chapters.json: what each program says of its chapter by --describe, in the order of the registry, and the shape sets.
 
-  python3 -B plots/measure/describe.py --build DIR --out FILE ID ...     ID: all chapters of the registry
+  python3 -B -m plots.measure.describe --build DIR --out FILE ID ...     ID: all chapters of the registry
 
 The build does it, into build/chapters.json; `publish` copies that to chapters/chapters.json, so that tables and figures can be made
 without a build. Of a chapter that is not built, what stands in chapters/chapters.json is kept.
@@ -22,7 +21,7 @@ class Failed(Exception):
     """A program that did not answer; the message is one sentence."""
 
 
-def answer(*command) -> dict:
+def answer(*command: Path | str) -> dict:
     """The JSON object that a program prints."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
     try:

@@ -1,8 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """How far a product is off in bf16, MXFP8 and NVFP4, on the emulator: what the figure `error` shows.
 
-  errors.py BUILD [--out FILE]      writes plots/measure/data/errors.csv; wants NumPy and the chapters 07l, 08b and 08c
+  python3 -B -m plots.measure.errors BUILD [--out FILE]
+
+Writes plots/measure/data/errors.csv; wants NumPy and the chapters 07l, 08b and 08c.
 
 Draws A and B from a normal distribution in f32, quantises both to each format, and has the format's chapter multiply
 them. Each element of D has an error against two products in f64: of the quantised numbers, which is what a check judges,
@@ -20,12 +21,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from measure.files import DATA, ERROR_COLUMNS  # noqa: E402
+from plots.measure.files import DATA, ERROR_COLUMNS
 
 REPO = Path(__file__).resolve().parents[2]
 M, N, K, SEED = 256, 256, 2048, 1  # one group
@@ -33,7 +31,7 @@ M, N, K, SEED = 256, 256, 2048, 1  # one group
 PER_POWER, FIRST, LAST = 4, -12, 16
 
 
-def values_of(exponent_bits, mantissa_bits, bias, codes):
+def values_of(exponent_bits: int, mantissa_bits: int, bias: int, codes: int) -> np.ndarray:
     """The non-negative numbers of a small float format, by code."""
     found = []
     for code in range(codes):
@@ -48,7 +46,7 @@ E4M3 = values_of(4, 3, 7, 127)  # code 127 is NaN
 E2M1 = values_of(2, 1, 1, 8)
 
 
-def nearest(values, x):
+def nearest(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The codes of the numbers next to |x|, of two the even one; larger than the largest is the largest."""
     size = np.abs(x)
     above = np.clip(np.searchsorted(values, size), 1, len(values) - 1)
@@ -57,28 +55,28 @@ def nearest(values, x):
     return above - 1 + up
 
 
-def bf16(x):
+def bf16(x: np.ndarray) -> np.ndarray:
     """Codes of f32 numbers rounded to nearest even."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def from_bf16(codes):
+def from_bf16(codes: np.ndarray) -> np.ndarray:
     return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
-def atoms(scales):
+def atoms(scales: np.ndarray) -> np.ndarray:
     """Scales [rows, blocks] in the layout of 128 x 4 that tensor memory wants: [rows/128, blocks/4, 32, 4, 4]."""
     rows, blocks = scales.shape
     return np.ascontiguousarray(scales.reshape(rows // 128, 4, 32, blocks // 4, 4).transpose(0, 3, 2, 1, 4))
 
 
-def as_bf16(x):
+def as_bf16(x: np.ndarray) -> tuple[np.ndarray, None, np.ndarray]:
     codes = bf16(x)
     return codes, None, from_bf16(codes)
 
 
-def as_mxfp8(x):
+def as_mxfp8(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     blocks = x.reshape(len(x), -1, 32).astype(np.float64)
     exponent = np.floor(np.log2(np.abs(blocks).max(-1))) - 8  # 448 is 1.75 * 2^8
     scaled = blocks / 2.0 ** exponent[..., None]
@@ -88,7 +86,7 @@ def as_mxfp8(x):
     return codes.reshape(x.shape), (exponent + 127).astype(np.uint8), values.reshape(x.shape)
 
 
-def as_nvfp4(x):
+def as_nvfp4(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     blocks = x.reshape(len(x), -1, 16).astype(np.float64)
     scale = nearest(E4M3, np.abs(blocks).max(-1) / 6)
     scaled = blocks / E4M3[scale][..., None]
@@ -101,7 +99,8 @@ def as_nvfp4(x):
 CHAPTERS = [("07l_peak_hopper", "bf16", as_bf16), ("08b_mxfp8", "mxfp8", as_mxfp8), ("08c_fp4", "nvfp4", as_nvfp4)]
 
 
-def multiplied(program, form, a, b, sfa, sfb):
+def multiplied(program: Path, form: str, a: np.ndarray, b: np.ndarray, sfa: np.ndarray | None,
+               sfb: np.ndarray | None) -> np.ndarray:
     """D of the chapter, in f64, on the emulator; its check has passed."""
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "in", Path(folder) / "out"
@@ -118,13 +117,13 @@ def multiplied(program, form, a, b, sfa, sfb):
         return from_bf16(np.load(made / "d.npy"))
 
 
-def classes(error, limit):
+def classes(error: np.ndarray, limit: np.ndarray) -> np.ndarray:
     """How many ratios lie in each class; those below the first one are in it, those above the last one in that."""
     at = np.floor(PER_POWER * (np.log2(np.maximum(error, 1e-300) / limit) - FIRST))
     return np.bincount(np.clip(at, 0, PER_POWER * (LAST - FIRST) - 1).astype(int).ravel(), minlength=PER_POWER * (LAST - FIRST))
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path, help="the build folder")
     parser.add_argument("--out", type=Path, default=REPO / DATA / "errors.csv")

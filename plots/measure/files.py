@@ -4,33 +4,115 @@
 
 import csv
 import re
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import TypeVar
 
 DATA = Path("plots", "measure", "data")  # below the repository's root
-COLUMNS = (
-    "chapter,kernel,device,arch,clock_mhz,cuda,commit,date,set,groups,m_total,m_max,n,k,format,warm,"
-    "us_median,us_p10,us_p90,tflops,gbytes_per_s,roof_tflops,roof_kind,prep_us,peer,ok,clock_after_mhz,"
-    "power_w,version"
-).split(",")
+Shape = tuple[int, int, int, int, int]  # groups, rows of all, rows of the largest, N, K
+
+
+@dataclass
+class Row:
+    """One measurement, as a file has it: its fields but the last are the columns. A number that was not taken is None."""
+    chapter: str = ""
+    kernel: str = ""         # its name, then words of tiles and options
+    device: str = ""         # as the driver calls it
+    arch: str = ""
+    clock_mhz: float | None = None
+    cuda: str = ""
+    commit: str = ""
+    date: str = ""
+    set: str = ""
+    groups: int = 0
+    m_total: int = 0
+    m_max: int = 0
+    n: int = 0
+    k: int = 0
+    format: str = ""
+    warm: bool = False       # the inputs were in the L2
+    us_median: float | None = None
+    us_p10: float | None = None
+    us_p90: float | None = None
+    tflops: float | None = None
+    gbytes_per_s: float | None = None
+    roof_tflops: float | None = None
+    roof_kind: str = ""
+    prep_us: float | None = None
+    peer: str = ""           # the library that was timed in place of the chapter
+    ok: bool = False         # the check passed
+    clock_after_mhz: float | None = None
+    power_w: float | None = None
+    version: str = ""        # of the peer
+    variant: str = ""        # words of `kernel` that are no defaults; results.py puts them in
+
+    @property
+    def shape(self) -> Shape:
+        return self.groups, self.m_total, self.m_max, self.n, self.k
+
+    @property
+    def sustained(self) -> bool:
+        """Was it timed at a clock of its own: common/harness/bench/timer.h?"""
+        return "sustained" in self.kernel.split()
+
+    @property
+    def timed(self) -> bool:
+        return self.ok and self.us_median is not None
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups."""
+        return 1000 * self.tflops / self.gbytes_per_s if self.timed and self.gbytes_per_s else None
+
+
+@dataclass
+class ErrorClass:
+    """How many elements of D have an error between 2^log2_low and the next class's of the check's limit: of errors.py."""
+    chapter: str
+    format: str
+    against: str
+    m: str
+    n: str
+    k: str
+    log2_low: float
+    count: float
+
+
+@dataclass
+class StampedTile:
+    """A tile of one launch, its times from the launch's first stamp: of timeline/timeline.py."""
+    chapter: str
+    device: str
+    cuda: str
+    commit: str
+    date: str
+    clock_mhz: str
+    set: str
+    sm: float
+    begin_ns: float
+    end_ns: float
+    waited_ns: float
+
+
+def columns_of(kind: type) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+COLUMNS = columns_of(Row)[:-1]
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of ncu_counts.py
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of cost_counts.py
 CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of cudnn/compare.py
-SAID_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
-# Of errors.py: how many elements of D have an error between 2^log2_low and the next class's of
-# the check's limit.
-ERROR_COLUMNS = "chapter,format,against,m,n,k,log2_low,count".split(",")
-# Of timeline/timeline.py: a row for each tile of one launch, its times from the
-# launch's first stamp.
-TIMELINE_COLUMNS = "chapter,device,cuda,commit,date,clock_mhz,set,sm,begin_ns,end_ns,waited_ns".split(",")
+RUN_COUNT_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
+ERROR_COLUMNS = columns_of(ErrorClass)
+TIMELINE_COLUMNS = columns_of(StampedTile)
 # <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
 # of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
-TEXT = "chapter kernel device arch cuda commit date set format roof_kind peer version".split()
+TEXT = [field.name for field in fields(Row) if field.type is str]
 
 
 class BadData(Exception):
@@ -40,13 +122,13 @@ class BadData(Exception):
 MOST = 10**15  # of any number here: a count of bytes, a rate, a time
 
 
-def whole(text):
+def whole(text: str) -> int | None:
     """The whole number that a field is, or nothing where it is none or too large."""
     value = int(text) if re.fullmatch(r"[0-9]{1,16}", text) else None
     return value if value is not None and value <= MOST else None
 
 
-def number(column, text):
+def number(column: str, text: str) -> float | None:
     """A field's number; nothing for an empty field. Where groups differ in N or K, the field is the largest."""
     if not text and column not in SIZES:
         return None
@@ -56,26 +138,27 @@ def number(column, text):
     except ValueError:
         value = None
     zero_too = column not in (*TIMES, "groups", "n", "k")
-    if value is None or not 0 <= value <= MOST or value == 0 and not zero_too:
+    if value is None or not 0 <= value <= MOST or (value == 0 and not zero_too):
         kind = ("whole number" if column in SIZES else "number") + ("" if zero_too else " above 0")
         raise ValueError(f"{column} is {text[:20]!r}, a {kind} is wanted, of at most 1e15")
     return value
 
 
-def measured(fields):
-    """A row's fields as what they are."""
-    row = SimpleNamespace(**{c: v if c in TEXT else number(c, v) for c, v in fields.items()})
+def measured(texts: dict[str, str]) -> Row:
+    """A row of a file, its fields as what they are. Raises ValueError."""
+    values = {column: text if column in TEXT else number(column, text) for column, text in texts.items()}
+    row = Row(**values | {"ok": values["ok"] == 1, "warm": values["warm"] == 1})
     if row.us_median is not None and (row.tflops is None or row.gbytes_per_s is None):
         raise ValueError("us_median is there without tflops and gbytes_per_s")
     return row
 
 
-def read_csv(path, columns=COLUMNS):
+def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, str]]:
     """The rows of one file as dictionaries of text; of the other kind than the columns say, it has none."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, SAID_COLUMNS, TIMELINE_COLUMNS,
+            if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
                                          ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
@@ -86,30 +169,23 @@ def read_csv(path, columns=COLUMNS):
     return rows if reader.fieldnames == columns else []
 
 
-def read_rows(directory):
+def read_rows(directory: Path | str) -> list[Row]:
     """Every measurement under a directory, oldest first."""
     rows = []
     for path in sorted(Path(directory).rglob("*.csv")):
-        for line, fields in enumerate(read_csv(path), 2):
+        for line, texts in enumerate(read_csv(path), 2):
             try:
-                row = measured(fields)
+                row = measured(texts)
             except ValueError as error:
                 raise BadData(f"{path}: line {line}: {error}") from error
-            row.shape = row.groups, row.m_total, row.m_max, row.n, row.k
-            row.ok = row.ok == 1
-            # Each at its own clock: common/harness/bench/timer.h.
-            row.sustained = "sustained" in row.kernel.split()
-            row.timed = row.ok and row.us_median is not None
-            # FLOP per byte of unavoidable traffic: A, B and D once each, no B of empty groups.
-            row.intensity = 1000 * row.tflops / row.gbytes_per_s if row.timed and row.gbytes_per_s else None
             if row.timed:
-                rows.append(SimpleNamespace(**vars(row) | dict(warm=row.warm == 1)))
+                rows.append(row)
             elif not row.ok:  # what failed its check was timed neither cold nor warm
-                rows += [SimpleNamespace(**vars(row) | dict(warm=warm)) for warm in (False, True)]
+                rows += [replace(row, warm=warm) for warm in (False, True)]
     return sorted(rows, key=lambda row: row.date)
 
 
-def read_counts(place):
+def read_counts(place: Path | str) -> dict[tuple[str, str, str], dict[str, int]]:
     """What the emulator counted, of a file or of all files under a directory: by chapter, set and order a dictionary of
     counters."""
     counts, place = {}, Path(place)
@@ -122,31 +198,34 @@ def read_counts(place):
     return counts
 
 
-def read_said(path):
+def read_run_counts(path: Path) -> dict[tuple[str, str], dict[str, int]]:
     """The counts that single sentences and tables are made of: by chapter and run a dictionary of counters."""
     found = {}
-    for row in read_csv(path, SAID_COLUMNS) if path.exists() else []:
+    for row in read_csv(path, RUN_COUNT_COLUMNS) if path.exists() else []:
         found.setdefault((row["chapter"], row["run"]), {})[row["counter"]] = int(row["value"])
     return found
 
 
-def read_table(place, columns, *numbers):
-    """The rows of one kind under a directory, with these columns as numbers."""
-    rows = [row for path in sorted(Path(place).rglob("*.csv")) for row in read_csv(path, columns)]
+Kind = TypeVar("Kind", ErrorClass, StampedTile)
+
+
+def read_table(place: Path, kind: type[Kind]) -> list[Kind]:
+    """The rows of one kind under a directory."""
+    rows = [row for path in sorted(Path(place).rglob("*.csv")) for row in read_csv(path, columns_of(kind))]
     for row in rows:
-        for column in numbers:
+        for column in (field.name for field in fields(kind) if field.type is float):
             try:
                 row[column] = float(row[column])
             except ValueError as error:
                 raise BadData(f"{place}: {column} is {row[column][:20]!r}, a number is wanted") from error
-    return [SimpleNamespace(**row) for row in rows]
+    return [kind(**row) for row in rows]
 
 
-def read_errors(place):
-    """How many elements of D are off by how much: a row for each class of errors.py."""
-    return read_table(place, ERROR_COLUMNS, "log2_low", "count")
+def read_errors(place: Path) -> list[ErrorClass]:
+    """How many elements of D are off by how much."""
+    return read_table(place, ErrorClass)
 
 
-def read_timeline(place):
-    """The tiles of one launch, of timeline/timeline.py."""
-    return read_table(place, TIMELINE_COLUMNS, "sm", "begin_ns", "end_ns", "waited_ns")
+def read_timeline(place: Path) -> list[StampedTile]:
+    """The tiles of one launch."""
+    return read_table(place, StampedTile)

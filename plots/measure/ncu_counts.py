@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts of the emulator beside those of Nsight Compute, on a machine with a GPU and with ncu in the PATH.
 
-  python3 -B plots/measure/ncu_counts.py [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
+  python3 -B -m plots.measure.ncu_counts [--problem "--m 300,0,77,512 --n 512 --k 1024" ...] [CHAPTER ...]
 
 One launch of each chapter's kernel, the first of `--bench`, is counted on both machines: data and offsets are
 the same there. Nsight Compute counts in two ways, and both are shown. Its hardware counters see the chip,
@@ -26,11 +25,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv  # noqa: E402
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 NOT_HERE = 77
@@ -84,7 +80,7 @@ class Failed(Exception):
     """A command that did not do what it should."""
 
 
-def run(*command):
+def run(*command: Path | str) -> tuple[int, str]:
     """Exit code and all that a command says."""
     command = [str(word) for word in command]
     print("$", shlex.join(command), flush=True)
@@ -94,7 +90,7 @@ def run(*command):
     return done.returncode, done.stdout
 
 
-def number(text):
+def number(text: str) -> int | None:
     """A count as ncu writes it, 12,345 or 12345.000000; None where it has none."""
     try:
         return round(float(text.replace(",", "")))
@@ -102,12 +98,12 @@ def number(text):
         return None
 
 
-def tables(text):
+def tables(text: str) -> list[list[str]]:
     """Rows of the CSV among what ncu says; its own remarks begin with ==."""
     return list(csv.reader(line for line in text.splitlines() if not line.startswith("==")))
 
 
-def parse_raw(text):
+def parse_raw(text: str) -> dict[str, int | None]:
     """Metrics of the one kernel on the raw page: a row of names, one of units, one of values."""
     rows = tables(text)
     names = next((row for row in rows if "Kernel Name" in row), None)
@@ -117,13 +113,13 @@ def parse_raw(text):
     return {name: number(value) for name, value in zip(names, values[0])}
 
 
-def opcode(sass):
+def opcode(sass: str) -> str:
     """HMMA.16816.F32.BF16 of "@!P0 HMMA.16816.F32.BF16 R4, R8, R10, R4"."""
     words = [word for word in sass.split() if not word.startswith("@")]
     return words[0].rstrip(";") if words else ""
 
 
-def parse_source(text):
+def parse_source(text: str) -> list[tuple[str, dict[str, int]]]:
     """For each machine instruction of the source page its opcode and its counts, by the names in COLUMNS."""
     rows = tables(text)
     at = next((i for i, row in enumerate(rows) if "Source" in row), None)
@@ -141,7 +137,7 @@ def parse_source(text):
     return found
 
 
-def instrumented(lines, wanted, what):
+def instrumented(lines: list[tuple[str, dict[str, int]]], wanted: str, what: str) -> int | None:
     """The sum over the instructions that a row of INSTRUMENTED names; None where a column is missing."""
     total = 0
     for name, counts in lines:
@@ -162,7 +158,7 @@ def instrumented(lines, wanted, what):
     return total if lines else None
 
 
-def profile(ncu, program, folder):
+def profile(ncu: str, program: list[Path | str], folder: Path) -> tuple[dict[str, int | None], list[tuple[str, dict[str, int]]]]:
     """What ncu counts of the first grouped_gemm that the program launches: metrics, instrumented lines."""
     def attempt(metrics, *more):
         report = folder / "launch"
@@ -192,7 +188,7 @@ def profile(ncu, program, folder):
     return attempt(metrics)
 
 
-def compare(ncu, program, problem, version):
+def compare(ncu: str, program: Path, problem: str, version: str) -> list[dict]:
     """The rows for one chapter and problem."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -226,7 +222,7 @@ def compare(ncu, program, problem, version):
                         ncu=version) for counter, way, how, value in both]
 
 
-def show(rows):
+def show(rows: list[dict]) -> None:
     """The comparison as text: both counts and GPU / emulator."""
     print("\nPTX on the emulator, SASS on the GPU: sectors, wavefronts and single instructions compare, the "
           "number\nof all instructions does not. Columns: emulator, GPU, GPU / emulator.\n")
@@ -236,7 +232,7 @@ def show(rows):
               f" {row['emulator']:>12} {row['gpu']:>12} {ratio:>8}   {row['counted']}")
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="default: 02 to 05b")
     parser.add_argument("--problem", action="append",

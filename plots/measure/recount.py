@@ -1,12 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts again on the emulator what the READMEs say, in seconds: each chapter's smoke set, and runs for single sentences.
 
-  python3 -B plots/measure/recount.py [--build DIR] [--compare]
+  python3 -B -m plots.measure.recount [--build DIR] [--compare]
 
-The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then `publish` fills tables and sentences. --compare
-writes nothing and names each number that is another. A compiler chooses instructions; bytes, sectors, barriers and
-products are the kernel's own. So instructions are compared only where nvcc is the one that nvcc.txt there names.
+The runs are those of each chapter's checks/counts.ini. Writes emulator.csv and said.csv of plots/measure/data; then
+`publish` fills tables and sentences. --compare writes nothing and names each number that is another. A compiler chooses
+instructions; bytes, sectors, barriers and products are the kernel's own. So instructions are compared only where nvcc is
+the one that nvcc.txt there names.
 """
 
 import argparse
@@ -16,15 +16,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from measure.chapters import read_chapters  # noqa: E402
-from measure.checks import counted  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, SAID_COLUMNS, read_csv  # noqa: E402
+from plots.measure.chapters import Chapter, read_chapters
+from plots.measure.checks import counted
+from plots.measure.files import COUNT_COLUMNS, DATA, RUN_COUNT_COLUMNS, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]
@@ -35,7 +33,7 @@ class Failed(Exception):
     """A program that did not count; the message says which."""
 
 
-def run(command):
+def run(command: list[Path | str]) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
                           timeout=LIMIT_S)
     if done.returncode:
@@ -43,14 +41,14 @@ def run(command):
     return done.stderr
 
 
-def count(build, chapter, options):
+def count(build: Path, chapter: str, options: list[str]) -> list[dict[str, str]]:
     """The rows that a chapter's program counts."""
     with tempfile.TemporaryDirectory() as folder:
         run([build / "bin" / chapter, "--device", "emu", "--bench", *options, "--counts-csv", Path(folder, "counts.csv")])
         return read_csv(Path(folder, "counts.csv"), COUNT_COLUMNS)
 
 
-def steps(build):
+def steps(build: Path) -> dict[str, dict[str, int]]:
     """The counts of each kernel of gg-unfused by its name."""
     text = run([build / "bin" / "gg-emu", "--report", build / "bin" / "gg-unfused"])
     found = {}
@@ -61,11 +59,11 @@ def steps(build):
     return found
 
 
-def smoke_of(chapter):
+def smoke_of(chapter: Chapter) -> str:
     return next(name for name in ("smoke", "smoke_uniform") if name in chapter.sets)
 
 
-def measure(build):
+def measure(build: Path) -> dict[str, tuple[list[str], list[dict]]]:
     """All counts: by file of the data its header and rows."""
     chapters = read_chapters(REPO)
     about = {each.id: counted(each.folder) for each in chapters}
@@ -79,11 +77,11 @@ def measure(build):
     used = dict.fromkeys(name for each in about.values() if each.unfused for name in each.unfused.kernels)
     kernels = steps(build)
     said += [("gg-unfused", name, counter, kernels[name].get(counter, 0)) for name in used for counter in KEPT]
-    files["said.csv"] = SAID_COLUMNS, [dict(zip(SAID_COLUMNS, map(str, each))) for each in said]
+    files["said.csv"] = RUN_COUNT_COLUMNS, [dict(zip(RUN_COUNT_COLUMNS, map(str, each))) for each in said]
     return files
 
 
-def compiler(build):
+def compiler(build: Path) -> str:
     """The version of nvcc that built the programs, as CMake's cache has it."""
     for path in sorted(build.glob("CMakeFiles/*/CMakeCUDACompiler.cmake")):
         found = re.search(r'set\(CMAKE_CUDA_COMPILER_VERSION "([^"]+)"', path.read_text(encoding="utf-8"))
@@ -92,7 +90,7 @@ def compiler(build):
     raise Failed(f"{build}: no CUDA compiler was configured there")
 
 
-def text_of(columns, rows):
+def text_of(columns: list[str], rows: list[dict[str, str]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -100,7 +98,7 @@ def text_of(columns, rows):
     return text.getvalue()
 
 
-def differences(files, data, with_instructions):
+def differences(files: dict[str, tuple[list[str], list[dict]]], data: Path, with_instructions: bool) -> Iterator[str]:
     """A sentence for each count that is not what the committed file says."""
     for name, (columns, rows) in files.items():
         old = read_csv(data / name, columns) if (data / name).exists() else []
@@ -110,7 +108,7 @@ def differences(files, data, with_instructions):
                 yield f"{name}: {' '.join(key)} is {now.get(key)}, not {before.get(key)}"
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--compare", action="store_true", help="with what is there, instead of writing it")

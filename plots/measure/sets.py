@@ -3,9 +3,8 @@
 
 from functools import cache
 
-from measure.chapters import COMMITTED, REPO, contents
-
-Shape = tuple[int, int, int, int, int]  # groups, rows in all, the most of a group, N and K
+from plots.measure.chapters import COMMITTED, REPO, contents
+from plots.measure.files import Shape
 
 
 @cache
@@ -17,7 +16,7 @@ def problems() -> dict[str, list[tuple[list[int], int, int]]]:
 
 def rows_of(name: str, shape: Shape) -> list[int] | None:
     """The rows of a set's problem of this shape; None: the set has no such problem. Sizes of one's own are those of equal groups."""
-    groups, m_total, m_max, n, k = shape
+    groups, m_total, m_max = shape[:3]
     if name == "own":
         return [m_max] * groups if groups * m_max == m_total else None
     return next((rows for rows, *sizes in problems().get(name, []) if (len(rows), sum(rows), max(rows), *sizes) == shape), None)

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Has ptxas assemble a program's PTX for the GPUs that it is meant for, as nvcc does where there is one: registers that are spilled
-and wgmma that is serialized are errors. assemble.py PTXAS PROGRAM ARCH [ARCH ..]"""
+and wgmma that is serialized are errors. python3 -B -m tests.build.assemble PTXAS PROGRAM ARCH [ARCH ..]"""
 
 import re
 import subprocess
@@ -10,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 
-def modules(program):
+def modules(program: str) -> list[bytes]:
     """The PTX texts in a program, which are not compressed and end with a zero byte."""
     return re.findall(rb"(?<=\0)\n*\.version \d[^\0]*", Path(program).read_bytes())
 
 
-def complaints(ptxas, text, arch):
+def complaints(ptxas: str, text: bytes, arch: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.ptx")
         source.write_bytes(text)
@@ -26,7 +25,7 @@ def complaints(ptxas, text, arch):
     return said if wrong else ""
 
 
-def main(ptxas, program, *archs):
+def main(ptxas: str, program: str, *archs: str) -> None:
     ours = [text for text in modules(program) if b"7chapter" in text]
     if not ours:
         sys.exit(f"{program}: it holds no PTX of a chapter")

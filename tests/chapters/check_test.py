@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A chapter's check without options passes on the emulator, in some order, and executes every line of the chapter's kernels: a
-reader who edits a line is told what the edit does. check_test.py PROGRAM ORDER"""
+reader who edits a line is told what the edit does. python3 -B -m tests.chapters.check_test PROGRAM ORDER"""
 
 import collections
 import csv
@@ -12,12 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "chapters"))
-from lineage import described, lineage, lines_of  # noqa: E402
+from chapters.lineage import described, lineage, lines_of
 
 # A line of the source, and where its function was expanded if it was.
 LOCATION = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
-
 
 
 def modules(program):
@@ -28,7 +25,7 @@ def modules(program):
 def sources(text):
     """kernel -> line of PTX -> (file, line) of the source, and of the lines that call what is expanded there. A kernel goes on to
     where the next one begins."""
-    files = {number: path for number, path in re.findall(r'(?m)^\s*\.file\s+(\d+) "([^"]*)"', text)}
+    files = dict(re.findall(r'(?m)^\s*\.file\s+(\d+) "([^"]*)"', text))
     found, callers, kernel, chain = {}, {}, None, []
     for number, line in enumerate(text.split("\n"), 1):
         entry, location = re.search(r"\.entry (\w+)\(", line), LOCATION.match(line)

@@ -89,7 +89,7 @@ def beyond_most(about):
     """Sizes just inside and just outside of each limit that has a number, with what is expected."""
     limits = about["limits"]
     kind = about["formats"][0]
-    n_step, k_step = list(kind["n_multiple"].values())[0], kind["k_multiple"]
+    n_step, k_step = next(iter(kind["n_multiple"].values())), kind["k_multiple"]
     step = limits["m_multiple"]
 
     def sizes(m, n=n_step, k=k_step):

@@ -7,14 +7,11 @@ go through `products_after`. A chapter that was not built is left out."""
 import csv
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "chapters"))
-from lineage import after, described  # noqa: E402
+from chapters.lineage import after, described
 
 BUILD = Path(os.environ["GG_BUILD"])
 ORDERS = "0:fair", "1:skew", "2:skew"
@@ -22,9 +19,10 @@ ORDERS = "0:fair", "1:skew", "2:skew"
 
 class Promises(unittest.TestCase):
     MULTIPROCESSORS = 132  # of the emulated GPU
+    about: dict[str, dict]  # what each chapter says of itself, by id
 
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         cls.about = described(BUILD)
 
     def built_after(self, chapter: str) -> list[str]:
@@ -43,7 +41,8 @@ class Promises(unittest.TestCase):
 
     def run_chapter(self, chapter: str, *options: str) -> None:
         command = [BUILD / "bin" / chapter, "--device", "emu", *options]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"GG_EMU_MULTIPROCESSORS": str(self.MULTIPROCESSORS)})
+        done = subprocess.run(command, capture_output=True, text=True,
+                              env=os.environ | {"GG_EMU_MULTIPROCESSORS": str(self.MULTIPROCESSORS)})
         self.assertEqual(done.returncode, 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
 
     def checked(self, chapter: str, *options: str) -> dict[str, bytes]:

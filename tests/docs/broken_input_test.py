@@ -12,13 +12,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from plots.draw import plot
+from plots.measure import files
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "plots"))
-
-from draw import plot  # noqa: E402
-from measure import files  # noqa: E402
-
 GOOD = dict.fromkeys(files.COLUMNS, "") | {
     "chapter": "03_tensor_cores", "kernel": "grouped_gemm", "device": "NVIDIA H200", "date": "2026-01-01", "set": "prefill",
     "groups": "8", "m_total": "16384", "m_max": "2048", "n": "4096", "k": "7168", "format": "bf16", "warm": "0",
@@ -46,7 +43,7 @@ class Broken(unittest.TestCase):
         """plot.py with one file of this content: in this process, as to start Python takes longer than to read the file."""
         file = self.folder / "x.csv"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        command = ["plot.py", "--repo", str(self.folder), "--data", str(self.folder), "--out", str(self.folder / "figures")]
+        command = ["plot.py", "--data", str(self.folder), "--out", str(self.folder / "figures")]
         err = io.StringIO()
         with mock.patch.object(sys, "argv", command), contextlib.redirect_stderr(err):
             self.assertEqual(plot.main(), 2, err.getvalue())
@@ -81,9 +78,9 @@ class Broken(unittest.TestCase):
 
     def test_folders_and_devices_that_are_not_there(self):
         nowhere = self.folder / "nowhere"
-        self.says([f"{nowhere}: is no folder"], "plots/draw/plot.py", "--data", nowhere, "--out", self.folder)
-        self.says(["README.md: is no folder"], "plots/draw/plot.py", "--data", "README.md", "--out", self.folder)
-        self.says(["--gpu abacus: no device of that name was measured"], "plots/draw/plot.py", "--gpu", "abacus",
+        self.says([f"{nowhere}: is no folder"], "-m", "plots.draw.plot", "--data", nowhere, "--out", self.folder)
+        self.says(["README.md: is no folder"], "-m", "plots.draw.plot", "--data", "README.md", "--out", self.folder)
+        self.says(["--gpu abacus: no device of that name was measured"], "-m", "plots.draw.plot", "--gpu", "abacus",
                   "--out", self.folder)
 
     def tour(self, *parts):

@@ -10,13 +10,14 @@ import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 # For one answer: a machine that is busy elsewhere takes long, and none takes that long.
 LIMIT_S = 300
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9, "Enter": 13}
 
 
-def find():
+def find() -> str | None:
     """The path of a Chromium, or None."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None)
 
@@ -24,7 +25,7 @@ def find():
 class Browser:
     """One tab. `errors` are what the console and uncaught exceptions said since it was opened."""
 
-    def __init__(self, program):
+    def __init__(self, program: str) -> None:
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
@@ -44,7 +45,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
 
-    def close(self):
+    def close(self) -> None:
         self.child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.child.wait(10)
@@ -54,7 +55,7 @@ class Browser:
         os.close(self.writes)
         self.profile.cleanup()
 
-    def message(self):
+    def message(self) -> dict:
         """The next message of the browser."""
         end = time.monotonic() + LIMIT_S
         while b"\0" not in self.rest:
@@ -67,7 +68,7 @@ class Browser:
         text, _, self.rest = self.rest.partition(b"\0")
         return json.loads(text)
 
-    def ask(self, method, **params):
+    def ask(self, method: str, **params: object) -> dict:
         """Sends a command and returns its result; events that come in between are looked at."""
         self.number += 1
         said = {"id": self.number, "method": method, "params": params}
@@ -82,7 +83,7 @@ class Browser:
                 return answer["result"]
             self.notice(answer)
 
-    def notice(self, event):
+    def notice(self, event: dict) -> None:
         what, params = event.get("method", ""), event.get("params", {})
         if what == "Runtime.exceptionThrown":
             self.errors.append(params["exceptionDetails"].get("exception", {}).get("description", "an exception"))
@@ -93,7 +94,7 @@ class Browser:
         elif what == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:")):
             self.errors.append("asks for " + params["request"]["url"])
 
-    def open(self, path, width, dark):
+    def open(self, path: Path, width: int, dark: bool) -> None:
         """Opens a file at a width, in light or dark, and waits until it has loaded."""
         self.errors.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -104,14 +105,14 @@ class Browser:
             if time.monotonic() > end:
                 raise TimeoutError(f"{path} does not load")
 
-    def value(self, expression):
+    def value(self, expression: str) -> object:
         """What an expression is in the page; a promise is awaited."""
         result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"]["description"])
         return result["result"].get("value")
 
-    def press(self, key):
+    def press(self, key: str) -> None:
         """A key as somebody at the keyboard presses it."""
         known = {"key": key, "windowsVirtualKeyCode": KEYS.get(key, ord(key[0].upper())), "code": key}
         if len(key) == 1:
@@ -119,6 +120,6 @@ class Browser:
         self.ask("Input.dispatchKeyEvent", type="keyDown", **known)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **known)
 
-    def picture(self, whole=False):
+    def picture(self, whole: bool = False) -> bytes:
         """The window, or the whole page, as PNG."""
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"])

@@ -9,16 +9,12 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from draw.changes import History, aged, lines_changed  # noqa: E402
-from measure.files import DATA  # noqa: E402
-from plots_case import describe, main, row, save  # noqa: E402
+from plots.draw import publish
+from plots.draw.changes import History, changed_since_measured, lines_changed
+from plots.measure.files import DATA
+from tests.docs.plots_case import describe, main, row, save
 
 
 class ChangesTest(unittest.TestCase):
@@ -95,7 +91,8 @@ class ChangesTest(unittest.TestCase):
         shutil.rmtree(self.repo / "common")
         commit = self.committed()
         shutil.rmtree(self.repo / "common")
-        self.files = {path.replace("common/", "common/kernel/"): text.replace('"common/', '"common/kernel/') for path, text in self.files.items()}
+        self.files = {path.replace("common/", "common/kernel/"): text.replace('"common/', '"common/kernel/') for path,
+                      text in self.files.items()}
         self.write()
         self.assertEqual(self.changed(commit=commit), ())
         self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3")})
@@ -105,17 +102,15 @@ class ChangesTest(unittest.TestCase):
         self.write(**{"common/kernel/b.h": self.B.replace("return 2", "return 3"),
                       "chapters/02_tiled/kernel.cuh": "int y;\n"})
         history = History(self.repo)
-        rows = [SimpleNamespace(chapter=chapter, commit=commit) for chapter, commit in
-                [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"),
-                 ("01_naive", "0" * 40), ("01_naive", "")]]
+        measured = [("01_naive", self.commit), ("02_tiled", self.commit + "-dirty"), ("01_naive", "0" * 40), ("01_naive", "")]
         ten = self.commit[:10]
-        self.assertEqual(aged(rows, history),
+        self.assertEqual(changed_since_measured(measured, history),
                          [f"The kernel of 01_naive has changed since commit {ten}: common/kernel/b.h.",
                           f"The kernel of 02_tiled has changed since commit {ten}-dirty: kernel.cuh."])
         self.assertEqual(history.lacking, {"0" * 40})
         self.write(**{"chapters/01_naive/kernel.cuh": "int y;\n", "chapters/02_tiled/kernel.cuh": "int y;\n"})
-        rows[1].commit = self.commit
-        self.assertEqual(aged(rows, History(self.repo)),
+        measured[1] = "02_tiled", self.commit
+        self.assertEqual(changed_since_measured(measured, History(self.repo)),
                          [f"The kernels of 01_naive and 02_tiled have changed since commit {ten}: kernel.cuh."])
 
     def test_publish_writes_and_takes_back_the_sentence(self):
@@ -132,9 +127,9 @@ class ChangesTest(unittest.TestCase):
         sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
         for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
             (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)
-            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]):
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    publish.main()
+            with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]), \
+                    contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                publish.main()
             for readme in ("README.md", "chapters/01_naive/README.md"):
                 self.assertEqual(sentence in (self.repo / readme).read_text(), there, readme)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """chapters/chapters.json is what the programs of a build say of themselves, and describe.py writes it.
 
-  chapters_json_test.py BUILD_DIR"""
+  python3 -B -m tests.docs.chapters_json_test BUILD_DIR"""
 
 import contextlib
 import io
@@ -12,12 +12,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.measure import describe
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from measure import describe  # noqa: E402
-
 BUILD = Path(sys.argv.pop()) if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else ROOT / "build"
 
 

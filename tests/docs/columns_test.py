@@ -12,13 +12,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.measure import columns, sets
+from plots.measure.files import COLUMNS
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from measure import columns, sets  # noqa: E402
-from measure.files import COLUMNS  # noqa: E402
-
 FOLDER = Path("plots/measure/data/h200")
 # D of f32; every set, libraries, sustained rows.
 FILES = ["06b_wgmma_multi_k.csv", "07l_peak_hopper.csv"]

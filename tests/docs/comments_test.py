@@ -11,13 +11,11 @@ A comment of several lines stands above what it is about."""
 import io
 import re
 import subprocess
-import sys
 import tempfile
 import tokenize
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 
 FOLDERS = ("common", "tests", "plots", "chapters")

@@ -11,15 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.draw import tables
+from plots.measure import cost_counts, costs
+from plots.measure.checks import Costs
+from plots.measure.files import COST_COLUMNS, DATA, BadData, Row
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from draw import tables  # noqa: E402
-from measure import cost_counts, costs  # noqa: E402
-from measure.checks import Costs  # noqa: E402
-from measure.files import COST_COLUMNS, DATA, BadData  # noqa: E402
-
 COMMITTED = ROOT / DATA / "costs.csv"
 
 # A chapter's program: counters that grow with tiles and slices as those of a launch do, beside what
@@ -27,6 +24,8 @@ COMMITTED = ROOT / DATA / "costs.csv"
 PROGRAM = """
 import sys
 words = sys.argv
+
+
 def of(name): return words[words.index("--" + name) + 1]
 tile_m, tile_n = map(int, of("tile").split("x"))
 rows, columns, slices = int(of("m")) // tile_m, int(of("n")) // tile_n, int(of("k")) // 128
@@ -108,7 +107,7 @@ class CostsTest(unittest.TestCase):
                          {chapter for chapter, about in cost_counts.costed().items() if about.two_accumulators})
 
     def test_prefill_is_the_harness_s(self):
-        text = (ROOT / "common" / "problem" / "shapes.cpp").read_text(encoding="utf-8")
+        text = (ROOT / "common/harness/problem/shapes.cpp").read_text(encoding="utf-8")
         groups, m, n, k = (costs.PREFILL[each] for each in ("groups", "m", "n", "k"))
         self.assertRegex(text, rf'name = "prefill",\s+\.what = "{groups} groups of {m} rows, N={n}, K={k}"')
 
@@ -159,7 +158,7 @@ class TableTest(unittest.TestCase):
     def row(self, us, **changed):
         some = dict(device="NVIDIA B200", chapter="08b_mxfp8", set="prefill", format="mxfp8", peer="", warm=False, ok=True,
                     us_median=us, kernel="grouped_gemm 128x128")
-        return SimpleNamespace(**some | changed)
+        return Row(**some | changed)
 
     def cells(self, text, start):
         return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
@@ -211,7 +210,8 @@ class TableTest(unittest.TestCase):
         self.assertEqual([row[7] for row in self.cells(text, "`mxfp8`, 128x")[2:]], ["64", "0", "0"])
 
     def test_nothing_counted(self):
-        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []), SimpleNamespace(id="08c_fp4", folder=ROOT / "chapters/08c_fp4"), {}),
+        self.assertEqual(tables.costs_table(SimpleNamespace(on=lambda _: []),
+                                            SimpleNamespace(id="08c_fp4", folder=ROOT / "chapters/08c_fp4"), {}),
                          "Nothing is counted yet.")
 
 

@@ -2,17 +2,12 @@
 """What is read of CSV files and of chapters.json, and which files are refused."""
 
 import re
-import sys
-from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import plot  # noqa: E402
-from draw.results import newest  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, BadData, read_rows  # noqa: E402
-from plots_case import ROOT, PlotsCase, describe, main, row, save  # noqa: E402
+from plots.draw import plot
+from plots.draw.results import newest
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, BadData, read_rows
+from tests.docs.plots_case import ROOT, PlotsCase, describe, main, row, save
 
 
 class DataTest(PlotsCase):

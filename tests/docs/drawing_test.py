@@ -8,16 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import canvas, figures, like, plot  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COLUMNS, COUNT_COLUMNS, DATA  # noqa: E402
-from plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, laid_out, main, row, save, with_matplotlib  # noqa: E402
+from plots.draw import canvas, figures, plot, preview
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA
+from tests.docs.plots_case import CHAPTERS, ROOT, SETS, PlotsCase, counted, laid_out, main, row, save, with_matplotlib
 
 
 class DrawingTest(PlotsCase):
@@ -77,7 +73,7 @@ class DrawingTest(PlotsCase):
             _, wrong = self.drawn(committed, ["ladder"])["What each chapter gains"]
         self.assertIn(("04 persistent", "a bar"), wrong)
         # Such numbers reach into the next panel's.
-        with mock.patch.object(figures, "three", lambda value: "9" * 40):
+        with mock.patch.object(figures, "three_digits", lambda value: "9" * 40):
             wrong = self.drawn(committed, ["counts"])["What each chapter asks of the machine"][1]
         self.assertIn(("9" * 40,) * 2, [(told, other.split(" ")[0]) for told, other in wrong])
 
@@ -117,7 +113,7 @@ class DrawingTest(PlotsCase):
         self.assertIn("failed", texts)
         self.assertIn("not timed yet: 01, 05a, 06a, 07a, 07c,", " ".join(texts))
 
-        for title, (texts, wrong) in self.drawn(like.data_like("b200", chapters, ROOT / DATA)).items():
+        for title, (texts, wrong) in self.drawn(preview.preview_data("b200", chapters, ROOT / DATA)).items():
             self.assertEqual(wrong, [], title)
             if title == "What each chapter gains":
                 self.assertRegex("\n".join(texts), r"(?m)^not run there: 06a to 07\w$")
@@ -127,9 +123,9 @@ class DrawingTest(PlotsCase):
     def test_figures_come_without_caches(self):
         self.data.mkdir(parents=True)  # with nothing measured one figure is drawn, of a formula
         environment = {name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR"}
-        command = [sys.executable, "-B", plot.__file__, "--repo", self.repo, "--data", self.data, "--out",
+        command = [sys.executable, "-B", "-m", "plots.draw.plot", "--repo", self.repo, "--data", self.data, "--out",
                    self.repo / "out"]
-        subprocess.run(command, env=environment | {"HOME": str(self.repo)}, check=True, capture_output=True)
+        subprocess.run(command, cwd=ROOT, env=environment | {"HOME": str(self.repo)}, check=True, capture_output=True)
         self.assertEqual([path.name for path in (self.repo / "out").iterdir()], ["occupancy.svg"])
         self.assertEqual([path for path in self.repo.iterdir() if path.name.startswith(".")], [], "nothing goes home")
 

@@ -3,17 +3,13 @@
 must print is what the lesson says. tests/exercises/exercises.py makes the edits and runs them."""
 
 import re
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "exercises")]
-import exercises  # noqa: E402
-import statements  # noqa: E402
+from tests.exercises import exercises, statements
 
+ROOT = Path(__file__).resolve().parents[2]
 APART = 2  # words that may stand in a lesson between two that a statement has side by side
 
 

@@ -15,18 +15,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
+from plots.draw import canvas, figures, plot, preview, tables
+from plots.draw.canvas import DARK, GREY, PALE
+from plots.draw.results import Data
+from plots.measure import costs
+from plots.measure.chapters import read_chapters
+from plots.measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS
+from tests.docs.plots_case import counted, describe, laid_out, row, save
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "plots"), str(Path(__file__).parent)]
-
-from draw import canvas, figures, like, plot, tables  # noqa: E402
-from draw.canvas import DARK, GREY, PALE  # noqa: E402
-from draw.results import Data  # noqa: E402
-from measure import costs  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, ERROR_COLUMNS, TIMELINE_COLUMNS  # noqa: E402
-from plots_case import counted, describe, laid_out, row, save  # noqa: E402
-
 # A place may differ by this, with another matplotlib: its fonts differ, not where data lie.
 POINTS = 0.1
 SVG = "{http://www.w3.org/2000/svg}"
@@ -262,7 +259,7 @@ class MadeUpTest(unittest.TestCase):
         for name, previous in CHAPTERS:
             describe(self.repo, name, previous, sets=["prefill", "step"])
         self.chapter("08a_fp4", "02_tiled", "nvfp4", arch="100a", sets=["prefill", "step"])
-        data = like.data_like("b200", read_chapters(self.repo), self.repo)
+        data = preview.preview_data("b200", read_chapters(self.repo), self.repo)
         (ax,), _, _, _ = self.seen(figures.step, data, data.chapters[2])
         self.assertEqual(ax.texts, [(" data sheet 9000", 1, 9000)])
         self.assertEqual((ax.lines[0], ax.limits[1]), ([(0, 9000), (1, 9000)], (0, 9810)))
@@ -328,7 +325,8 @@ class MadeUpTest(unittest.TestCase):
             return timed("02_tiled", "peers", m, 10, us_median=us, **dict(warm=1) | more)
 
         data = self.data(
-            warm([512] * 8, 10), warm([300, 100], 20), warm([512] * 8, 16, peer="cublas_loop"), warm([512] * 8, 12.5, peer="cublas_grouped"),
+            warm([512] * 8, 10), warm([300, 100], 20), warm([512] * 8, 16, peer="cublas_loop"),
+            warm([512] * 8, 12.5, peer="cublas_grouped"),
             warm([512] * 8, 8, peer="triton_tma"), warm([300, 100], 80, peer="triton_tma"), warm([512] * 8, 1, peer="cublas_plain"),
             warm([512] * 8, 2, peer="deepgemm", warm=0), warm([512] * 8, 3, peer="torch", ok=0),
             warm([512] * 8, 1, kernel="grouped_gemm 64x64"), timed("01_naive", "peers", [512] * 8, 1, us_median=9, warm=1))
@@ -354,7 +352,8 @@ class MadeUpTest(unittest.TestCase):
         save(self.repo / "data/emulator.csv", counters("01_naive", 6, 12) + counters("02_tiled", 0, 0, shared_wavefronts=0)
              + counted("02_tiled", 99, order="1:skew") + counted("02_tiled", 99, name="own"), COUNT_COLUMNS)
         axes, title, below, source = self.seen(figures.counts, self.data())
-        self.assertEqual((title, below), ("What each chapter asks of the machine", "counts for 1000 useful FLOP of its smoke set; log scales"))
+        self.assertEqual((title, below), ("What each chapter asks of the machine",
+                                          "counts for 1000 useful FLOP of its smoke set; log scales"))
         names = ["01 naive", "02 tiled", "03 none"]
         for ax, told, values, texts in zip(axes, (
                 "global memory: bytes of\nthe 32-byte sectors\nthat warps touch",
@@ -373,6 +372,8 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(source, "counted by the emulator in order 0:fair, the same on every machine; no GPU has a part in it")
 
     def test_timeline(self):
+        self.chapter("03_mma", "02_tiled")
+        self.chapter("07l_peak_hopper", "03_mma")
         tiles = [(7, 0, 2000, 500), (7, 2000, 5000, 1000), (7, 5000, 6000, 0), (9, 1000, 9000, 1300)]
         fields = dict(chapter="07l_peak_hopper", device="NVIDIA H200", cuda="13.0", commit="0123456789ab", clock_mhz="1980",
                       date="2026-01-02", set="skewed")
@@ -389,11 +390,14 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual({line.get_solid_capstyle() for line in ax.ax.lines}, {"butt"})
         # The waits are drawn last.
         self.assertEqual([line.get_zorder() for line in ax.ax.lines], [2, 2, 2])
-        self.assertEqual((ax.limits, ax.labels), ([(0, 9.045), (1.5, -0.5)], ("microseconds from the first tile's begin", "multiprocessors")))
+        self.assertEqual((ax.limits, ax.labels), ([(0, 9.045), (1.5, -0.5)],
+                                                  ("microseconds from the first tile's begin", "multiprocessors")))
         self.assertEqual(source, "NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-01-02 · commit 0123456789 · "
                                  "stamps of the global timer, of each block's first consumer")
 
     def test_error(self):
+        self.chapter("07l_peak_hopper", "02_tiled")
+        self.chapter("08c_fp4", "02_tiled", "nvfp4", arch="100a")
         rows = [("07l_peak_hopper", "bf16", "quantised", -2, 7), ("07l_peak_hopper", "bf16", "quantised", -12, 50),
                 ("07l_peak_hopper", "bf16", "drawn", -1.75, 3), ("07l_peak_hopper", "bf16", "drawn", 3, 4),
                 ("08c_fp4", "nvfp4", "quantised", 0.25, 5), ("08c_fp4", "nvfp4", "drawn", -3, 5), ("08c_fp4", "nvfp4", "drawn", 1, 5)]
@@ -437,7 +441,8 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(other.marks, [[(240, 0)], [(170, 0)], [(125, 1)], [(100, 1)]])
         self.assertEqual([line.get_markerfacecolor() for line in ax.ax.lines[2:]], ["white", "#a8650f"])
         self.assertEqual(ax.ticks[1], [(0, "moe: 37 rows, N=4096, K=7168"), (1, "moe: 69 rows, N=4096, K=7168")])
-        self.assertEqual([each.labels[0] for each in (ax, other)], ["01 naive, % of the product's time", "02 tiled, % of the product's time"])
+        self.assertEqual([each.labels[0] for each in (ax, other)],
+                         ["01 naive, % of the product's time", "02 tiled, % of the product's time"])
         self.assertEqual(ax.limits[1], (1.5, -0.5))
 
     def test_colours_and_the_chapters_that_a_figure_names(self):
@@ -447,15 +452,16 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual(colours, {each: shade for shade, chapters in shades.items() for each in chapters})
         rates = {"01_a": 1, "02_b": 5, "03_a": 9, "05b_b": 7, "06a_a": 3, "07o_b": 3}
         # The later of equals
-        self.assertEqual(canvas.told_apart(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})
-        self.assertEqual([canvas.three(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
+        self.assertEqual(canvas.chapters_to_name(rates, colours), {"01_a", "02_b", "03_a", "07o_b"})
+        self.assertEqual([canvas.three_digits(each) for each in (0.01234, 9.876, 12.34, 99.96, 100.4, 1235.6)],
                          ["0.0123", "9.88", "12.3", "100", "100", "1236"])
 
     def test_a_line_is_broken_where_a_check_failed_and_told_by_its_colour(self):
         _, ax = canvas.canvas(self.plt, "", "")
         canvas.curve(ax, [SimpleNamespace(at=at, y=10 * at, timed=at != 2) for at in (3, 1, 2)], lambda row: row.at, lambda row: row.y, {})
         self.assertEqual(Seen(ax).lines, [[(1, 10), (2, None), (3, 30)]])
-        self.assertEqual([canvas.look_of("09a_x", told, {"09a_x": "#bf2c50"})["color"] for told in ({"09a_x"}, {"01_x"})], ["#bf2c50", PALE])
+        self.assertEqual([canvas.line_style("09a_x", told, {"09a_x": "#bf2c50"})["color"] for told in ({"09a_x"}, {"01_x"})],
+                         ["#bf2c50", PALE])
 
     def test_chapters_that_are_not_known_are_named_by_their_ends(self):
         chapters = [SimpleNamespace(id=f"{name}_x", arch=arch) for name, arch in (
@@ -468,24 +474,26 @@ class MadeUpTest(unittest.TestCase):
         b200 = costs.TFLOPS["bf16"], 8.0
         self.assertEqual(figures.DATASHEET, {"NVIDIA A100-SXM4-80GB": (312, 2.04), "NVIDIA H100 80GB HBM3": (989, 3.35),
                                              "NVIDIA H200": (989, 4.8), "NVIDIA B200": b200})
-        self.assertEqual(figures.TIMES_BF16, {form: costs.TFLOPS[kind] / costs.TFLOPS["bf16"] for form, (kind, *_) in costs.ELEMENTS.items()})
+        self.assertEqual(figures.TIMES_BF16, {form: costs.TFLOPS[kind] / costs.TFLOPS["bf16"] for form,
+                                              (kind, *_) in costs.ELEMENTS.items()})
 
     def test_names_of_line_ends_are_pushed_apart(self):
-        fig, ax = canvas.canvas(self.plt, "", "")
+        _, ax = canvas.canvas(self.plt, "", "")
         ax.set(xlim=(0, 1), ylim=(0, 100))
-        canvas.name_ends(ax, [(1, 50, "b", DARK), (1, 51, "c", DARK), (1, 10, "a", DARK)])
+        canvas.label_ends(ax, [(1, 50, "b", DARK), (1, 51, "c", DARK), (1, 10, "a", DARK)])
         places = {text.get_text(): ax.transData.transform(text.xy)[1] + text.get_position()[1] for text in ax.texts}
         self.assertAlmostEqual(places["c"] - places["b"], 11.5, 1)
         self.assertAlmostEqual(places["a"], ax.transData.transform((1, 10))[1], 1)
         self.assertAlmostEqual((places["b"] + places["c"]) / 2, ax.transData.transform((1, 50.5))[1], 1)
 
     def test_the_foot_says_where_the_rows_are_from(self):
-        data = self.data(timed("01_naive", "prefill", EQUAL, 12, clock_mhz=1980, clock_after_mhz=1500, commit="aaaaaaaaaaaa1", date="2026-01-01"),
+        data = self.data(timed("01_naive", "prefill", EQUAL, 12, clock_mhz=1980, clock_after_mhz=1500, commit="aaaaaaaaaaaa1",
+                               date="2026-01-01"),
                          timed("01_naive", "prefill", UNEVEN, 12, clock_mhz=1600, cuda="12.9", commit="bbbbbbbbbbbb2", date="2026-01-03"),
                          timed("02_tiled", "prefill", EQUAL, 12, commit="cccccccccccc3", date="2026-01-02"),
                          run=[timed("02_tiled", "prefill", EQUAL, 13, date="2026-02-02")])
         fig = self.plt.figure()
-        plot.sign(fig, data.rows + data.extra, data)
+        plot.add_footer(fig, data.rows + data.extra, data)
         self.assertEqual(fig.texts[0].get_text(), "NVIDIA H200 · 1500 to 1980 MHz · CUDA 12.9 to 13.0 · 2026-01-01 to 2026-01-03 · "
                          "commit bbbbbbbbbb, cccccccccc and 1 more\n"
                          "diamonds, this run: NVIDIA H200 · 1980 MHz · CUDA 13.0 · 2026-02-02 · commit 0123456789")

@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every name of std:: that a source uses comes with its header, included there or in a header of ours that is. Standard
 libraries include each other's parts, and each version others: what compiles here may not with a newer compiler."""
 
 import re
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("common", "chapters", "tests", "plots")
 

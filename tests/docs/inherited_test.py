@@ -2,7 +2,7 @@
 """Each chapter's inherited.txt: the files that it lists are the predecessor's to the byte, and it lists all that are; and inherit.py,
 which copies them, on chapters made up here.
 
-  inherited_test.py ID=BEFORE ...     the registry"""
+  python3 -B -m tests.docs.inherited_test ID=BEFORE ...     the registry"""
 
 import subprocess
 import sys
@@ -10,11 +10,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "chapters"))
-import inherit  # noqa: E402
+from chapters import inherit
 
+ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = inherit.registry([word for word in sys.argv[1:] if "=" in word])
 sys.argv = [word for word in sys.argv if "=" not in word]
 
@@ -80,7 +78,8 @@ class Copies(unittest.TestCase):
         self.assertEqual(self.inherit(), ["04/store.cuh: as in 02"])
 
     def test_lists_that_name_nothing_are_refused(self):
-        for chapter, name, why in (("02", "none.cuh", "01 has no file none.cuh"), ("02", "../01/store.cuh", "01 has no file ../01/store.cuh"),
+        for chapter, name, why in (("02", "none.cuh", "01 has no file none.cuh"),
+                                   ("02", "../01/store.cuh", "01 has no file ../01/store.cuh"),
                                    ("01", "store.cuh", "has no AFTER")):
             self.write(chapter, "inherited.txt", name + "\n")
             with self.assertRaisesRegex(inherit.Refused, why):

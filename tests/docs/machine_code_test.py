@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Cycles from machine code: a made-up listing whose control bits, loops, ways and cycles are known."""
 
-import sys
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
+from plots.measure.machine_code import clocked, listing, model
 
-from measure.machine_code import clocked, listing, model  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def row(address, line, text, stall=1, sets=7, frees=7, waits=0):

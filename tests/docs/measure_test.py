@@ -11,18 +11,14 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from measure import choice, ncu_counts, recount  # noqa: E402
-from measure.files import (COUNT_COLUMNS, DATA, NCU_COLUMNS, SAID_COLUMNS, BadData, read_csv, read_errors,  # noqa: E402
-                           read_timeline)
-from measure.timeline import timeline  # noqa: E402
-from plots_case import ROOT, describe, main, row  # noqa: E402
+from plots.draw import publish
+from plots.measure import choice, ncu_counts, recount
+from plots.measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, RUN_COUNT_COLUMNS, BadData, read_csv, read_errors, read_timeline
+from plots.measure.timeline import timeline
+from tests.docs.plots_case import ROOT, describe, main, row
 
 try:
-    from measure import errors
+    from plots.measure import errors
 except ImportError:
     errors = None
 
@@ -130,7 +126,7 @@ class RecountTest(unittest.TestCase):
 
     COUNTS = {"emulator.csv": (COUNT_COLUMNS, [dict(zip(COUNT_COLUMNS, ("01_a", "smoke", "0:fair", *each))) for each in (
         ("instructions", "7"), ("global_load_bytes", "64"))]),
-        "said.csv": (SAID_COLUMNS, [dict(zip(SAID_COLUMNS, ("09b_glu", "nvfp4", "global_store_bytes", "5")))])}
+        "said.csv": (RUN_COUNT_COLUMNS, [dict(zip(RUN_COUNT_COLUMNS, ("09b_glu", "nvfp4", "global_store_bytes", "5")))])}
 
     def ran(self, *more, files=None, nvcc="13.0", data=None):
         """Exit code and what was said."""
@@ -160,7 +156,7 @@ class RecountTest(unittest.TestCase):
             self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 0, "8")), (0, note))
             self.assertEqual(self.ran("--compare", data=data, nvcc="13.1", files=self.changed("emulator.csv", 1, "65")),
                              (1, note + "recount: emulator.csv: 01_a smoke 0:fair global_load_bytes is 65, not 64\n"))
-            fewer = self.COUNTS | {"said.csv": (SAID_COLUMNS, [])}
+            fewer = self.COUNTS | {"said.csv": (RUN_COUNT_COLUMNS, [])}
             self.assertEqual(self.ran("--compare", data=data, files=fewer),
                              (1, "recount: said.csv: 09b_glu nvfp4 global_store_bytes is None, not 5\n"))
             self.assertEqual({path.name: path.read_bytes() for path in data.iterdir()}, before, "--compare writes nothing")
@@ -197,7 +193,8 @@ class TimelineTest(unittest.TestCase):
                 f"import csv, sys\nassert sys.argv[1:6] == ['--device', 'gpu', '--bench', '--set', 'skewed']\n"
                 f"row = {row('07l_peak_hopper', 'skewed', [64], 1, warm=1, us_median=12.5)!r}\n"
                 "with open(sys.argv[7], 'w', newline='') as file:\n"
-                "    writer = csv.DictWriter(file, row)\n    writer.writeheader()\n    writer.writerow(row | {'us_median': 99, 'cuda': '1.0'})\n"
+                "    writer = csv.DictWriter(file, row)\n    writer.writeheader()\n"
+                "    writer.writerow(row | {'us_median': 99, 'cuda': '1.0'})\n"
                 "    writer.writerow(row)\n"
                 "open('timeline.csv', 'w').write('sm,begin_ns,end_ns,waited_ns\\n3,1500,1900,7\\n2,1600,1700,1\\n2,1040,1400,9\\n')\n")
             out = Path(folder) / "out.csv"
@@ -291,9 +288,9 @@ class NcuCountsTest(unittest.TestCase):
         out, err, table = io.StringIO(), io.StringIO(), self.folder / "ncu.csv"
         command = ["ncu_counts", "02_tiled", "--problem", "--set smoke", "--build", str(self.folder),
                    "--ncu", str(self.folder / "ncu"), *out_to[:1], *(str(self.folder / name) for name in out_to[1:])]
-        with mock.patch.object(sys, "argv", command), mock.patch.dict("os.environ", FAKE=fake):
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                status = ncu_counts.main()
+        with mock.patch.object(sys, "argv", command), mock.patch.dict("os.environ", FAKE=fake), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = ncu_counts.main()
         rows = read_csv(table, NCU_COLUMNS) if table.exists() else []
         return status, out.getvalue(), err.getvalue(), {(r["counter"], r["way"]): r for r in rows}
 
@@ -355,9 +352,9 @@ class NcuCountsTest(unittest.TestCase):
         (self.folder / DATA / "h200").mkdir(parents=True)
         (self.folder / "ncu.csv").rename(self.folder / DATA / "h200" / "ncu.csv")
         command = ["publish", "--repo", str(self.folder)]
-        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(io.StringIO()):
-            with contextlib.redirect_stderr(io.StringIO()):
-                publish.main()
+        with mock.patch.object(sys, "argv", command), \
+                contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            publish.main()
         text = readme.read_text()
         for line in ("| `smoke`: G=4, M=86 (≤ 64), N=4096, K=7168 | `instructions` | hardware | 200 % |",
                      "|  | `instructions_mma` | hardware | same |",

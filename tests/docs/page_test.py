@@ -7,19 +7,16 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / "tour"), str(Path(__file__).resolve().parent)]
-import browser  # noqa: E402
-from page import gather, write  # noqa: E402
+from common.tour.page import gather, write
+from tests.docs import browser
 
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GG_BUILD", ROOT / "build"))
 # One that multiplies by mma, and two of which the player shows all blocks.
 CHAPTERS = ["03_tensor_cores", "07i_last_round", "08d_two_cta"]
@@ -240,7 +237,8 @@ class Gathered(unittest.TestCase):
 
     def test_the_player_has_the_largest_kernel_and_its_fullest_blocks(self):
         barrier = "memory.full[0] (mbarrier 0x400)"
-        waits = dict(instructions=2, waits=9, first="chapters/07x/wait.cuh:5 wait(); PTX line 8: mbarrier.try_wait", mbarrier=barrier, phase=3)
+        waits = dict(instructions=2, waits=9, first="chapters/07x/wait.cuh:5 wait(); PTX line 8: mbarrier.try_wait", mbarrier=barrier,
+                     phase=3)
         rows = {"warp 0": self.events(2, 50), "warp 1": [("wait", 60, 7, waits)], barrier: [("phase", 60, 5, dict(phase=3))]}
         trace = self.trace((1, "small", "0", {"warp 0": self.events(9)}), (2, "big<1>", "0", {"warp 0": self.events(1, 10)}),
                            (2, "big<1>", "1", rows), (2, "big<1>", "2", {"warp 0": self.events(3, 90)}))
@@ -268,16 +266,19 @@ class Gathered(unittest.TestCase):
         def event(name, *files):
             return dict(name=name, args=dict(first=" called at ".join(f"chapters/07x/{file}.cuh:1 x" for file in files) + " PTX line 1: y"))
 
-        self.assertEqual(gather.role_of([event("mma", "tile", "multiply", "kernel"), event("other", "load"), event("wait", "store")]), "multiply")
+        self.assertEqual(gather.role_of([event("mma", "tile", "multiply", "kernel"), event("other", "load"), event("wait", "store")]),
+                         "multiply")
         self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "schedule")]), "schedule")
         self.assertEqual(gather.role_of([event("wait", "schedule"), event("load", "load")]), "load")
         self.assertEqual(gather.role_of([event("load", "schedule"), event("other", "load")]), "")
-        self.assertEqual(gather.short_barriers(["a.full[0] (mbarrier 0x1)", "b.full[0] (mbarrier 0x2)", "a.empty[1] (mbarrier 0x3)", "0x4"]), {
+        self.assertEqual(gather.short_barriers(["a.full[0] (mbarrier 0x1)", "b.full[0] (mbarrier 0x2)", "a.empty[1] (mbarrier 0x3)",
+                                                "0x4"]), {
             "a.full[0] (mbarrier 0x1)": "a.full[0]", "b.full[0] (mbarrier 0x2)": "b.full[0]", "a.empty[1] (mbarrier 0x3)": "empty[1]",
             "0x4": "0x4"})
 
     def test_figures_of_the_first_folder_that_has_them(self):
-        svg = '<?xml?><svg xmlns="x"><title>t</title><defs><path id="a"/></defs><use href="#a" style="fill: #24292f"/><g clip-path="url(#a)"/>{}</svg>'
+        svg = '<?xml?><svg xmlns="x"><title>t</title><defs><path id="a"/></defs><use href="#a" style="fill: #24292f"/>' \
+              '<g clip-path="url(#a)"/>{}</svg>'
         with tempfile.TemporaryDirectory() as folder:
             own, theirs = Path(folder, "own"), Path(folder, "theirs")
             for path, names in ((own, ("counts",)), (theirs, ("counts", "ladder", "timeline"))):
@@ -367,7 +368,8 @@ class ByHand(Tab):
         tables = self.tab.value("[...document.querySelectorAll('main table:not(.counts)')].slice(0, 2).map((table) => [...table.rows].map("
                                 "(row) => [...row.cells].map((cell) => cell.textContent + (cell.className === 'number' ? ' #' : ''))))")
         self.assertEqual(tables, [
-            [["chapter", "idea", "check", "prefill TFLOP/s #", "% of roof #", "decode us #"], ["01_old", "i & j", "passed", "12.5 #", "3 #", "77 #"]],
+            [["chapter", "idea", "check", "prefill TFLOP/s #", "% of roof #", "decode us #"],
+             ["01_old", "i & j", "passed", "12.5 #", "3 #", "77 #"]],
             [["chapter", "idea", "check", "instructions #", "global bytes #"], ["02_new", "k", "FAILED", "8 #", "9 #"],
              ["03_none", "l", "not run", "10 #", "- #"]]])
 
@@ -403,7 +405,8 @@ class ByHand(Tab):
                 cells = there[gather.KINDS[event[0]]]
                 cells[:] = cells[0] + 1, cells[1] + event[3], cells[2] + event[4]
             words = ["Load", "Multiply", "Wait", "Store", "Other"]
-            rows = self.tab.value("[...document.querySelectorAll('.counts tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+            rows = self.tab.value("[...document.querySelectorAll('.counts tr')]"
+                                  ".map((row) => [...row.cells].map((cell) => cell.textContent))")
             self.assertEqual(rows[0], ["Up to this step", "events", "instructions", "waits"])
             plain = [[row[0], *(int(re.sub(r"\D", "", cell)) for cell in row[1:])] for row in rows[1:]]
             self.assertEqual(plain, [[word, *cells] for word, cells in zip(words, there.values())]
@@ -424,7 +427,8 @@ class ByHand(Tab):
         self.tab.value("players.get('02_new').data.printed.waits = 17; players.get('02_new').go(5)")
         self.assertTrue(self.texts("02_new", ".verdict")[0].endswith("17 waits for the kernel: not what is here."))
         self.tab.value("players.get('02_new').data.printed.waits = 16")
-        self.assertEqual(self.tab.value("document.getElementById('01_old').textContent.includes('They are not shown: nobody played.')"), True)
+        self.assertEqual(self.tab.value("document.getElementById('01_old').textContent.includes('They are not shown: nobody played.')"),
+                         True)
         self.assertEqual(self.tab.errors, [])
 
 
@@ -481,7 +485,8 @@ class InABrowser(Tab, PageTest):
             self.tab.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
             self.until("[...document.querySelectorAll('details')].every((each) => each.querySelector('.diff'))")
             self.assertEqual(self.tab.value("document.documentElement.scrollWidth"), width)
-            outside = self.tab.value("[...document.querySelectorAll('main :is(p, h2, h3, h4, button, .stage, .diff, .grid, .counts, input)')]"
+            outside = self.tab.value("[...document.querySelectorAll("
+                                     "'main :is(p, h2, h3, h4, button, .stage, .diff, .grid, .counts, input)')]"
                                      ".filter((each) => each.getBoundingClientRect().right > innerWidth).length")
             self.assertEqual(outside, 0)
             clipped = self.tab.value("[...document.querySelectorAll('.diff .row > *, .grid button, .grid span, .controls button')]"

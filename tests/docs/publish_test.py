@@ -4,15 +4,11 @@
 import contextlib
 import io
 import subprocess
-import sys
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import publish  # noqa: E402
-from measure.files import COUNT_COLUMNS, DATA, read_counts, read_csv  # noqa: E402
-from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, counted, main, row, save  # noqa: E402
+from plots.draw import publish
+from plots.measure.files import COUNT_COLUMNS, DATA, read_counts, read_csv
+from tests.docs.plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, counted, main, row, save
 
 
 def as_left(path):
@@ -44,7 +40,8 @@ class PublishTest(PlotsCase):
                                               row("01_naive", "decode", [16] * 32, 5, date="2026-01-04")])
             save(self.data / "02_tiled.csv", [row("02_tiled", "prefill", prefill, 40)])
             other = as_left(self.data / "02_tiled.csv")
-            save(tour / "run.csv", [row("01_naive", "prefill", prefill, 20, date=run), row("01_naive", "step", [1] * 8, 2, date="2026-01-01")])
+            save(tour / "run.csv", [row("01_naive", "prefill", prefill, 20, date=run),
+                                    row("01_naive", "step", [1] * 8, 2, date="2026-01-01")])
             self.fill(publish, "--run", tour)
             with self.subTest(run):
                 self.assertEqual([(each["set"], float(each["tflops"])) for each in read_csv(self.data / "01_naive.csv")],

@@ -13,21 +13,17 @@ README; for other Markdown, in unfilled_tables.txt. Every one of them must be th
 """
 
 import re
-import sys
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.dont_write_bytecode = True
+from plots.draw import plot, sentence_numbers, tables
+from plots.draw.changes import History
+from plots.measure import sets
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, Row
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "plots"))
-
-from draw import plot, said, tables  # noqa: E402
-from draw.changes import History  # noqa: E402
-from measure import sets  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA  # noqa: E402
-
 IN_TABLES = Path(__file__).with_name("unfilled_tables.txt")
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
 
@@ -58,7 +54,7 @@ def not_in_tables(text, results=""):
     results = re.sub(r"(?s)\n## Measured on .*?(?=\n## |\Z)", "", results)
     filled = " ".join([results, *(table for _, table in re.findall(r"(?s)<!-- (\w+) -->(.*?)<!-- /\1 -->", text))])
     known = set(re.findall(r"\d[\d,]*(?:\.\d+)?", filled))
-    return [(line, number) for line, number in said.unmarked(text) if number not in known]
+    return [(line, number) for line, number in sentence_numbers.unmarked(text) if number not in known]
 
 
 def blank(found):
@@ -67,7 +63,7 @@ def blank(found):
 
 def tables_by_hand(text):
     """The tables of a README that no tool writes, each as the texts of its cells, without marked numbers."""
-    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```", blank, said.MARKED.sub(blank, text))
+    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```", blank, sentence_numbers.MARKED.sub(blank, text))
     found, inside = [], False
     for line in text.splitlines():
         if line.startswith("|"):
@@ -121,13 +117,13 @@ class PublishedTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.data = plot.Data([ROOT / DATA], "", read_chapters(ROOT))
-        cls.said = said.Said(cls.data, said.counted(ROOT / DATA))
+        cls.said = sentence_numbers.MarkedNumbers(cls.data, sentence_numbers.counted(ROOT / DATA))
         cls.history = History(ROOT)
         cls.readmes = [ROOT / "README.md", *(chapter.readme for chapter in cls.data.chapters)]
 
     def test_tables(self):
         history, found = self.history, 0
-        for readme, mark, text in tables.every(ROOT, self.data, history):
+        for readme, mark, text in tables.all_tables(ROOT, self.data, history):
             there = between(readme.read_text(encoding="utf-8"), mark)
             if there is None:
                 continue
@@ -151,7 +147,7 @@ class PublishedTest(unittest.TestCase):
         for readme in self.readmes:
             text = readme.read_text(encoding="utf-8")
             self.assertNotRegex(text, r"(?m)^ *<!-- n:", "a line that opens with a comment is no part of a paragraph")
-            for mark, number in said.MARKED.findall(text):
+            for mark, number in sentence_numbers.MARKED.findall(text):
                 with self.subTest(readme=readme.relative_to(ROOT).as_posix(), mark=mark):
                     self.assertEqual(number, self.said.text(mark), HINT)
 
@@ -163,7 +159,7 @@ class PublishedTest(unittest.TestCase):
             results = readme.with_name("results.md").read_text(encoding="utf-8")
             for line, number in not_in_tables(readme.read_text(encoding="utf-8"), results):
                 with self.subTest(readme=name, line=line):
-                    self.assertIn(number, left, f"line {line}: mark it, as plots/draw/said.py says, or leave it out")
+                    self.assertIn(number, left, f"line {line}: mark it, as plots/draw/sentence_numbers.py says, or leave it out")
                     left.remove(number)
             self.assertEqual(left, [], f"{name}: no longer there, take it out of its checks/numbers.txt")
 
@@ -190,12 +186,14 @@ class TablesByHandTest(unittest.TestCase):
             with self.subTest(name):
                 lines = [" ".join(unlisted(cells)) for cells in tables_by_hand(path.read_text(encoding="utf-8"))]
                 self.assertEqual([line for line in lines if line], allowed.pop(name, []),
-                                 "mark what is new as plots/draw/said.py says, or list it: checks/numbers.txt, unfilled_tables.txt")
+                                 "mark what is new as plots/draw/sentence_numbers.py says, or list it: checks/numbers.txt, "
+                                 "unfilled_tables.txt")
         self.assertEqual(allowed, {}, "no such README")
 
     def test_what_is_looked_for(self):
         text = "| a | b |\n| --- | --- |\n| P1: G=8, M=512 each, N=64 | 3.24 µs `7` |\n| `moe`, 3rd: 16384 rows | **1,200** \\| 4 |\n\n" \
-               "<!-- table -->\n| 99 |\n<!-- /table -->\n| <!-- n: 01.smoke.instructions -->7,059<!-- /n --> | 07l, `a || b` | -5 % of 0.25 |\n"
+               "<!-- table -->\n| 99 |\n<!-- /table -->\n" \
+               "| <!-- n: 01.smoke.instructions -->7,059<!-- /n --> | 07l, `a || b` | -5 % of 0.25 |\n"
         self.assertEqual([list(unlisted(cells)) for cells in tables_by_hand(text)], [["3.24", "1,200", "4"], ["5", "0.25"]])
         for cell in ("P1: G=9", "P1: N=64, K=513", "P11: K=512", "`moe`, 4th: 16384 rows, N=7168, K=2048", "`decode`: 513 rows",
                      "ragged: 5 groups of 39 rows", "P9: 490 to 4097 rows", "P9: G=8 groups of 491 to 4096 rows", "P2: M=2047 each"):
@@ -205,35 +203,38 @@ class TablesByHandTest(unittest.TestCase):
 
 class MarksTest(unittest.TestCase):
     def test_marks_that_say_nothing(self):
-        marks = said.Said(plot.Data([], "", []), {("one", "smoke"): {"instructions": 1200}})
+        marks = sentence_numbers.MarkedNumbers(plot.Data([], "", []), {("one", "smoke"): {"instructions": 1200}})
         marks.ids = {"01": "one"}
         self.assertEqual(marks.text("01.smoke.instructions"), "1,200")
         self.assertEqual(marks.text("(01.smoke.instructions + 3) / 7 as .2f"), "171.86")
         for mark in ("01.smoke.other", "02.smoke.instructions", "__import__('os')", "01.smoke.instructions; 1"):
-            with self.assertRaises(said.BadMark, msg=mark):
+            with self.assertRaises(sentence_numbers.BadMark, msg=mark):
                 marks.text(mark)
 
     def test_marks_of_times(self):
         def row(us, name, shape, **more):
-            return SimpleNamespace(**dict(chapter="01_one", set=name, shape=shape, warm=False, peer="", variant="", timed=True, us_median=us)
-                                   | more)
+            groups, m_total, m_max, n, k = shape
+            return Row(chapter="01_one", set=name, groups=groups, m_total=m_total, m_max=m_max, n=n, k=k, us_median=us,
+                       **dict(ok=True) | more)
 
         first, second, decode = (8, 4096, 512, 64, 512), (8, 16384, 2048, 64, 2048), (32, 512, 143, 4096, 7168)
-        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True), row(99, "peers", second, peer="x"),
-                row(98, "peers", second, variant="64x64"), row(97, "peers", second, timed=False), row(7.5, "decode", decode)]
-        marks = said.Said(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
+        rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True),
+                row(99, "peers", second, peer="x"),
+                row(98, "peers", second, variant="64x64"), row(97, "peers", second, ok=False), row(7.5, "decode", decode)]
+        marks = sentence_numbers.MarkedNumbers(SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows=rows, counts={}), {})
         for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
-                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"), ("1000 * 01.decode.cold.us_median", "7,500")):
+                           ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"),
+                           ("1000 * 01.decode.cold.us_median", "7,500")):
             self.assertEqual(marks.text(mark), text, mark)
         for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median"):
-            with self.assertRaises(said.BadMark, msg=mark):
+            with self.assertRaises(sentence_numbers.BadMark, msg=mark):
                 marks.text(mark)
 
     def test_numbers_that_nothing_fills_are_found(self):
         text = "# 9,999\n## Measured\n3 % and 4,567 of 8 blocks, `5 %`, 2048 rows\n| 7 % |\n" \
                "<!-- n: 01.smoke.instructions -->1,200<!-- /n --> and 12.5 µs\n\n" \
                "**Predicted.** 77 % and\n66 %.\n\n## Exercises\n99 %\n"
-        self.assertEqual(said.unmarked(text), [(3, "3"), (3, "4,567"), (3, "2048"), (5, "12.5")])
+        self.assertEqual(sentence_numbers.unmarked(text), [(3, "3"), (3, "4,567"), (3, "2048"), (5, "12.5")])
         self.assertEqual(not_in_tables(text + "<!-- table -->\n| 4,567 | 12.5 |\n<!-- /table -->\n"),
                          [(3, "3"), (3, "2048")])
 

@@ -19,14 +19,14 @@ import sys
 import tempfile
 import unittest
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
-sys.dont_write_bytecode = True
+from common.tour import tour
+from plots.draw.changes import lines_changed
+from plots.measure.chapters import read_chapters
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / "tour"), str(ROOT / "plots")]
-import tour  # noqa: E402
-from draw.changes import lines_changed  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
 # What was built, maybe not everything
 PROGRAMS = Path(os.environ.get("GG_PROGRAMS", ROOT / "build" / "bin"))
 
@@ -179,7 +179,8 @@ class Chapters(EveryCase):
                 self.expect(len(line) <= COLUMNS or line.startswith("|"), path, "has a line of", len(line),
                             "columns, at most", COLUMNS, f"are allowed: {line[:40]}..")
             for path in chapter.iterdir():
-                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt", "checks"),
+                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt",
+                                                                   "checks"),
                             path, "is no header")
 
     def test_comments_are_sentences(self):
@@ -359,9 +360,16 @@ class Texts(EveryCase):
                     continue  # nothing to look up, or not built
                 for option in options:
                     self.expect(re.search(rf"^\s*{option}(\s|$)", text, re.M), path, "uses", option, "in", shown)
-                for option, values in zip(command, command[1:]):
+                for option, values in pairwise(command):
                     for value in values.split(",") if option == "--set" else []:
                         self.expect(re.search(rf"^  {value} ", text, re.M), path, "uses set", value, "in", shown)
+
+    def test_python_programs_exist(self):
+        for path in readmes():
+            for module, file in re.findall(r"python3? (?:-B )?(?:-m ([\w.]+)|([\w./]+\.py))", read(path)):
+                program = ROOT / (file or module.replace(".", "/") + ".py")
+                self.expect(program.is_file() or (not module.startswith(("plots.", "tests.", "chapters.")) and "/" not in file),
+                            path, "starts", file or module, "which there is not")
 
     def test_python_examples_run(self):
         """In a folder where `build` is the build tree, with whatever Python has NumPy. Without one: not tested."""

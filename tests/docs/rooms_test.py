@@ -6,12 +6,10 @@ the constants beside it."""
 import ast
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 
 # The three doors of common/. A room may include itself and the rooms before it.
@@ -36,6 +34,9 @@ HARNESS_TAKES_FROM = "harness/machine"  # the room that does
 # nothing of drawing.
 PLOTS_ORDER = ["measure", "draw"]
 WRITES_TABLES = "plots/draw/markdown.py"       # alone: CONTRIBUTING.md
+PLOTS = Path("plots/__init__.py")  # is in no room, and imports nothing
+SCRIPTS = "plots/measure/peers"
+OTHER_PACKAGES = ["chapters", "common", "tests"]
 
 FILE_LINES = 500
 LONG_FILES = {"common/kernel/ptx/wgmma.cuh": "register lists, one for each number of columns of D"}
@@ -90,7 +91,7 @@ def wrong_in_chapter(path, target, root):
     own = path.parts[:2]
     if "/" not in target and (root / Path(*own) / target).is_file():
         return None
-    if target.startswith("common/kernel/") or path.name == "main.cu" and target == f"common/{HARNESS_CUH}":
+    if target.startswith("common/kernel/") or (path.name == "main.cu" and target == f"common/{HARNESS_CUH}"):
         return None
     return f"a chapter includes only common/kernel/ and its own folder, and main.cu {HARNESS_CUH}"
 
@@ -154,32 +155,42 @@ def include_errors(root):
 # ---- the rooms of plots/ ----
 
 def imported(text):
-    """(line, module) of every import of a Python text; a relative one begins with a dot."""
+    """(line, module) of every import of a Python text; a relative one begins with a dot. What is imported from `plots`
+    alone is a module of it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "plots":
+            yield from ((node.lineno, f"plots.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
 
 
 def wrong_in_plots(room, module, known):
     """The rule that the import of a module in plots/ROOM breaks, `known` being the names of all files of plots/."""
-    first = module.split(".")[0]
-    here, there = (PLOTS_ORDER.index(each) if each in PLOTS_ORDER else None for each in (room, first))
-    if here is None:
+    first, _, rest = module.partition(".")
+    if room not in PLOTS_ORDER:
         return f"the rooms of plots/ are {' and '.join(PLOTS_ORDER)}"
-    if there is None:
-        return "imports of plots/ name their room" if first in known or not first else None
-    return None if there <= here else f"the rooms of plots/ import one way, {' < '.join(PLOTS_ORDER)}"
+    if first in OTHER_PACKAGES:
+        return "plots/ imports of the tree only itself"
+    if first != "plots":
+        return "imports of plots/ begin with plots and their room" if first in known or not first else None
+    there = rest.split(".")[0]
+    if there not in PLOTS_ORDER:
+        return f"the rooms of plots/ are {' and '.join(PLOTS_ORDER)}"
+    one_way = PLOTS_ORDER.index(there) <= PLOTS_ORDER.index(room)
+    return None if one_way else f"the rooms of plots/ import one way, {' < '.join(PLOTS_ORDER)}"
 
 
 def plots_errors(root):
-    paths = [path for path in listed(root) if path.parts[0] == "plots" and path.suffix == ".py"]
-    known = {path.stem for path in paths} - {"__init__"}
+    paths = [path for path in listed(root) if path.parts[0] == "plots" and path.suffix == ".py" and path != PLOTS]
+    known = {*PLOTS_ORDER, *(path.stem for path in paths)} - {"__init__"}
     for path in paths:
         text = text_of(root, path)
+        # Programs that another Python runs import their neighbours: they are in no package.
+        scripts = {each.stem for each in paths if each.parent == path.parent} if path.is_relative_to(SCRIPTS) else set()
         for number, module in imported(text):
-            rule = wrong_in_plots(path.parts[1], module, known)
+            rule = wrong_in_plots(path.parts[1], module, known - scripts)
             if rule:
                 yield f"{path}:{number}: imports {module}; {rule}"
         for number, line in enumerate(text.splitlines(), 1):
@@ -193,8 +204,8 @@ def plots_errors(root):
 # none of these.
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
                      re.S)
-NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$",
-                         re.S)
+NO_FUNCTION = re.compile(r"^(?:template\s*<.*>\s*)?(?:inline\s+)?"
+                         r"(?:namespace|class|struct|union|enum|extern|INSTANTIATE_TEST_SUITE_P)\b|[=,(]$", re.S)
 
 
 def code_of(text):
@@ -500,13 +511,16 @@ class PlantedTest(unittest.TestCase):
         self.plant("plots/draw/canvas.py", "")
         self.plant("plots/measure/files.py", "")
         for path, text, rule in [
-                ("plots/measure/recount.py", "from draw.canvas import three", "draw.canvas; the rooms of plots/ import one way"),
-                ("plots/measure/peers/build.py", "import draw.canvas", "draw.canvas; the rooms of plots/ import one way"),
-                ("plots/measure/recount.py", "from draw import canvas", "draw; the rooms of plots/ import one way"),
-                ("plots/measure/recount.py", "def late():\n    from draw import canvas", "import one way, measure < draw"),
-                ("plots/measure/recount.py", "import canvas", "canvas; imports of plots/ name their room"),
-                ("plots/draw/plot.py", "from files import COLUMNS", "files; imports of plots/ name their room"),
-                ("plots/draw/plot.py", "from . import canvas", "imports of plots/ name their room"),
+                ("plots/measure/recount.py", "from plots.draw.canvas import three", "plots.draw.canvas; the rooms of plots/ import one"),
+                ("plots/measure/peers/build.py", "import plots.draw.canvas", "plots.draw.canvas; the rooms of plots/ import one way"),
+                ("plots/measure/recount.py", "from plots import draw", "plots.draw; the rooms of plots/ import one way"),
+                ("plots/measure/recount.py", "def late():\n    from plots.draw import canvas", "import one way, measure < draw"),
+                ("plots/measure/recount.py", "import canvas", "canvas; imports of plots/ begin with plots"),
+                ("plots/measure/recount.py", "from measure import files", "measure; imports of plots/ begin with plots"),
+                ("plots/measure/recount.py", "from tests.docs import plots_case", "tests.docs; plots/ imports of the tree only itself"),
+                ("plots/measure/recount.py", "from plots import canvas", "plots.canvas; the rooms of plots/ are"),
+                ("plots/draw/plot.py", "from files import COLUMNS", "files; imports of plots/ begin with plots"),
+                ("plots/draw/plot.py", "from . import canvas", "imports of plots/ begin with plots"),
                 ("plots/plot.py", "import csv", "csv; the rooms of plots/ are measure and draw"),
                 ("plots/draw/tables.py", "text = '| --- | ---: |'", "writes a table by hand")]:
             with self.subTest(path=path, text=text):
@@ -516,8 +530,11 @@ class PlantedTest(unittest.TestCase):
                 self.assertTrue(errors[0].startswith(f"{path}:{1 + len(text.splitlines())}: "), errors)
                 self.assertIn(rule, errors[0])
                 (self.root / path).unlink()
-        for path, text in [("plots/draw/plot.py", "from draw import canvas\nfrom measure.files import COLUMNS"),
-                           ("plots/measure/recount.py", "import csv\nfrom measure import files"),
+        for path, text in [("plots/draw/plot.py", "from plots.draw import canvas\nfrom plots.measure.files import COLUMNS"),
+                           ("plots/measure/recount.py", "import csv\nfrom plots.measure import files"),
+                           ("plots/__init__.py", ""),
+                           ("plots/measure/peers/other.py", "import build"),
+                           ("plots/measure/peers/build.py", ""),
                            ("plots/draw/markdown.py", "rule = '---:'")]:
             self.plant(path, text)
         self.assertEqual(list(plots_errors(self.root)), [])

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Tables of READMEs and results.md, made of made-up measurements."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import beside_cudnn, measured, publish, tables, unfused  # noqa: E402
-from draw.markdown import digits, value  # noqa: E402
-from draw.results import level  # noqa: E402
-from measure.checks import counted  # noqa: E402
-from measure.files import REFERENCE_COLUMNS  # noqa: E402
-from plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save  # noqa: E402
+from plots.draw import beside_cudnn, measured, publish, tables, unfused
+from plots.draw.markdown import cell, digits
+from plots.draw.results import within_noise
+from plots.measure.checks import counted
+from plots.measure.files import REFERENCE_COLUMNS, Row
+from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
 
 
 class TablesTest(PlotsCase):
@@ -224,12 +220,12 @@ class TablesTest(PlotsCase):
             return row("03_tensor_cores", "peers", [512] * 8, 100, us_median=us, warm=1, **changed)
 
         both = [timed(10), timed(12, peer="cublas_loop")]
-        for changed, cell in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
+        for changed, shown in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
             save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
             self.fill(publish)
             text = (self.repo / path).read_text()
-            self.assertEqual("without PDL" in text, bool(cell))
-            self.assertIn(f"| 1.200 | {cell} | – |" if cell else "| 1.200 | – | – |\n", text)
+            self.assertEqual("without PDL" in text, bool(shown))
+            self.assertIn(f"| 1.200 | {shown} | – |" if shown else "| 1.200 | – | – |\n", text)
 
 
 class CellsTest(unittest.TestCase):
@@ -239,19 +235,19 @@ class CellsTest(unittest.TestCase):
         self.assertEqual([digits(each, 4) for each in (2.46942, 99.98, 1000.4)], ["2.469", "99.98", "1000"])
 
         def of_roof(tflops, roof, ok=True):
-            return value(SimpleNamespace(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
+            return cell(Row(ok=ok, tflops=tflops, roof_tflops=roof), "% of roof")
 
         self.assertEqual([of_roof(12.4, 100), of_roof(0.52, 100), of_roof(9.94, 100), of_roof(1, None), of_roof(1, 2, False)],
                          ["12 %", "0.52 %", "9.9 %", "–", "failed"])
-        self.assertEqual([measured.span_of(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
+        self.assertEqual([measured.percent_range(ratios) for ratios in ([1.204, 0.83], [0.834, 0.826])], ["83 to 120 %", "83 %"])
 
     def test_level_is_within_one_percent_or_where_p10_to_p90_overlap(self):
         def us(median, low=None, high=None):
-            return SimpleNamespace(us_median=median, us_p10=low, us_p90=high)
+            return Row(us_median=median, us_p10=low, us_p90=high)
 
         for one, other, same in ((us(100), us(100.9), True), (us(101.1), us(100), False), (us(100, 99, 104), us(105, 104, 106), True),
                                  (us(100, 99, 103.9), us(105, 104, 106), False), (us(100, 99, 200), us(105), False)):
-            self.assertEqual((level(one, other), level(other, one)), (same, same))
+            self.assertEqual((within_noise(one, other), within_noise(other, one)), (same, same))
 
     def test_places_and_names_of_problems(self):
         shapes = [(8, 4096, 512, 64, 512), (32, 640, 20, 6144, 7168)]
@@ -259,7 +255,7 @@ class CellsTest(unittest.TestCase):
         self.assertEqual([measured.p_number("moe", shapes[0]), measured.p_number("peers", (1, 2, 3, 4, 5))], ["", ""])
         names = ["peers", "moe", "prefill", "few_tiles", "helion", "decode", "skewed"]
         problems = [(name, form, (1,)) for name in names for form in ("mxfp8", "bf16")]
-        in_order = sorted(problems, key=measured.place_of)
+        in_order = sorted(problems, key=measured.table_order)
         self.assertEqual([name for name, *_ in in_order[::2]], ["prefill", "decode", "skewed", "helion", "peers", "few_tiles", "moe"])
         self.assertEqual([form for _, form, _ in in_order[:2]], ["bf16", "mxfp8"])
 
@@ -298,7 +294,8 @@ class CountedTablesTest(unittest.TestCase):
 
     def test_counts_of_a_gpu_in_parts_of_the_emulators(self):
         def row(chapter, counter, emulator, gpu, way="hardware", **more):
-            return dict(set="smoke", groups=2, m_total=9, m_max=7, n=64, k=32, device="NVIDIA H200", cuda="13.0", ncu="2025", commit="0" * 12,
+            return dict(set="smoke", groups=2, m_total=9, m_max=7, n=64, k=32, device="NVIDIA H200", cuda="13.0", ncu="2025",
+                        commit="0" * 12,
                         date="2026-01-02T03") | dict(chapter=chapter, counter=counter, emulator=emulator, gpu=gpu, way=way) | more
 
         text = tables.ncu_table([row("02_b", "instructions", 200, 50), row("01_a", "instructions", 200, 200), row("01_a", "bytes", 0, 1234),
@@ -330,7 +327,8 @@ class CountedTablesTest(unittest.TestCase):
         said = {(chapter, run + size): self.counts(*values) for chapter, run, values in (
             ("09b_glu", "plain", ((100, 10, 1, 1), (350, 25, 1, 1))), ("09c_glu_hadamard", "tensor", ((200, 20, 1, 1), (1700, 70, 1, 1))),
             ("09c_glu_hadamard", "butterfly", ((300, 30, 1, 1), (900, 99, 1, 1)))) for size, values in zip(("256", "512"), values)}
-        self.assertEqual(self.cells(unfused.transforms_table(SimpleNamespace(id="09c_glu_hadamard", previous="09b_glu"), transforms, said)), [
+        self.assertEqual(self.cells(unfused.transforms_table(SimpleNamespace(id="09c_glu_hadamard", previous="09b_glu"), transforms, said)),
+                         [
             ["instructions of warps, a tile", "all", "f32"], ["09b_glu, without a transform", "250", "15"],
             ["`--transform tensor`", "1,500", "50"], ["`--transform butterfly`", "600", "69"]])
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "common" / "tour"))
-import tour  # noqa: E402
+from common.tour import tour
 
 # A chapter's program. It says what it is asked; the table is its last argument. On the emulator
 # it appends two tables, the second behind what BENCH may end; on a GPU the rows of the set that
@@ -105,7 +103,7 @@ class TourTest(unittest.TestCase):
         with mock.patch.object(tour, "run", run), contextlib.redirect_stdout(out), mock.patch.dict("os.environ"), \
                 mock.patch.object(sys, "argv", ["tour.py", "--build", str(self.build), "--like", "b200", "01_one"]):
             self.assertEqual(tour.main(), 0)
-        self.assertEqual([words[2:4] for words in ran], [[str(tour.REPO / "plots" / "draw" / "like.py"), "b200"]])
+        self.assertEqual([words[2:5] for words in ran], [["-m", "plots.draw.preview", "b200"]])
         self.assertIn("The ladder\n\n| – |", out.getvalue())
         self.assertNotIn("more", out.getvalue())
 

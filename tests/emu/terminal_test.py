@@ -6,12 +6,10 @@ quick the machine is. Where there is no pseudo-terminal, in a chroot say, those 
 import os
 import pty
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.dont_write_bytecode = True
 BUILD = Path(os.environ.get("GG_BUILD", Path(__file__).resolve().parents[2] / "build"))
 GG_PTX, GG_EMU, CHAPTER = BUILD / "bin" / "gg-ptx", BUILD / "bin" / "gg-emu", BUILD / "bin" / "03_tensor_cores"
 AT_ONCE = "0"

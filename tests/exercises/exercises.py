@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Does each Break exercise still do what its lesson says?
 
-  tests/exercises/exercises.py BUILD_DIR [--chapter ID] [--sample N] [--jobs N] [--list]
+  python3 -B -m tests.exercises.exercises BUILD_DIR [--chapter ID] [--sample N] [--jobs N] [--list]
 
 checks/break_1.patch in a chapter's folder is the first edit that the exercise asks for, break_1.txt what must be printed
 then. The edit is made in a copy of the chapter. Its program alone is compiled, to PTX and without machine code, linked
@@ -23,31 +22,30 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.exercises import grade, statements
+from tests.mutants import mutants
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE), str(HERE.parent / "mutants")]
-import grade  # noqa: E402
-import mutants  # noqa: E402
-import statements  # noqa: E402
 
 
-def checks(pattern):
+def checks(pattern: str) -> Iterator[Path]:
     """The files of this name in all chapters' checks/."""
     return ROOT.glob(f"chapters/*/checks/{pattern}")
 
 
-def apply(patch, tree, *options):
+def apply(patch: Path, tree: Path, *options: str) -> str:
     """Applies a patch to a tree; what git says against it, or nothing."""
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     done = subprocess.run(["git", "-C", tree, "apply", *options, patch], env=environment, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else ""
 
 
-def copied(chapter, patch, tree):
+def copied(chapter: str, patch: Path, tree: Path) -> str:
     """A copy of the chapter and of common with the edit; what git says against it, or nothing. Common is a link unless
     the patch changes it."""
     shutil.copytree(ROOT / "chapters" / chapter, tree / "chapters" / chapter)
@@ -61,7 +59,7 @@ def copied(chapter, patch, tree):
 class Compiler:
     """Compiles and links a chapter as the build tree does, but to PTX alone."""
 
-    def __init__(self, build):
+    def __init__(self, build: Path) -> None:
         self.build = build.resolve()
         entries = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
         self.commands = {Path(entry["file"]).parent.name: entry["command"] for entry in entries
@@ -69,7 +67,7 @@ class Compiler:
         cache = (self.build / "CMakeCache.txt").read_text(encoding="utf-8")
         self.cached = dict(re.findall(r"^(\w+):\w+=(.*)$", cache, re.M))
 
-    def words(self, chapter, tree):
+    def words(self, chapter: str, tree: Path) -> list[str]:
         """The compiler's command for the copy in `tree`, which writes main.o there. Host code is not optimised."""
         words = shlex.split(self.commands[chapter])
         words[words.index("-o") + 1] = str(tree / "main.o")
@@ -86,7 +84,7 @@ class Compiler:
             kept.append(word)
         return [*kept, "-O0"]
 
-    def program(self, chapter, tree):
+    def program(self, chapter: str, tree: Path) -> str:
         """Makes tree/build/bin/<chapter>; what the compiler says against it, or nothing."""
         program = tree / "build" / "bin" / chapter
         program.parent.mkdir(parents=True)
@@ -103,17 +101,17 @@ class Compiler:
         return ""
 
 
-def chapter_of(path):
+def chapter_of(path: Path) -> str:
     """The chapter whose checks/ holds a file."""
     return path.parents[1].name
 
 
-def unmet_as_it_is(compiler, path):
+def unmet_as_it_is(compiler: Compiler, path: Path) -> list[str]:
     """What is wrong with an Extend exercise whose solution nobody wrote: it is one already, or nothing."""
     return ["the tree as it is meets it"] if grade.graded(path, compiler.build / "bin")[0] == grade.MET else []
 
 
-def tried(compiler, patch):
+def tried(compiler: Compiler, patch: Path) -> list[str]:
     """What is wrong with an exercise: sentences. `patch` may be an extend.txt without a solution."""
     if patch.suffix == ".txt":
         return unmet_as_it_is(compiler, patch)
@@ -128,12 +126,15 @@ def tried(compiler, patch):
         if said:
             return [f"does not compile: {said[:2000]}"]
         patched, others = tree / "build" / "bin", compiler.build / "bin"
-        programs = lambda name: (patched if (patched / name).exists() else others) / name  # noqa: E731
+
+        def programs(name):
+            return (patched if (patched / name).exists() else others) / name
+
         found = [f"{command.line}: {each}" for command in wanted.commands for each in statements.unmet(command, programs)]
         return found if found or patch.stem != "extend" else unmet_as_it_is(compiler, patch.with_suffix(".txt"))
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")

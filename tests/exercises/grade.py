@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Which Extend exercises does this tree meet?
 
-  tests/exercises/grade.py BUILD_DIR CHAPTER...
+  python3 -B -m tests.exercises.grade BUILD_DIR CHAPTER...
 
 checks/extend.txt in a chapter's folder says what must hold of the built program when the exercise is done. Each chapter
 gets one line, with the first thing that does not hold. What wants a GPU, or an answer in words, is named and not judged.
@@ -12,16 +11,14 @@ The exit code is 0 whatever was found: it is information.
 import sys
 from pathlib import Path
 
+from tests.exercises import statements
+
 HERE = Path(__file__).resolve().parent
 CHAPTERS = HERE.parents[1] / "chapters"
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE)]
-import statements  # noqa: E402
-
 MET, NOT_MET, NOT_GRADED = "met", "not met", "not graded"
 
 
-def graded(path, programs):
+def graded(path: Path, programs: Path) -> tuple[str, str]:
     """(verdict, sentence) for one extend.txt. A program that was not built is not judged."""
     wanted = statements.parse(path)
     rest = "; ".join(f"left to you: {each}" for each in (wanted.gpu and f"needs {wanted.gpu}", wanted.open) if each)
@@ -38,7 +35,7 @@ def graded(path, programs):
     return MET, rest
 
 
-def main():
+def main() -> int:
     build, chapters = Path(sys.argv[1]), sys.argv[2:]
     verdicts = []
     for chapter in chapters:

@@ -11,13 +11,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-HERE = Path(__file__).resolve().parent
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE)]
-import exercises  # noqa: E402
-import grade  # noqa: E402
-import statements  # noqa: E402
+from tests.exercises import exercises, grade, statements
 
+HERE = Path(__file__).resolve().parent
 BUILD = Path(sys.argv.pop()) if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else HERE.parents[1] / "build"
 CHAPTER = "03_tensor_cores"
 CHECKS = grade.CHAPTERS / CHAPTER / "checks"
@@ -86,7 +82,8 @@ class MadeUp(unittest.TestCase):
         """A line for each chapter in the order asked for, whatever becomes of the others, and exit code 0."""
         for chapter, text in (("03_met", "$ build/bin/one\nexit 0\nopen why\n"), ("01_unmet", "$ build/bin/one\nexit 0\nsays that\n"),
                               ("04_a_longer_name_than_others", "$ build/bin/none --check\nexit 0\n"), ("05_words", "gpu a Hopper\n"),
-                              ("06_both", "$ build/bin/one\nexit 0\n$ build/bin/other\nsame build/bin/nowhere\nexit 0\n"), ("07_empty", "# nothing\n")):
+                              ("06_both", "$ build/bin/one\nexit 0\n$ build/bin/other\nsame build/bin/nowhere\nexit 0\n"),
+                              ("07_empty", "# nothing\n")):
             (self.folder / chapter / "checks").mkdir(parents=True)
             (self.folder / chapter / "checks/extend.txt").write_text(text, encoding="utf-8")
         (self.folder / "02_unsaid").mkdir()

@@ -25,6 +25,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,12 +46,12 @@ class Statements:
     open: str = ""
 
 
-def plain(text):
+def plain(text: str) -> str:
     """A text with single spaces, for comparison."""
     return " ".join(text.split())
 
 
-def parse(path):
+def parse(path: Path) -> Statements:
     """The statements of a file; ValueError with the line that is none."""
     found = Statements([])
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -63,8 +64,8 @@ def parse(path):
             found.gpu = rest
         elif kind == "open" and rest:
             found.open = rest
-        elif found.commands and (kind in ("says", "same", "ptx") and rest or kind == "exit" and rest.isdigit()
-                                 or kind in ("count", "total") and re.fullmatch(r"\w+ [=<>] \d+", rest)):
+        elif found.commands and ((kind in ("says", "same", "ptx") and rest) or (kind == "exit" and rest.isdigit())
+                                 or (kind in ("count", "total") and re.fullmatch(r"\w+ [=<>] \d+", rest))):
             found.commands[-1].wanted.append((kind, rest))
         else:
             raise ValueError(f"{path}: no statement: {line}")
@@ -76,14 +77,14 @@ def parse(path):
     return found
 
 
-def words_of(line):
+def words_of(line: str) -> tuple[dict[str, str], str, list[str]]:
     """A command's variables, program and arguments."""
     words = shlex.split(line)
     first = next(i for i, word in enumerate(words) if word.startswith("build/bin/"))
     return dict(word.split("=", 1) for word in words[:first]), Path(words[first]).name, words[first + 1 :]
 
 
-def run(line, programs, *more, report=False):
+def run(line: str, programs: Callable, *more: str, report: bool = False) -> subprocess.CompletedProcess[str]:
     """Runs a command: `programs` gives a program's path for its name. None if it does not end in time."""
     variables, name, arguments = words_of(line)
     if report:
@@ -95,7 +96,7 @@ def run(line, programs, *more, report=False):
         return None
 
 
-def counters(path):
+def counters(path: Path) -> dict[str, int]:
     """The sum of each counter over all rows of a --counts-csv file; nothing where the program wrote none."""
     sums = {}
     if path.exists():
@@ -105,7 +106,7 @@ def counters(path):
     return sums
 
 
-def totals(report):
+def totals(report: str) -> dict[str, int]:
     """The sum of each counter over all kernels of an emulator's report."""
     sums = {}
     for name, number in re.findall(r"^  (\w+) +(\d+)$", report, re.M):
@@ -113,7 +114,7 @@ def totals(report):
     return sums
 
 
-def missed(sums, rest):
+def missed(sums: dict[str, int], rest: str) -> str:
     """What is wrong with a counter: a sentence, or nothing."""
     name, relation, number = rest.split()
     if name in sums and COMPARE[relation](sums[name], int(number)):
@@ -121,14 +122,14 @@ def missed(sums, rest):
     return f"{name} is {sums.get(name, 'not counted')}; wanted {relation} {number}"
 
 
-def short(done):
+def short(done: subprocess.CompletedProcess[str]) -> str:
     """What a run ended with, in one line."""
     lines = (done.stderr + done.stdout).strip().splitlines()
     shown = next((line for line in lines if re.search(r"fault |FAILED|error|refuse", line)), lines[-1] if lines else "nothing")
     return f"exit code {done.returncode}: {plain(shown)[:160]}"
 
 
-def unmet(command, programs):
+def unmet(command: Command, programs: Callable) -> list[str]:
     """What does not hold of a command: a sentence for each statement, the first one alone where the exit code differs."""
     kinds = {kind for kind, _ in command.wanted}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Removes or alters each synchronisation instruction of each chapter's kernels, one at a time, and asks whether anybody notices.
 
-  tests/mutants/mutants.py BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
+  python3 -B -m tests.mutants.mutants BUILD_DIR [--sample N] [--each N] [--chapter ID] [--only TEXT] [--list]
 
 A mutant is the PTX of one kernel with one instruction changed, run by the chapter's own binary under the emulator: `--check` of its
 smoke set, then of problems for what that leaves out (a K that goes several times round a ring of stages, very many groups, each choice
@@ -30,28 +29,27 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from chapters.lineage import CHAPTERS, described, lineage, lines_of
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "chapters"))
-from lineage import CHAPTERS, described, lineage, lines_of  # noqa: E402
-
 LIMIT_S = 120
 FAULT, CHECK_FAILED = 3, 1
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
 
 
-def modules(program):
+def modules(program: Path) -> Iterator[str]:
     """The PTX texts in a program, as nvcc stores them: plain, ended by a zero byte."""
     binary = program.read_bytes()
     for match in re.finditer(rb"\.version \d", binary):
         yield binary[match.start() : binary.index(b"\0", match.start())].decode()
 
 
-def kernel_text(ptx, name):
+def kernel_text(ptx: str, name: str) -> tuple[int, int] | None:
     """Where the body of an entry begins and ends."""
     start = re.search(r"\.entry\s+" + re.escape(name) + r"\b", ptx)
     if not start:
@@ -65,7 +63,7 @@ def kernel_text(ptx, name):
     return None
 
 
-def without_others(ptx, names):
+def without_others(ptx: str, names: Iterable[str]) -> str:
     """The module with these kernels alone: every run reads all that is there."""
     kept, at = [], 0
     for match in re.finditer(r"(?:\.visible\s+)?\.entry\s+([\w$]+)", ptx):
@@ -75,11 +73,11 @@ def without_others(ptx, names):
     return "".join(kept) + ptx[at:]
 
 
-def more(match):
+def more(match: re.Match) -> str:
     return match.group(1) + str(int(match.group(2)) + 1) + match.group(3)
 
 
-def flipped(match):
+def flipped(match: re.Match) -> str:
     """The phase that a wait asks for, turned round: of a register in a new one."""
     head, phase, tail = match.groups()
     if phase.isdigit():
@@ -87,7 +85,7 @@ def flipped(match):
     return "{ .reg .b32 %mutant; xor.b32 %mutant, " + phase + ", 1; " + head + "%mutant" + tail + " }"
 
 
-def foreseen(match):
+def foreseen(match: re.Match) -> str:
     """The comparison of gg::ptx::has_come, of 0 in place of what was loaded: nothing waits for the load any more."""
     return "{ .reg .b32 %mutant; mov.u32 %mutant, 0; " + match.group(1) + "%mutant" + match.group(2) + " }"
 
@@ -120,7 +118,7 @@ KINDS = {
 }
 
 
-def plain_name(entry):
+def plain_name(entry: str) -> str:
     """The name of a kernel: grouped_gemm of _ZN7chapter12grouped_gemmI..."""
     name, rest = entry, re.sub(r"^_ZN?", "", entry)
     while match := re.match(r"\d+", rest):
@@ -129,7 +127,7 @@ def plain_name(entry):
     return name
 
 
-def source_line(ptx, at):
+def source_line(ptx: str, at: int) -> str:
     """The line of the chapter that the instruction at this place of the text comes from, through all that is inlined: of the
     kernel, or of the role that it calls, where roles have files of their own."""
     files = {int(number): Path(path) for number, path in re.findall(r'\.file\s+(\d+) "([^"]+)"', ptx)}
@@ -152,7 +150,7 @@ def source_line(ptx, at):
     return (ROOT / inside).read_text(encoding="utf-8").splitlines()[line - 1].strip()
 
 
-def mutants(ptx, name):
+def mutants(ptx: str, name: str) -> Iterator[tuple[str, int, str, str, str]]:
     """(kind, PTX line, text of the instruction, source line, whole module with the mutant in it) for every instruction of
     the kernel."""
     begin, end = kernel_text(ptx, name)
@@ -172,7 +170,7 @@ def mutants(ptx, name):
 class Chapter:
     """A chapter's program, what it says of itself, and what its checks/ and those of the chapters before it say of mutants."""
 
-    def __init__(self, program, about):
+    def __init__(self, program: Path, about: dict[str, dict]) -> None:
         self.program, self.about, self.line = program, about[program.name], lineage(program.name, about)
         self.folder = CHAPTERS / program.name
         cluster = self.about["tile_clusters"][:1]
@@ -184,7 +182,7 @@ class Chapter:
             for text in lines_of(chapter, "mutants.txt"):
                 self.read(text, f"{chapter}/checks/mutants.txt: {text}")
 
-    def read(self, text, where):
+    def read(self, text: str, where: str) -> None:
         """A line of a mutants.txt: `orders A-B`, `multiprocessors N [--tile MxN]` or `[seldom] [N] options`."""
         first, *words = text.split()
         if first == "orders" and (found := re.fullmatch(r"(\d+)-(\d+)", " ".join(words))):
@@ -198,7 +196,7 @@ class Chapter:
         else:
             sys.exit(f"{where}\n  wants orders A-B, multiprocessors N [--tile MxN], or [seldom] [N] and options")
 
-    def survivors(self):
+    def survivors(self) -> tuple[dict[tuple[str, ...], str], set[tuple[str, ...]]]:
         """(kernel, kind, source line) -> harmless or blind, of the lines that stand in this chapter or in common, and those of
         them that the chapter's own list names. `found` takes back what a chapter before says."""
         known, own = {}, set()
@@ -213,13 +211,13 @@ class Chapter:
         lines = self.source_lines()
         return {key: what for key, what in known.items() if what != "found" and key[2] in lines}, own
 
-    def source_lines(self):
+    def source_lines(self) -> set[str]:
         """The lines of the chapter, and of what all chapters include."""
         headers = [*self.folder.glob("*.cuh"), *(ROOT / "common").glob("*.cuh"), *(ROOT / "common/kernel/ptx").glob("*.cuh")]
         return {line.strip() for path in headers for line in path.read_text(encoding="utf-8").splitlines()}
 
 
-def taken_by(described, words):
+def taken_by(described: dict, words: list[str]) -> list[list[str]]:
     """A problem with the next N and rows that the chapter takes, in a list; none if it has no such tile, format or option."""
     def value(option):
         return words[words.index(option) + 1] if option in words else None
@@ -242,7 +240,7 @@ def taken_by(described, words):
     return [words]
 
 
-def attempts(chapter):
+def attempts(chapter: Chapter) -> tuple[list[list[str]], list[list[str]]]:
     """What a mutant is to survive, as arguments, the quickest first; and what else unless it is known as harmless. Arguments may
     begin with a number of multiprocessors."""
     described = chapter.about
@@ -281,11 +279,11 @@ def attempts(chapter):
     # place is rare: whether somebody is late there, a few more orders tell. What comes once in a
     # check, as a wrong guess, one of twenty shows.
     few, rest = ["0:fair", "2:skew"], [f"{seed}:skew" for seed in chapter.late_orders]
-    few, rest = ([words + ["--order", order] for order in orders for words in problems] for orders in (few, rest))
-    return few, rest + [words + ["--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
+    few, rest = ([[*words, "--order", order] for order in orders for words in problems] for orders in (few, rest))
+    return few, rest + [[*words, "--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
 
 
-def run(chapter, settings, arguments):
+def run(chapter: Chapter, settings: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:
     """A check by the emulator; `settings` are options of gg-emu."""
     program = chapter.program
     if arguments[0].isdigit():  # the attempt says
@@ -302,7 +300,7 @@ def run(chapter, settings, arguments):
         return None
 
 
-def kernels_launched(chapter, arguments):
+def kernels_launched(chapter: Chapter, arguments: list[str]) -> set[str]:
     """The kernels that an attempt launches, by the names they have in PTX: the same in every order."""
     with tempfile.NamedTemporaryFile("r", suffix=".txt") as names:
         clean = run(chapter, ["--launches", names.name], arguments)
@@ -311,7 +309,7 @@ def kernels_launched(chapter, arguments):
         return {line for line in names.read().split("\n") if line}
 
 
-def attempts_of_kernels(chapter, pool):
+def attempts_of_kernels(chapter: Chapter, pool: ThreadPoolExecutor) -> dict[str, tuple[list[list[str]], list[list[str]]]]:
     """The kernels that the attempts launch, each with the attempts that do, of both sorts. Problems are run in the
     first order alone: they launch the same kernels in every order."""
     both = attempts(chapter)
@@ -325,12 +323,12 @@ def attempts_of_kernels(chapter, pool):
     return found
 
 
-def problem_of(words):
+def problem_of(words: list[str]) -> tuple[str, ...]:
     """An attempt without its order."""
     return tuple(words[:-2])
 
 
-def verdict(kind, result):
+def verdict(kind: str, result: subprocess.CompletedProcess[str] | None) -> tuple[str, str]:
     """What a run of a mutant of this kind says: (found, survives or wrong, how). Wrong: it did not go as it could."""
     if result is None:
         return WRONG, "hangs"
@@ -343,7 +341,7 @@ def verdict(kind, result):
     return (SURVIVES, "survives") if result.returncode == 0 else (WRONG, f"exit {result.returncode}")
 
 
-def tried(chapter, arguments_to_try, mutant):
+def tried(chapter: Chapter, arguments_to_try: list[list[str]], mutant: tuple) -> tuple[str, str]:
     kind, _, _, _, ptx = mutant
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
@@ -355,7 +353,7 @@ def tried(chapter, arguments_to_try, mutant):
     return SURVIVES, "survives"
 
 
-def sampled(everything, count):
+def sampled(everything: list, count: int) -> list:
     """Every n-th, so that about `count` are left; which ones changes with what is committed of chapters and common."""
     step = max(1, len(everything) // count)
     found = subprocess.run(["git", "-C", HERE, "rev-parse", "HEAD:chapters", "HEAD:common"], capture_output=True, text=True)
@@ -363,7 +361,7 @@ def sampled(everything, count):
     return everything[rotation % step :: step]
 
 
-def of_each_line(work, most):
+def of_each_line(work: list[tuple], most: int) -> list[tuple]:
     """At most so many mutants of one kind of a source line, spread over its copies: a line stands in the PTX once for each
     tile and width that has code of its own."""
     by_line = {}
@@ -372,7 +370,7 @@ def of_each_line(work, most):
     return [job for jobs in by_line.values() for job in jobs[:: -(-len(jobs) // most)]]
 
 
-def work_of(chapter, pool, known):
+def work_of(chapter: Chapter, pool: ThreadPoolExecutor, known: dict) -> Iterator[tuple]:
     """(chapter, attempts, mutant, entry) of every kernel that the chapter's attempts launch."""
     found = attempts_of_kernels(chapter, pool)
     texts = [without_others(text, found) for text in modules(chapter.program)]
@@ -383,7 +381,7 @@ def work_of(chapter, pool, known):
             yield chapter, few if entry in known else few + rest, mutant, entry
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--sample", type=int, default=0, help="about so many, as `check` runs it, none of 07k to 07o; 0: all")

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Runs each chapter's smoke sets on the emulator in a thousand orders and compares what it writes, bit for bit.
 
-  tests/orders/orders.py BUILD_DIR [--seeds N] [--chapter ID] [--jobs N]
+  python3 -B -m tests.orders.orders BUILD_DIR [--seeds N] [--chapter ID] [--jobs N]
 
 The orders are 1:fair to N:fair and 1:skew to N:skew; 0:fair says what the bits must be. Each run also checks its results.
 """
@@ -15,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 LIMIT_S = 120
 
 
-def outputs(program, name, order):
+def outputs(program: Path, name: str, order: str) -> dict[str, bytes] | str:
     """File names and bytes that the program writes in an order; or a sentence about why it does not."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "--device", "emu", "--check", "--set", name, "--order", order, "--out", folder]
@@ -33,7 +33,9 @@ def outputs(program, name, order):
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-def difference(expected, got):
+def difference(expected: dict[str, bytes], program: Path, name: str, order: str) -> str:
+    """How what the program writes in an order differs from what is expected; nothing if it does not."""
+    got = outputs(program, name, order)
     if isinstance(got, str):
         return got
     if expected.keys() != got.keys():
@@ -42,7 +44,7 @@ def difference(expected, got):
     return f"{', '.join(names)} has other bits" if names else ""
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--seeds", type=int, default=500)
@@ -64,7 +66,7 @@ def main():
                 bad += 1
                 continue
             with ThreadPoolExecutor(options.jobs) as pool:
-                results = pool.map(lambda order: difference(expected, outputs(program, name, order)), orders)
+                results = pool.map(partial(difference, expected, program, name), orders)
                 wrong = [(order, what) for order, what in zip(orders, results) if what]
             for order, what in wrong[:10]:
                 print(f"{program.name}  {name}  {order}: {what}", flush=True)

@@ -3,7 +3,7 @@
 
 import unittest
 
-from promises import ORDERS, Promises
+from tests.chapters.promises import ORDERS, Promises
 
 
 class Overlap(Promises):

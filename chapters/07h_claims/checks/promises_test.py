@@ -3,7 +3,7 @@
 
 import unittest
 
-from promises import Promises
+from tests.chapters.promises import Promises
 
 
 class Claims(Promises):

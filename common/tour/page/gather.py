@@ -24,7 +24,7 @@ LIMIT_S = 120           # for one trace
 KINDS = ["other", "load", "mma", "wait", "epilogue"]
 
 
-def described(program):
+def described(program: Path) -> dict:
     """What a chapter's program says of itself, or nothing where its answer is no JSON object."""
     said = subprocess.run([program, "--describe"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     try:
@@ -34,7 +34,7 @@ def described(program):
     return about if isinstance(about, dict) else {}
 
 
-def as_html(text):
+def as_html(text: str) -> str:
     """Paragraphs of Markdown without lists or tables as HTML: bold, code, links by their text."""
     text = html.escape(" ".join(text.split()), quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
@@ -42,7 +42,7 @@ def as_html(text):
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
 
 
-def question_of(chapter):
+def question_of(chapter: str) -> tuple[str, list[str]]:
     """The question of a chapter's README and the paragraphs below it, as HTML; two empty texts without one."""
     path = REPO / "chapters" / chapter / "README.md"
     if not path.is_file():
@@ -54,7 +54,7 @@ def question_of(chapter):
     return as_html(paragraphs[0].replace("**", "")), [as_html(part) for part in paragraphs[1:] if part[0] not in "`|-!<"]
 
 
-def rows_of(old, new):
+def rows_of(old: list[str], new: list[str]) -> list[list]:
     """Hunks of two lists of lines: [first line of old, of new, rows]; a row is [both] or [old, new], null for none."""
     hunks = []
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT):
@@ -69,7 +69,7 @@ def rows_of(old, new):
     return hunks
 
 
-def diff_of(before, chapter):
+def diff_of(before: str, chapter: str) -> list[dict]:
     """The files that two chapters do not share to the byte, each with its hunks and the lines added and removed."""
     folders = [REPO / "chapters" / name for name in (before, chapter)]
     if not before or not all(folder.is_dir() for folder in folders):
@@ -87,7 +87,7 @@ def diff_of(before, chapter):
     return files
 
 
-def printed_counts(report):
+def printed_counts(report: str) -> dict[str, dict[str, int]]:
     """What gg-emu --report printed, by title of a kernel: its counters by name."""
     kernels, now = {}, None
     for line in report.splitlines():
@@ -100,7 +100,7 @@ def printed_counts(report):
     return kernels
 
 
-def place_in(first):
+def place_in(first: str) -> list[str]:
     """Where an event begins, from the trace's words: `load.cuh:32` and the line of the source, and the PTX."""
     head, _, ptx = first.partition(" PTX line ")
     head = re.split(r" through | called at ", head)[0]
@@ -108,7 +108,7 @@ def place_in(first):
     return [re.sub(r"^chapters/\w+/", "", place), code, ptx.partition(": ")[2]]
 
 
-def role_of(events):
+def role_of(events: list[dict]) -> str:
     """The file that a warp's work is in, without its ending: its role. kernel.cuh calls it, so it is the outermost other one
     of the places that the trace names. Every warp reads the schedule, so a warp has that role if it also waits there."""
     files = {}
@@ -125,10 +125,10 @@ def role_of(events):
 class Names:
     """Numbers for things, in the order in which they first appear."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.numbers, self.all = {}, []
 
-    def __call__(self, thing):
+    def __call__(self, thing: object) -> int:
         key = json.dumps(thing)
         if key not in self.numbers:
             self.numbers[key] = len(self.all)
@@ -136,7 +136,7 @@ class Names:
         return self.numbers[key]
 
 
-def block_of(name, rows, places):
+def block_of(name: str, rows: dict[str, list[dict]], places: Names) -> dict:
     """One block for the player, from the trace's rows by name: warps with their events, mbarriers with phases."""
     barriers = Names()
     short = short_barriers([row for row, events in rows.items() if any(event["name"] == "phase" for event in events)])
@@ -159,7 +159,7 @@ def block_of(name, rows, places):
     return block
 
 
-def short_barriers(names):
+def short_barriers(names: list[str]) -> dict[str, str]:
     """By name of an mbarrier what a row is called: `full[0]` for `memory.full[0] (mbarrier 0x400)`, with the part in front
     where two would be called the same. One without a name keeps its address."""
     plain = {name: re.sub(r"^(\S+) \(mbarrier \w+\)$", r"\1", name) for name in names}
@@ -168,7 +168,7 @@ def short_barriers(names):
     return {name: text if called.count(text) == 1 else plain[name] for name, text in short.items()}
 
 
-def player_of(trace, report):
+def player_of(trace: dict, report: str) -> dict | None:
     """What the player shows: blocks of the kernel that executed most instructions, and what the emulator printed of it."""
     titles, rows, names = {}, {}, {}
     for event in trace["traceEvents"]:
@@ -198,7 +198,7 @@ def player_of(trace, report):
             "printed": {"instructions": kernels[kernel]["instructions"], "waits": kernels[kernel].get("barrier_waits", 0)}}
 
 
-def record(emulator, program, shape_set):
+def record(emulator: Path, program: Path, shape_set: str) -> tuple[dict | None, str]:
     """Runs a program's set on the emulator once; returns the trace and what was printed, or raises OSError or ValueError.
     The emulator names sources by their place in the folder where it runs: that is the repository."""
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +210,7 @@ def record(emulator, program, shape_set):
         return json.loads(file.read_text(encoding="utf-8")), done.stderr
 
 
-def player(emulator, program, sets):
+def player(emulator: Path, program: Path, sets: list[str]) -> tuple[dict | None, str]:
     """The player's data and an empty text, or nothing and why it is not there."""
     shape_set = next((each for each in ("smoke", "smoke_uniform") if each in sets), None)
     if not Path(emulator).is_file():
@@ -223,7 +223,7 @@ def player(emulator, program, sets):
         return None, f"no trace: {error}"
 
 
-def chapter(build, name):
+def chapter(build: Path, name: str) -> dict:
     """All that the page shows of one chapter."""
     about = described(build / "bin" / name)
     question, paragraphs = question_of(name)

@@ -21,7 +21,7 @@ FIGURES = {  # names of figures, and what is said above each
 WORDS = [("load", "Load"), ("mma", "Multiply"), ("wait", "Wait"), ("epilogue", "Store"), ("other", "Other")]
 
 
-def dark_of(colour):
+def dark_of(colour: str) -> str:
     """The colour that stands on dark paper for #rrggbb on white: the same hue, its lightness turned round."""
     red, green, blue = (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))
     hue, light, strong = colorsys.rgb_to_hls(red, green, blue)
@@ -32,7 +32,7 @@ def dark_of(colour):
     return "#" + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(hue, light, strong))
 
 
-def inline_figure(name, text):
+def inline_figure(name: str, text: str) -> str:
     """An SVG file as a part of the page: names of its own, and a variable in place of each colour."""
     text = text[text.index("<svg"):]
     text = re.sub(r"(?s)<metadata>.*?</metadata>|<title>.*?</title>", "", text)
@@ -45,7 +45,7 @@ def inline_figure(name, text):
     return re.sub(r"<svg ", f'<svg role="img" aria-label="{html.escape(FIGURES[name])}" ', text, count=1)
 
 
-def figures(folders):
+def figures(folders: list[Path]) -> tuple[str, str]:
     """The figures of the first folder that has each, as HTML, and the rules that make them dark."""
     parts, colours = [], set()
     for name, said in FIGURES.items():
@@ -59,7 +59,7 @@ def figures(folders):
     return "\n".join(parts), "@media (prefers-color-scheme: dark) { .figure { " + dark + " } }"
 
 
-def ladder(lines):
+def ladder(lines: list[dict[str, str]]) -> str:
     """The tour's table: chapters on a GPU and on the emulator have other columns, so there are one or two tables."""
     tables = {}
     for line in lines:
@@ -81,7 +81,7 @@ def ladder(lines):
     return "\n".join(parts)
 
 
-def diff_list(about, here):
+def diff_list(about: dict, here: set[str]) -> str:
     """The files that a chapter changes, closed; the script fills them in. A predecessor that is `here` is a link."""
     if not about["previous"]:
         return "<p>This chapter is the first: it has no predecessor.</p>"
@@ -94,14 +94,15 @@ def diff_list(about, here):
     return f"<h4>What changes against {link}</h4>" + "".join(files)
 
 
-def player_of(about):
+def player_of(about: dict) -> str:
     """The player's controls and its place, or why there is none."""
     if not about["player"]:
         return f"<h4>Its warps</h4><p>They are not shown: {html.escape(about['why'])}.</p>"
     played = about["player"]
     legend = "".join(f'<li><i style="background:var(--{kind})"></i>{word}</li>' for kind, word in WORDS)
     rows = "".join(f'<tr data-kind="{kind}"><td>{word}</td>' + '<td class="number"></td>' * 3 + "</tr>" for kind, word in WORDS)
-    acts = [("first", "First"), ("back", "◀ Back"), ("on", "Forward ▶"), ("last", "Last"), ("play", "Play"), ("wider", "−"), ("closer", "+")]
+    acts = [("first", "First"), ("back", "◀ Back"), ("on", "Forward ▶"), ("last", "Last"), ("play", "Play"), ("wider", "−"),
+            ("closer", "+")]
     said = {"wider": ' aria-label="Zoom out"', "closer": ' aria-label="Zoom in"'}
     buttons = "".join(f'<button type="button" data-act="{act}"{said.get(act, "")}>{word}</button>' for act, word in acts)
     names = ", ".join(block["name"] for block in played["blocks"])
@@ -123,7 +124,7 @@ def player_of(about):
 </div>"""
 
 
-def article(about, here):
+def article(about: dict, here: set[str]) -> str:
     """A chapter's part of the page; `here` are the names of all that it shows."""
     paragraphs = "".join(f'<p class="more">{each}</p>' for each in about["paragraphs"])
     question = f'<p class="question">{about["question"]}</p>' if about["question"] else ""
@@ -132,20 +133,21 @@ def article(about, here):
             f"{question}{paragraphs}{diff_list(about, here)}{player_of(about)}</article>")
 
 
-def data_of(about):
+def data_of(about: dict) -> str:
     """What the script reads of a chapter: JSON that cannot end its element."""
     text = json.dumps({"diff": about["diff"], "player": about["player"]}, separators=(",", ":"), ensure_ascii=False)
     return f'<script type="application/json" id="data-{about["id"]}">{text.replace("<", chr(92) + "u003c")}</script>'
 
 
-def page(chapters, lines, folders, where):
+def page(chapters: list[dict], lines: list[dict[str, str]], folders: list[Path], where: str) -> str:
     """The whole page, from what `gather` found, the tour's lines, folders of figures, and the device's name."""
     drawn, dark = figures(folders)
+    known = {each["id"] for each in chapters}
     filled = {"css": (TEMPLATE / "page.css").read_text(encoding="utf-8") + dark,
               "js": "\n".join((TEMPLATE / name).read_text(encoding="utf-8") for name in SCRIPTS),
               "lead": f"{len(chapters)} chapters, each a complete kernel of one new idea, on {html.escape(where)}.",
               "contents": "".join(f'<li><a href="#{each["id"]}">{each["id"].split("_")[0]}</a></li>' for each in chapters),
-              "ladder": ladder(lines), "figures": drawn, "chapters": "\n".join(article(each, {other["id"] for other in chapters}) for each in chapters),
+              "ladder": ladder(lines), "figures": drawn, "chapters": "\n".join(article(each, known) for each in chapters),
               "command": f"build/bin/gg-emu --multiprocessors {gather.MULTIPROCESSORS} --order {gather.ORDER} --trace trace.json "
                          "build/bin/08d_two_cta --device emu --set smoke --bench",
               "foot": "Written by common/tour/tour.py. Traces are the emulator's: counts and orders, never times.",
@@ -154,7 +156,7 @@ def page(chapters, lines, folders, where):
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], template)
 
 
-def write(build, lines, where):
+def write(build: Path, lines: list[dict[str, str]], where: str) -> Path:
     """Writes build/tour/index.html for the chapters of a tour's lines and returns its path."""
     chapters = [gather.chapter(build, line["chapter"]) for line in lines]
     folders = [build / "tour" / "figures", gather.REPO / "plots" / "figures"]

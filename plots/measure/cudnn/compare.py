@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compares chapters 09a and 09c with NVIDIA's kernels for the same operators: every byte of the outputs, counts, and
 predicted cycles. No GPU is needed; pip must reach PyPI the first time.
 
   cmake --build --preset cudnn                                        (all of it)
-  python3 -B plots/measure/cudnn/compare.py [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
+  python3 -B -m plots.measure.cudnn.compare [--build DIR] [--ptxas PROGRAM] [--only TEXT] [--write]
 
 cudnn-frontend and the DSL that its kernels are written in are fetched into the build tree. compile.py makes PTX of 23
 configurations. The chapter runs on the emulator and writes its operands; gg-ptx runs NVIDIA's kernels on the same ones;
@@ -22,19 +21,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.machine_code import cycles  # noqa: E402
-from measure.cudnn.configurations import all_configurations  # noqa: E402
-from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
-from measure.machine_code.model import Kernel  # noqa: E402
-from measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv  # noqa: E402
-from measure.machine_code.tools import NoTool, fetch, find, pip_environment  # noqa: E402
+from plots.measure.cudnn.configurations import Configuration, all_configurations
+from plots.measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv
+from plots.measure.machine_code import cycles
+from plots.measure.machine_code.listing import BadListing, disassemble
+from plots.measure.machine_code.model import Kernel
+from plots.measure.machine_code.tools import NoTool, fetch, find, pip_environment
 
 REPO = Path(__file__).resolve().parents[3]
 PACKAGES = "nvidia-cutlass-dsl[cu13]==4.4.1", "nvidia-cudnn-frontend==1.23.0"
-# Rows of the groups, N and K. Counts and cycles are those of the first.
+Problem = tuple[tuple[int, ...], int, int]  # rows of the groups, N, K
+# Counts and cycles are those of the first.
 PROBLEMS = (256, 256, 256, 256), 512, 2048
 # An empty group, a part of a tile of columns, a part of a slice of K.
 UNEVEN = (256, 0, 512), 320, 288
@@ -50,15 +47,15 @@ class Failed(Exception):
     """Something that did not run; the message says which."""
 
 
-def run(command, environment=None):
+def run(command: list, environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     command = [str(word) for word in command]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env=environment, cwd=cwd)
     if done.returncode:
         raise Failed(f"{' '.join(command)[:400]} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stderr
 
 
-def python_of(build):
+def python_of(build: Path) -> Path:
     """The Python with NVIDIA's packages, in the build tree; made the first time."""
     folder = build / "cudnn" / "python"
     python = folder / "bin" / "python"
@@ -72,27 +69,27 @@ def python_of(build):
     return python
 
 
-def ptx_of(build, problem):
+def ptx_of(build: Path, problem: Problem) -> Path:
     """The folder with PTX and launches of all configurations for a problem."""
     rows, n, k = problem
     folder = build / "cudnn" / f"{sum(rows)}x{n}x{k}x{len(rows)}"
     last = folder / f"{len(all_configurations()) - 1}.json"
-    script = Path(__file__).with_name("compile.py")
-    if not last.exists() or last.stat().st_mtime < script.stat().st_mtime:
-        run([python_of(build), "-B", script, folder, sum(rows), n, k, len(rows)])
+    program = Path(__file__).with_name("compile.py")
+    if not last.exists() or last.stat().st_mtime < program.stat().st_mtime:
+        run([python_of(build), "-B", "-m", "plots.measure.cudnn.compile", folder, sum(rows), n, k, len(rows)], cwd=REPO)
     return folder
 
 
 # ---- running both ----
 
-def array_of(path):
+def array_of(path: Path) -> tuple[bytes, bytes]:
     """The header of a .npy file, and its bytes."""
     raw = path.read_bytes()
     begin = 10 + int.from_bytes(raw[8:10], "little")
     return raw[:begin], raw[begin:]
 
 
-def run_ours(build, one, problem, folder):
+def run_ours(build: Path, one: Configuration, problem: Problem, folder: Path) -> tuple[dict[str, int], dict[str, Kernel]]:
     """Runs the chapter, which writes operands and outputs; its counters, and its kernels with the weights of their code."""
     rows, n, k = problem
     table = folder / "counts.csv"
@@ -102,7 +99,7 @@ def run_ours(build, one, problem, folder):
     return {row["counter"]: int(row["value"]) for row in read_csv(table, COUNT_COLUMNS)}, kernels
 
 
-def buffers(one, made, folder, theirs):
+def buffers(one: Configuration, made: dict, folder: Path, theirs: Path) -> list:
     """Words of gg-ptx that name each tensor of a configuration and the file it is in."""
     words = []
     for name, size in made["bytes"].items():
@@ -128,7 +125,8 @@ def buffers(one, made, folder, theirs):
     return words
 
 
-def run_theirs(build, ptxas, one, place, ptx, folder, theirs):
+def run_theirs(build: Path, ptxas: str, one: Configuration, place: int, ptx: Path, folder: Path,
+               theirs: Path) -> tuple[dict[str, int], dict[str, Kernel]]:
     """Runs NVIDIA's kernels on the same operands; the counters of all launches, and the kernels with their weights."""
     made, words = json.loads((ptx / f"{place}.json").read_text()), []
     words = buffers(one, made, folder, theirs)
@@ -150,7 +148,7 @@ def run_theirs(build, ptxas, one, place, ptx, folder, theirs):
     return counters, kernels_of(build, ptxas, ptx / f"{place}.ptx", lines)
 
 
-def kernels_of(build, ptxas, ptx, lines):
+def kernels_of(build: Path, ptxas: str, ptx: Path, lines: Path) -> dict[str, Kernel]:
     """The kernels of a PTX file by ptxas, with the weights of their code."""
     cubin = ptx.with_suffix(".cubin")
     if not cubin.exists() or cubin.stat().st_mtime < ptx.stat().st_mtime:
@@ -162,7 +160,7 @@ def kernels_of(build, ptxas, ptx, lines):
 
 # ---- what is compared ----
 
-def differing(folder, theirs):
+def differing(folder: Path, theirs: Path) -> tuple[list[str], int]:
     """"d: 3 of 1024 bytes" of each output that is not the same in both."""
     found, values = [], 0
     for path in sorted(theirs.glob("*.npy")):
@@ -174,12 +172,13 @@ def differing(folder, theirs):
     return found, values
 
 
-def machine_instructions(kernels):
+def machine_instructions(kernels: dict[str, Kernel]) -> int:
     return round(sum(weight * len(block.instructions) for kernel in kernels.values()
                      for weight, block in zip(kernel.weights, kernel.blocks)))
 
 
-def compare(build, ptxas, one, place, problem, scratch):
+def compare(build: Path, ptxas: str, one: Configuration, place: int, problem: Problem,
+            scratch: Path) -> tuple[list[str], int, list[dict]]:
     """What differs; the number of bytes compared; a row of numbers for each side."""
     folder, theirs = scratch / "ours", scratch / "theirs"
     folder.mkdir(), theirs.mkdir()
@@ -197,7 +196,7 @@ def compare(build, ptxas, one, place, problem, scratch):
     return found, size, numbers
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPO / "build", help="the build tree")
     parser.add_argument("--ptxas", default="ptxas", help="of CUDA 13 (the one on the path)")

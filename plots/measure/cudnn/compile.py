@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compiles NVIDIA's grouped GEMM kernels to PTX on a machine without a GPU, and notes how they would be launched.
 
-  python compile.py OUT M N K GROUPS
+  python -m plots.measure.cudnn.compile OUT M N K GROUPS
 
 It runs in a Python that has the two packages which compare.py fetches. A kernel of cudnn-frontend is a class written in
 CuTe DSL. It is compiled with tensors that have a shape and no memory. The DSL writes PTX on its way, and gives the
@@ -25,9 +24,7 @@ import tempfile
 import types
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-from measure.cudnn.configurations import BLOCK, all_configurations  # noqa: E402
+from plots.measure.cudnn.configurations import BLOCK, all_configurations
 
 CLUSTERS = 2  # that are resident: compiled into the kernel
 ROOM = 1 << 36  # between the addresses of two tensors: a made-up address tells whose it is

@@ -24,15 +24,15 @@ class Configuration:
     packed: bool = False  # their epilogue computes two floats in one instruction
 
     @property
-    def pair(self):
+    def pair(self) -> bool:
         return self.tile[0] == 256
 
     @property
-    def chapter(self):
+    def chapter(self) -> str:
         return "09c_glu_hadamard" if self.act else "09a_quantized"
 
     @property
-    def options(self):
+    def options(self) -> list[str]:
         """Words of the chapter's command line."""
         tile = max(self.tile[0], 128), 256  # ours has no tile of 128 columns
         words = ["--format", self.format, "--tile", "{}x{}".format(*tile)]
@@ -51,7 +51,7 @@ class Configuration:
         return words
 
 
-def all_configurations():
+def all_configurations() -> list[Configuration]:
     one = (128, 256)
     return [
         Configuration("fp8 -> bf16"),

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Builds a copy of a chapter that reads the clock before and behind its epilogue.
 
-  python3 -B plots/measure/machine_code/clocked.py CHAPTER OUT [--build DIR]
+  python3 -B -m plots.measure.machine_code.clocked CHAPTER OUT [--build DIR]
 
 The program OUT/CHAPTER does what the chapter does and prints one line more, the cycles that warps took from one reading
 to the other. Between its two readings cycles.py predicts the same cycles from the same machine code: so the model is
@@ -32,7 +31,7 @@ class Failed(Exception):
     """A chapter that cannot be copied or built."""
 
 
-def with_clock(text, begin, end):
+def with_clock(text: str, begin: str, end: str) -> str:
     """The text of multiply.cuh with both readings; each place has to be there once."""
     for place in begin, end:
         if text.count(place) != 1:
@@ -41,7 +40,7 @@ def with_clock(text, begin, end):
     return text.replace("namespace chapter {", '#include "clocked.cuh"\nnamespace chapter {', 1)
 
 
-def with_report(text):
+def with_report(text: str) -> str:
     """The program's text with a main of its own around the chapter's."""
     if "int main(int argc, char** argv) {" not in text:
         raise Failed("main.cu has no main")
@@ -50,7 +49,7 @@ def with_report(text):
         "  return code;\n}\n")
 
 
-def commands(build, chapter, source, object_file, program):
+def commands(build: Path, chapter: str, source: Path, object_file: Path, program: Path) -> list[list[str]]:
     """The chapter's own compile and link commands, for other files."""
     original = str(REPO / "chapters" / chapter / "main.cu")
     entry = next(e for e in json.loads((build / "compile_commands.json").read_text()) if e["file"] == original)
@@ -59,10 +58,10 @@ def commands(build, chapter, source, object_file, program):
     link = shlex.split((build / "chapters/CMakeFiles" / f"{chapter}.dir/link.txt").read_text())
     link = [str(object_file) if word.endswith("main.cu.o") else word for word in link]
     link[link.index("-o") + 1] = str(program)
-    return [words + [f"-I{source.parent}"], link]
+    return [[*words, f"-I{source.parent}"], link]
 
 
-def build_copy(build, chapter, out):
+def build_copy(build: Path, chapter: str, out: Path) -> Path:
     """The program's path."""
     if chapter not in PLACES:
         raise Failed(f"{chapter}: there are places for the clock in {', '.join(PLACES)}")
@@ -81,7 +80,7 @@ def build_copy(build, chapter, out):
     return program
 
 
-def main():
+def main() -> int:
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("chapter")
     ask.add_argument("out", type=Path)

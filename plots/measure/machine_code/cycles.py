@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Predicts from machine code how many cycles the loops of a program's kernels take, one warp alone on its scheduler.
 
-  python3 -B plots/measure/machine_code/cycles.py [--build DIR] [--fetch] [--multiprocessors N] PROGRAM OPTIONS...
+  python3 -B -m plots.measure.machine_code.cycles [--build DIR] [--fetch] [--multiprocessors N] PROGRAM OPTIONS...
 
 PROGRAM runs on the emulator with these OPTIONS, which counts each line of its PTX; its machine code names the same
 lines. A row is a loop that ran: how many times one iteration goes round it, its instructions, and its cycles by what
@@ -17,14 +16,13 @@ import csv
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.machine_code.listing import BadListing, disassemble  # noqa: E402
-from measure.machine_code.model import Kernel  # noqa: E402
-from measure.machine_code.tools import NoTool, cubins, fetch, find  # noqa: E402
+from plots.measure.machine_code.listing import BadListing, disassemble
+from plots.measure.machine_code.model import Kernel, Loop
+from plots.measure.machine_code.tools import NoTool, cubins, fetch, find
 
 REPO = Path(__file__).resolve().parents[3]
 LIMIT_S = 600  # for the run on the emulator
@@ -33,11 +31,15 @@ SPENT = "issue", "stall", "scoreboard", "pipe"
 TELLING = "LDTM", "STTM", "UTC", "UTMALDG", "UTMASTG", "HGMMA", "STSM", "STS", "STG", "LDSM", "MUFU"
 
 
+# By kernel and line of PTX: how often warps executed it, and the sectors that it touched.
+LineCounts = dict[str, dict[int, tuple[int, int]]]
+
+
 class Failed(Exception):
     """A run that did not do what it should."""
 
 
-def count_lines(build, command, folder, multiprocessors):
+def count_lines(build: Path, command: list[str], folder: str, multiprocessors: int) -> LineCounts:
     """kernel -> line of PTX -> times that warps executed it, and sectors that it touched."""
     table = Path(folder) / "lines.csv"
     words = [str(build / "bin/gg-emu"), "--line-counts", str(table)]
@@ -49,7 +51,7 @@ def count_lines(build, command, folder, multiprocessors):
     return read_lines(table)
 
 
-def read_lines(table):
+def read_lines(table: Path) -> LineCounts:
     """What --line-counts wrote: kernel -> line of PTX -> times that warps executed it, and sectors that it touched."""
     counts = collections.defaultdict(dict)
     with open(table, newline="") as file:
@@ -58,7 +60,7 @@ def read_lines(table):
     return counts
 
 
-def kernels(build, command, multiprocessors=0, sharing=1):
+def kernels(build: Path, command: list[str], multiprocessors: int = 0, sharing: int = 1) -> dict[str, Kernel]:
     """name -> Kernel, of all that ran."""
     with tempfile.TemporaryDirectory() as folder:
         counts = count_lines(build, command, folder, multiprocessors)
@@ -69,7 +71,7 @@ def kernels(build, command, multiprocessors=0, sharing=1):
     return {name: Kernel(functions[name], lines, sharing) for name, lines in counts.items() if name in functions}
 
 
-def epilogue(kernels, warps, a_scheduler=1):
+def epilogue(kernels: Iterable[Kernel], warps: int, a_scheduler: int = 1) -> int:
     """Cycles in which the rows of a tile are stored. warps: that have 32 rows of a tile each, times the tiles. a_scheduler:
     warps on a scheduler that share rows, each with a part of their columns; then one computes while another waits, as
     long as both find issue slots and pipes. Loops of different warps count as if these did the same."""
@@ -83,7 +85,7 @@ def epilogue(kernels, warps, a_scheduler=1):
     return round(max(longest, least))
 
 
-def where(kernel, loop):
+def where(kernel: Kernel, loop: Loop) -> str:
     """"store.cuh:96-140": the file that most instructions of a loop come from, and its lines."""
     rows = [one.source for number in loop.body for one in kernel.blocks[number].instructions]
     chapter = [row for row in rows if "/chapters/" in row[0]] or rows
@@ -92,13 +94,13 @@ def where(kernel, loop):
     return f"{Path(file).name}:{min(lines)}-{max(lines)}"
 
 
-def signs(kernel, loop):
+def signs(kernel: Kernel, loop: Loop) -> str:
     """The instructions that tell what a loop is for."""
     names = {one.name for number in loop.body for one in kernel.blocks[number].instructions}
     return " ".join(sorted(name for name in names if name.startswith(TELLING)))
 
 
-def rows_of(kernel):
+def rows_of(kernel: Kernel) -> Iterator[tuple]:
     """A row for each loop that ran and is more than a wait, the outer one before those inside."""
     for loop in kernel.top.values():
         kernel.cost(loop)
@@ -108,7 +110,7 @@ def rows_of(kernel):
                    *(loop.cost.why[key] for key in SPENT), signs(kernel, loop))
 
 
-def print_kernel(name, kernel, out):
+def print_kernel(name: str, kernel: Kernel, out: TextIO) -> None:
     print(name, file=out)
     clocked = kernel.between_clocks()
     if clocked:
@@ -122,7 +124,7 @@ def print_kernel(name, kernel, out):
         print(f"  {place:<28}{weight:9.0f}{trips:8.1f}{instructions:9.0f}{cycles:9.0f}{numbers}  {rest[-1]}", file=out)
 
 
-def main():
+def main() -> int:
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--build", type=Path, default=REPO / "build")
     ask.add_argument("--fetch", action="store_true", help="cuobjdump and nvdisasm from PyPI into the build tree first")

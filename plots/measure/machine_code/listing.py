@@ -34,12 +34,12 @@ class Instruction:
     waits: int = 0  # bit mask of scoreboards
 
     @property
-    def name(self):
+    def name(self) -> str:
         """"LDG" of "LDG.E.128"."""
         return self.op.split(".")[0]
 
     @property
-    def ends_block(self):
+    def ends_block(self) -> bool:
         return bool(self.target) or self.name in ("BRA", "EXIT", "RET", "BRX", "JMP", "CALL", "WARPSYNC.COLLECTIVE")
 
 
@@ -67,14 +67,14 @@ UPPER = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/")
 JUMP = re.compile(r"`\((\.L_\w+)\)")
 
 
-def control(instruction, upper):
+def control(instruction: Instruction, upper: int) -> None:
     bits = upper >> 41
     instruction.stall = bits & 15
     instruction.sets, instruction.frees = bits >> 5 & 7, bits >> 8 & 7
     instruction.waits = bits >> 11 & 63
 
 
-def read_functions(text):
+def read_functions(text: str) -> dict[str, Function]:
     """name -> Function, of `nvdisasm -c -hex` with line numbers of PTX or of the source between the instructions."""
     functions, now, line = {}, None, ("", 0)
     for row in text.splitlines():
@@ -99,7 +99,7 @@ def read_functions(text):
     return functions
 
 
-def disassemble(nvdisasm, cubin):
+def disassemble(nvdisasm: str, cubin: str) -> dict[str, Function]:
     """name -> Function of a cubin, each instruction with its lines in PTX and in the source."""
     def run(*options):
         return subprocess.run([nvdisasm, "-c", "-hex", *options, cubin], capture_output=True, text=True, check=True).stdout
@@ -110,14 +110,14 @@ def disassemble(nvdisasm, cubin):
     return functions
 
 
-def always_leaves(last):
+def always_leaves(last: Instruction) -> bool:
     """Whether the next instruction in memory never follows. A branch may have its condition among its operands."""
     if last.guard:
         return False
     return last.name in ("EXIT", "RET") or bool(re.match(r"BRA(\.\w+)* `", last.text))
 
 
-def blocks_of(function):
+def blocks_of(function: Function) -> list[Block]:
     """Basic blocks in the order of memory, with the blocks that may follow each. A BRA.DIV goes to code for lanes that do
     not come together where an instruction wants them all; here they always do."""
     code = function.instructions
@@ -145,7 +145,7 @@ def blocks_of(function):
     return blocks
 
 
-def dominators(blocks):
+def dominators(blocks: list[Block]) -> list[set[int]]:
     """For each block, the blocks that every way to it goes through."""
     before = collections.defaultdict(list)
     for block in blocks:
@@ -165,7 +165,7 @@ def dominators(blocks):
     return found
 
 
-def loops_of(blocks):
+def loops_of(blocks: list[Block]) -> dict[int, set[int]]:
     """header -> the numbers of the loop's blocks, for each natural loop."""
     over, before, loops = dominators(blocks), collections.defaultdict(list), {}
     for block in blocks:

@@ -9,9 +9,10 @@ instruction cache.
 """
 
 import collections
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from measure.machine_code.listing import blocks_of, dominators, loops_of
+from plots.measure.machine_code.listing import Block, Function, Instruction, blocks_of, dominators, loops_of
 
 LATENCY = {  # cycles; what waits for longer is told by the scoreboard
     "MUFU": 20, "LDTM": 60, "STTM": 30, "SHFL": 25, "REDUX": 30, "CREDUX": 30, "LDS": 30, "LDC": 40, "LDCU": 30,
@@ -45,7 +46,7 @@ class Cost:
     busy: collections.Counter = field(default_factory=collections.Counter)
 
     @property
-    def least(self):
+    def least(self) -> float:
         """Cycles that no other warp of the scheduler can use: its issue slots, or those of the busiest pipe."""
         return max([self.instructions, *self.busy.values()])
 
@@ -63,13 +64,13 @@ class Loop:
 class Machine:
     """One warp on its scheduler: when its next instruction issues."""
 
-    def __init__(self, sectors, sharing=1, latency=LATENCY):
+    def __init__(self, sectors: dict[int, float], sharing: int = 1, latency: dict[str, int] = LATENCY) -> None:
         """`sectors`: of each line of PTX that stores, for one warp; `sharing`: warps that store at the same time."""
         self.sectors, self.sharing, self.latency, self.now = sectors, sharing, latency, 0
         self.boards, self.until, self.why = [0] * 6, {}, collections.Counter()
         self.busy = collections.Counter()
 
-    def issue(self, instruction):
+    def issue(self, instruction: Instruction) -> None:
         ready = max([self.now] + [self.boards[b] for b in range(6) if instruction.waits >> b & 1])
         pipe, cycles = PIPES.get(instruction.name, ("", 0))
         if instruction.name == "STG":
@@ -89,7 +90,7 @@ class Machine:
         self.why["stall"] += stall - 1
         self.now = begin + stall
 
-    def skip(self, cost, times):
+    def skip(self, cost: Cost, times: float) -> None:
         """Goes so many times round a loop."""
         self.now += cost.cycles * times
         for total, each in (self.why, cost.why), (self.busy, cost.busy):
@@ -99,7 +100,7 @@ class Machine:
 class Kernel:
     """A function with the weights of its blocks, its loops nested. line_counts: line of PTX -> times, sectors."""
 
-    def __init__(self, function, line_counts, sharing=1):
+    def __init__(self, function: Function, line_counts: dict[int, tuple[int, int]], sharing: int = 1) -> None:
         self.sharing = sharing
         self.sectors = {line: sectors / times for line, (times, sectors) in line_counts.items() if sectors}
         self.blocks = blocks_of(function)
@@ -109,7 +110,7 @@ class Kernel:
         for loop in self.loops():
             loop.weight = self.iterations(loop, over, line_counts)
 
-    def loops(self):
+    def loops(self) -> Iterator[Loop]:
         """All loops, the outer ones first."""
         ask = list(self.top.values())
         while ask:
@@ -117,7 +118,7 @@ class Kernel:
             yield loop
             ask = list(loop.inner.values()) + ask
 
-    def iterations(self, loop, over, line_counts):
+    def iterations(self, loop: Loop, over: list[set[int]], line_counts: dict[int, tuple[int, int]]) -> int:
         """Of a loop: what most instructions say that every iteration has, and that no inner loop has."""
         own = loop.body.difference(*(inner.body for inner in loop.inner.values()))
         ends = [number for number in loop.body if loop.header in self.blocks[number].follows]
@@ -125,7 +126,7 @@ class Kernel:
                   for one in self.blocks[number].instructions]
         return most_counts(always, line_counts)
 
-    def cost(self, loop, latency=LATENCY):
+    def cost(self, loop: Loop, latency: dict[str, int] = LATENCY) -> Cost:
         """Of one iteration on the most usual way, inner loops as often as they are gone round."""
         for inner in loop.inner.values():
             inner.trips = 1 if is_wait(self.blocks, inner) else self.trips(inner, loop)
@@ -146,7 +147,7 @@ class Kernel:
                          difference(machine.busy, busy))
         return loop.cost
 
-    def between_clocks(self, latency=LATENCY):
+    def between_clocks(self, latency: dict[str, int] = LATENCY) -> Cost:
         """Of the most usual way from one reading of the clock to the next one; None where there are not two."""
         def readings(block):
             return [i for i, one in enumerate(block.instructions) if "SR_CLOCKLO" in one.text]
@@ -170,11 +171,11 @@ class Kernel:
             at = self.blocks[max(follows, key=lambda number: self.weights[number])]
         return None
 
-    def trips(self, inner, outer):
+    def trips(self, inner: Loop, outer: Loop) -> float:
         """Iterations of the inner loop in one of the outer: the back edges are counted with the header."""
         return inner.weight / outer.weight if outer.weight else 0
 
-    def way(self, loop):
+    def way(self, loop: Loop) -> list[Instruction | Loop]:
         """The instructions of one iteration in order, and the loops inside, where a warp goes most often."""
         steps, at, seen = [], loop.header, set()
         while at not in seen and at in loop.body:
@@ -194,7 +195,7 @@ class Kernel:
             at = max(follows, key=self.likely(at, follows, loop).__getitem__)
         return steps
 
-    def likely(self, at, follows, loop):
+    def likely(self, at: int, follows: list[int], loop: Loop) -> dict[int, float]:
         """How often a warp goes from a block, or from a loop, to each of these. ptxas notes short blocks at the line of whatever
         stood before them, so the longer ones tell: those that only one of the ways has. A way without any is where the others
         meet, and gets what is left."""
@@ -208,7 +209,7 @@ class Kernel:
         left = max(0, self.weights[at] - sum(told.values()))
         return collections.defaultdict(int, {number: told.get(number, left) for number in follows})
 
-    def reached(self, begin, loop):
+    def reached(self, begin: int, loop: Loop) -> set[int]:
         """Blocks that can come in the same iteration from this one on."""
         found, ask = set(), [begin]
         while ask:
@@ -219,16 +220,16 @@ class Kernel:
         return found
 
 
-def difference(after, before):
+def difference(after: collections.Counter, before: collections.Counter) -> collections.Counter:
     return collections.Counter({key: value - before[key] for key, value in after.items()})
 
 
-def weight(block, line_counts):
+def weight(block: Block, line_counts: dict[int, tuple[int, int]]) -> int:
     """How often warps began a block."""
     return most_counts(block.instructions, line_counts)
 
 
-def most_counts(instructions, line_counts):
+def most_counts(instructions: list[Instruction], line_counts: dict[int, tuple[int, int]]) -> int:
     """The number of times that these instructions were executed, by the lines that they are noted at: the smallest of those
     that many lines have. Lanes that have not come together execute a line more than once on the emulator."""
     found = collections.Counter(line_counts.get(one.ptx_line, (0, 0))[0] for one in instructions)
@@ -236,7 +237,7 @@ def most_counts(instructions, line_counts):
     return min(many or found, default=0)
 
 
-def nest(loops):
+def nest(loops: dict[int, Loop]) -> dict[int, Loop]:
     """The outermost of these loops, each with those inside."""
     top = {}
     for loop in sorted(loops.values(), key=lambda one: len(one.body)):
@@ -247,7 +248,7 @@ def nest(loops):
     return top
 
 
-def is_wait(blocks, loop):
+def is_wait(blocks: list[Block], loop: Loop) -> bool:
     """Whether the loop asks a barrier again and again: how often depends on others."""
     names = {one.name for number in loop.body for one in blocks[number].instructions}
     return "SYNCS" in names and sum(len(blocks[number].instructions) for number in loop.body) < 12

@@ -14,7 +14,7 @@ class NoTool(Exception):
     """A program that is not there."""
 
 
-def find(name, build):
+def find(name: str, build: Path) -> str:
     """The path of a tool; the build tree's own comes first."""
     for own in (build / "machine-code-tools").glob(f"nvidia/*/bin/{name}"):
         return str(own)
@@ -24,12 +24,12 @@ def find(name, build):
     return found
 
 
-def pip_environment():
+def pip_environment() -> dict[str, str]:
     """The user's pip says where packages are, and not where they go."""
     return os.environ | {"PIP_USER": "0", "PIP_PREFIX": "", "PIP_ROOT": ""}
 
 
-def fetch(build):
+def fetch(build: Path) -> None:
     """Both tools into the build tree."""
     target = build / "machine-code-tools"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
@@ -42,7 +42,7 @@ def fetch(build):
         own.chmod(own.stat().st_mode | 0o111)
 
 
-def cubins(cuobjdump, program, folder):
+def cubins(cuobjdump: str, program: Path | str, folder: Path | str) -> list[Path]:
     """The machine code in a program, a file for each architecture and source."""
     subprocess.run([cuobjdump, "-xelf", "all", str(Path(program).resolve())], cwd=folder, capture_output=True, check=True)
     return sorted(Path(folder).glob("*.cubin"))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter; those whose names end in glu are for gg-fused.
+"""Builds the peers of this folder whose libraries are on this machine, for the option --peer of a chapter.
+Those whose names end in glu are for gg-fused.
 
   python3 plots/measure/peers/build.py [--cutlass DIR] [--deepgemm DIR] [--cublas DIR] [NAME ...]
 

@@ -11,16 +11,12 @@ the copy, but Triton then loads b into registers for each product. Kernels with 
 gates of a group before its ups, for Triton specialises no warps where sums are reshaped.
 """
 
-import sys
-from pathlib import Path
 
 import triton
 import triton.language as tl
 import triton.language.extra.cuda as cuda
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.peers import triton_tma  # noqa: E402
+import triton_tma
 
 
 @triton.jit

@@ -225,8 +225,8 @@ def kernel_row(configuration, groups, made, numberings):
         b_box_rows //= 2
     elif halved:
         a_box_rows //= 2
-    numbers = (made.threads, made.shared_bytes, made.scratch_bytes, BM, BN, a_box_rows, b_box_rows, int("SWAP" in forms), int(specialize), least,
-               groups, numbering)
+    numbers = (made.threads, made.shared_bytes, made.scratch_bytes, BM, BN, a_box_rows, b_box_rows, int("SWAP" in forms), int(specialize),
+               least, groups, numbering)
     return f'"{", ".join(words)}"', ", ".join(map(str, numbers))
 
 

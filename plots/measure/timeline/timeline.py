@@ -1,10 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """When each multiprocessor begins and ends its tiles in the last Hopper chapter, and how long it waits for slices.
 
-  timeline.py --stamp FOLDER                     copies the chapter there, with stamps of time: what gg-timeline is built of
-  timeline.py --program FILE [--set NAME] --out FILE     runs gg-timeline on a Hopper GPU, and writes the stamps of its last
-                                                 launch, a warm one, as rows of TIMELINE_COLUMNS
+  python3 -B -m plots.measure.timeline.timeline --stamp FOLDER
+  python3 -B -m plots.measure.timeline.timeline --program FILE [--set NAME] --out FILE
+
+--stamp copies the chapter there, with stamps of time: gg-timeline is built of the copy. --program runs gg-timeline on a
+Hopper GPU, and writes the stamps of its last launch, a warm one, as rows of TIMELINE_COLUMNS.
 
 The first consumer of a block stamps each tile: when it has the tile, when its products are done, and how long it waited
 at the barriers of slices. The chapter itself has no stamps; STAMPS says where they go.
@@ -17,10 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # imports name their room
-
-from measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv  # noqa: E402
+from plots.measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
@@ -45,11 +43,11 @@ STAMPS = {
 }
 
 
-def stamped(text, places, name):
+def stamped(text: str, places: list[tuple[str, str]], name: str) -> str:
     """The text with what belongs behind these lines."""
     lines = text.split("\n")
     for line, new in places:
-        found = [i for i, each in enumerate(lines) if each == line or new.startswith("-") and each.startswith(line)]
+        found = [i for i, each in enumerate(lines) if each == line or (new.startswith("-") and each.startswith(line))]
         if len(found) != 1:
             raise BadData(f"{CHAPTER}/{name}: {len(found)} lines are `{line.strip()}`, one is wanted: "
                           "mend STAMPS in plots/measure/timeline/timeline.py")
@@ -61,7 +59,7 @@ def stamped(text, places, name):
     return "\n".join(lines)
 
 
-def stamp(folder):
+def stamp(folder: Path) -> None:
     """Copies the chapter's sources to a folder, with stamps."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in [*sorted((REPO / "chapters" / CHAPTER).glob("*.cu*")), HERE / "stamps.cuh"]:
@@ -69,7 +67,7 @@ def stamp(folder):
         (folder / path.name).write_text(stamped(text, STAMPS.get(path.name, []), path.name), encoding="utf-8")
 
 
-def run(program, name, out):
+def run(program: Path, name: str, out: Path) -> int:
     """Runs the program on a set of one problem and writes its stamps; returns the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([str(program.resolve()), "--device", "gpu", "--bench", "--set", name, "--csv", "run.csv"],
@@ -94,7 +92,7 @@ def run(program, name, out):
     return 0
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stamp", type=Path, metavar="FOLDER", help="copy the chapter there, with stamps")
     parser.add_argument("--program", type=Path, help="gg-timeline as it was built")

@@ -36,7 +36,7 @@ def compiled(kernel, arch, signature, constants, options):
     gluon_kernel = isinstance(signature, dict)
     types = dict(signature) if gluon_kernel else dict(each.split(":") for each in signature.split())
     multiples = [name for name, of in types.items() if of[0] == "*" or of.endswith("%16")]
-    types = {name: of.removesuffix("%16") for name, of in types.items()} | {name: "constexpr" for name in constants}
+    types = {name: of.removesuffix("%16") for name, of in types.items()} | dict.fromkeys(constants, "constexpr")
     attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
     source = (GluonASTSource if gluon_kernel else ASTSource)(kernel, types, constants, attrs)
     if arch >= 100:

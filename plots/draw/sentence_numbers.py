@@ -9,10 +9,13 @@ is written, otherwise it is whole, with commas.
 """
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
-from measure import sets
-from measure.costs import read_costs
-from measure.files import read_said
+from plots.draw.results import Data
+from plots.measure import sets
+from plots.measure.costs import read_costs
+from plots.measure.files import read_run_counts
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
 NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
@@ -22,21 +25,21 @@ class BadMark(Exception):
     """A mark that says nothing that can be computed; the message is one sentence."""
 
 
-def counted(folder):
+def counted(folder: Path) -> dict[tuple[str, str], dict[str, int]]:
     """Counters by chapter and run, of said.csv and costs.csv in a folder."""
     tiles = {(chapter, f"tile_{fmt}"): parts["tile"] for (chapter, fmt, tile, choice), parts
              in read_costs(folder / "costs.csv").items() if tile == "256x256" and not choice}
-    return read_said(folder / "said.csv") | tiles
+    return read_run_counts(folder / "said.csv") | tiles
 
 
-class Said:
+class MarkedNumbers:
     """What names in a mark stand for."""
 
-    def __init__(self, data, counted):
+    def __init__(self, data: Data, counted: dict[tuple[str, str], dict[str, int]]) -> None:
         self.data, self.counted = data, counted
         self.ids = {each.id.split("_")[0]: each.id for each in data.chapters}
 
-    def of(self, found):
+    def of(self, found: re.Match) -> str:
         who, run, warmth, column = found.groups()
         chapter = self.ids.get(who, who)
         if warmth:
@@ -46,7 +49,7 @@ class Said:
             raise BadMark(f"{found[0]}: no such count in plots/measure/data")
         return str(counters[column])
 
-    def time(self, chapter, problem, warm, column):
+    def time(self, chapter: str, problem: str, warm: bool, column: str) -> float:
         name, place = re.fullmatch(r"([a-z_]+)(\d*)", problem).groups()
         rows, n, k = sets.problems()[name][int(place or 1) - 1]
         shape = len(rows), sum(rows), max(rows), n, k
@@ -56,7 +59,7 @@ class Said:
             raise BadMark(f"{chapter} was not timed on {problem}")
         return getattr(found[-1], column)
 
-    def text(self, mark):
+    def text(self, mark: str) -> str:
         """What a mark's expression comes to, as a reader sees it."""
         expression, _, style = mark.partition(" as ")
         plain = NAME.sub(self.of, expression)
@@ -65,7 +68,7 @@ class Said:
         # Digits and operators only, as just seen.
         return format(eval(plain, {"__builtins__": {}}), style or ",.0f")
 
-    def filled(self, text):
+    def filled(self, text: str) -> str:
         """A README with all marked numbers as the data have them."""
         return MARKED.sub(lambda found: f"<!-- n: {found[1]} -->{self.text(found[1])}<!-- /n -->", text)
 
@@ -75,7 +78,7 @@ NUMBER = re.compile(rf"(?<![\w.`=×-])(\d{{1,3}}(?:,\d{{3}})+|\d{{4,}}|\d+(?:\.\
 SECTIONS = ("Measured", "Counted", "What limits it now")
 
 
-def sentences(text):
+def sentences(text: str) -> Iterator[tuple[int, str]]:
     """The lines of the sections with results, with their numbers, without tables, quotes, links and marked numbers.
 
     A paragraph that opens with **Predicted is no result: it is arithmetic from before the measurement, and stays as
@@ -88,11 +91,11 @@ def sentences(text):
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
             section = line[3:].strip()
-        predicted = line.startswith("**Predicted") or predicted and bool(line.strip())
+        predicted = line.startswith("**Predicted") or (predicted and bool(line.strip()))
         if section in SECTIONS and not line.startswith(("## ", "|")) and not predicted:
             yield number, line
 
 
-def unmarked(text):
+def unmarked(text: str) -> list[tuple[int, str]]:
     """Line and number of each that looks measured or counted and that nothing fills."""
     return [(number, found[1]) for number, line in sentences(text) for found in NUMBER.finditer(line)]

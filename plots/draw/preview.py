@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Shows what a tour on a GPU that is not here would fill: its tables and figures without numbers.
 
-  python3 -B plots/draw/like.py b200 --out DIR      # the tour's --like b200
+  python3 -B -m plots.draw.preview b200 --out DIR      # the tour's --like b200
 
 Writes DIR/tables.md, with the ladder and each chapter's table that a run there would write into the READMEs, and
 DIR/figures. A dash stands where that GPU's number would. Nothing in DIR is measured, and `publish` never reads it.
@@ -12,16 +11,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-sys.dont_write_bytecode = True  # a reader's clone stays clean
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # imports name their room
-
-from draw import plot, tables  # noqa: E402
-from draw.results import variant  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.costs import read_costs  # noqa: E402
-from measure.files import COLUMNS, DATA, TEXT, BadData  # noqa: E402
+from plots.draw import plot, tables
+from plots.draw.results import Data, variant
+from plots.measure.chapters import Chapter, read_chapters
+from plots.measure.costs import TileCounts, read_costs
+from plots.measure.files import DATA, BadData, Row, Shape
 
 REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
@@ -36,7 +31,7 @@ SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
 DECODE_PADDED = (32, 26 * 256, 256, 4096, 7168)  # 26 of the groups have rows, none more than 256
 
 
-def padded(shape):
+def padded(shape: Shape) -> Shape:
     """With the rows of each group rounded up to 256, as chapters with block scales want them."""
     groups, m_total, m_max, n, k = shape
     equal = groups * m_max == m_total
@@ -44,7 +39,7 @@ def padded(shape):
     return (groups, groups * rows, rows, n, k) if equal else DECODE_PADDED
 
 
-def rows_of(chapters, device, archs):
+def rows_of(chapters: list[Chapter], device: str, archs: set[str]) -> list[Row]:
     """One row for each measurement that a tour there would make, all without a time."""
     rows = []
     for chapter in (chapter for chapter in chapters if chapter.arch in archs):
@@ -54,39 +49,37 @@ def rows_of(chapters, device, archs):
             shapes = dict.fromkeys(map(padded, shapes) if chapter.pads else shapes)
             for shape, who, warm in ((shape, who, warm) for shape in shapes for warm in (False, True)
                                      for who in ("", peer)[:2 if peer and chapter.format == "bf16" else 1]):
-                row = SimpleNamespace(**{column: "" if column in TEXT else None for column in COLUMNS})
-                row.chapter, row.kernel, row.device, row.set = chapter.id, "grouped_gemm", device, name
-                row.groups, row.m_total, row.m_max, row.n, row.k = row.shape = shape
-                row.format, row.warm, row.peer, row.ok, row.timed = chapter.format, warm, who, True, False
-                row.sustained, row.intensity = False, None
+                groups, m_total, m_max, n, k = shape
+                row = Row(chapter=chapter.id, kernel="grouped_gemm", device=device, set=name, groups=groups, m_total=m_total,
+                          m_max=m_max, n=n, k=k, format=chapter.format, warm=warm, peer=who, ok=True)
                 row.variant = variant(row, chapters)
                 rows.append(row)
     return rows
 
 
-def data_like(name, chapters, directory):
+def preview_data(name: str, chapters: list[Chapter], directory: Path) -> Data:
     """Data of a device of which nothing is known but its name."""
     device, archs = DEVICES[name]
     data = plot.Data([directory / "emulator.csv"], "", chapters)  # its counts, and no rows
-    data.device, data.like, data.everywhere, data.extra, data.others = device, name, [], [], []
+    data.device, data.is_preview, data.everywhere, data.extra, data.others = device, True, [], [], []
     data.rows = rows_of(chapters, device, archs)
-    data.home = dict.fromkeys((row.chapter for row in data.rows), device)
+    data.measured_on = dict.fromkeys((row.chapter for row in data.rows), device)
     return data
 
 
-def sheet(data, predicted):
+def tables_page(data: Data, predicted: TileCounts) -> str:
     """The tables, a heading above each."""
     parts = [f"# What a tour on an {data.device} fills\n\nNothing here is measured: a dash stands where its number would.",
              "## The ladder\n\n" + tables.ladder_table(data)[0]]
     for chapter in data.chapters:
-        if chapter.id in data.home:
+        if chapter.id in data.measured_on:
             parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter, everything=True)[0].rstrip())
             if any(who == chapter.id for who, *_ in predicted):
                 parts.append(tables.costs_table(data, chapter, predicted))
     return "\n\n".join(parts) + "\n"
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=sorted(DEVICES))
     parser.add_argument("--out", type=Path, required=True, help="where tables.md and figures/ go")
@@ -94,9 +87,9 @@ def main():
     args = parser.parse_args()
     try:
         directory = args.repo / DATA
-        data = data_like(args.device, read_chapters(args.repo), directory)
+        data = preview_data(args.device, read_chapters(args.repo), directory)
         args.out.mkdir(parents=True, exist_ok=True)
-        text, here = sheet(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
+        text, here = tables_page(data, read_costs(directory / "costs.csv")), os.path.relpath(args.repo, args.out)
         # Links of READMEs, as seen from there.
         text = text.replace("](../../", "](").replace("](", f"]({here}/")
         (args.out / "tables.md").write_text(text, encoding="utf-8")

@@ -6,16 +6,12 @@ import io
 import re
 import shutil
 import sys
-from pathlib import Path
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "plots"), str(Path(__file__).parent)]
-
-from draw import like  # noqa: E402
-from measure.chapters import read_chapters  # noqa: E402
-from measure.files import DATA, read_rows  # noqa: E402
-from plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main  # noqa: E402
+from plots.draw import preview
+from plots.measure.chapters import read_chapters
+from plots.measure.files import DATA, read_rows
+from tests.docs.plots_case import HAVE_MATPLOTLIB, ROOT, PlotsCase, main
 
 
 class LikeTest(PlotsCase):
@@ -28,12 +24,12 @@ class LikeTest(PlotsCase):
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         with mock.patch.object(sys, "argv", ["like", "b200", "--repo", str(self.repo), "--out", str(folder)]), \
                 contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = like.main()
+            status = preview.main()
         self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1, err.getvalue())
         self.assertEqual(sorted(self.repo.rglob("*")), before, "nothing is published")
         text = (folder / "tables.md").read_text()
         for line in text.splitlines():
-            if line.startswith("| [") or line.startswith("| `") or line.startswith("|  |"):
+            if line.startswith(("| [", "| `", "|  |")):
                 numbers = line.strip("| ").split(" | ")[3:6] if line.startswith("| [") else line.strip("| ").split(" | ")[-6:]
                 self.assertEqual(set(numbers), {"–"}, line)
         self.assertIn("| `prefill`: G=8, M=16384 (≤ 2048), N=4096, K=7168 | 08a_bf16 |", text)
@@ -49,22 +45,23 @@ class LikeTest(PlotsCase):
                               re.sub(r"<!-- (.*?) -->", r"\1", (folder / "figures" / f"{name}.svg").read_text()), name)
 
     def test_rows_that_chapters_with_block_scales_have(self):
-        self.assertEqual([like.padded((8, 8 * m, m, 4096, 7168))[:3] for m in (1, 256, 300)], [(8, 2048, 256), (8, 2048, 256), (8, 4096, 512)])
-        self.assertEqual(like.padded((32, 512, 143, 4096, 7168)), (32, 26 * 256, 256, 4096, 7168))
+        self.assertEqual([preview.padded((8, 8 * m, m, 4096, 7168))[:3] for m in (1, 256, 300)],
+                         [(8, 2048, 256), (8, 2048, 256), (8, 4096, 512)])
+        self.assertEqual(preview.padded((32, 512, 143, 4096, 7168)), (32, 26 * 256, 256, 4096, 7168))
 
     def test_like_takes_what_is_committed(self):
-        for gpu in like.DEVICES:
-            data = like.data_like(gpu, read_chapters(ROOT), ROOT / DATA)
-            text = like.sheet(data, like.read_costs(ROOT / DATA / "costs.csv"))
+        for gpu in preview.DEVICES:
+            data = preview.preview_data(gpu, read_chapters(ROOT), ROOT / DATA)
+            text = preview.tables_page(data, preview.read_costs(ROOT / DATA / "costs.csv"))
             for chapter in data.chapters:
-                self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.home, gpu)
+                self.assertEqual(f"## {chapter.id}\n" in text, chapter.id in data.measured_on, gpu)
 
     def test_the_sets_that_like_shows_are_the_harness_s(self):
         text = (ROOT / "common/harness/problem/shapes.cpp").read_text(encoding="utf-8")
-        for name, (shapes, _) in like.SETS.items():
+        for name, (shapes, _) in preview.SETS.items():
             self.assertIn(f"N={shapes[0][3]}, K={shapes[0][4]}\"", re.search(rf'name = "{name}",\s+\.what = "[^"]*"', text)[0])
         known = {(row.set, row.shape) for row in read_rows(ROOT / DATA / "h200") if row.chapter == "07a_warp_specialized"}
-        for name, (shapes, _) in like.SETS.items():
+        for name, (shapes, _) in preview.SETS.items():
             for shape in shapes:
                 self.assertIn((name, shape), known)
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The tour: every chapter that was built, one after the other."""

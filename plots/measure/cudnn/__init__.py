@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""NVIDIA's kernels beside ours, on the emulator."""
