@@ -56,7 +56,7 @@ def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
     return {row["kernel"].partition(" ")[2]: float(row["us_median"]) for row in rows}
 
 
-def lost(times: dict[str, float]) -> tuple[float, str]:
+def loss_of_choice(times: dict[str, float]) -> tuple[float, str]:
     """By how much the choice took longer than the fastest tile, which is the second result."""
     best = min((tile for tile in times if tile), key=times.get)
     return times[""] / times[best] - 1, best
@@ -82,7 +82,7 @@ def main() -> int:
     for _ in range(args.problems):
         m, n, k = draw(rng)
         times = tuned(REPO / "build" / "bin" / args.chapter, m, n, k)
-        loss, best = lost(times)
+        loss, best = loss_of_choice(times)
         losses.append(loss)
         print(f"G={len(m)} M={sum(m)} (≤ {max(m)}) N={n} K={k}: {times['']:.1f} us as chosen, {times[best]:.1f} us with "
               f"{best}, {100 * loss:+.1f} %", flush=True)

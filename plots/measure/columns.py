@@ -36,13 +36,14 @@ def interval(text: str) -> tuple[float, float]:
     return value - half * 1.0001, value + half * 1.0001
 
 
-def over(number: float, text: str) -> tuple[float, float]:
-    """The interval of a number over what a cell holds."""
+def quotient(number: float, text: str) -> tuple[float, float]:
+    """The interval of a number divided by what a cell holds."""
     low, high = interval(text)
     return number / high, number / low
 
 
-def meet(*intervals: tuple[float, float]) -> tuple[float, float] | None:
+def intersection(*intervals: tuple[float, float]) -> tuple[float, float] | None:
+    """What all have in common; None where that is nothing."""
     low, high = max(each[0] for each in intervals), min(each[1] for each in intervals)
     return (low, high) if low <= high else None
 
@@ -107,8 +108,8 @@ def rates(row: dict[str, str], work: tuple[float, float]) -> list[str]:
     if not row["tflops"] or not row["gbytes_per_s"]:
         return ["us_median without tflops and gbytes_per_s, want all three"]
     flop, moved = work
-    us = [interval(row["us_median"]), over(flop * 1e-6, row["tflops"]), over(moved * 1e-3, row["gbytes_per_s"])]
-    if meet(*us):
+    us = [interval(row["us_median"]), quotient(flop * 1e-6, row["tflops"]), quotient(moved * 1e-3, row["gbytes_per_s"])]
+    if intersection(*us):
         return []
     median = float(row["us_median"])
     return [f"us_median {row['us_median']}, tflops {row['tflops']} and gbytes_per_s {row['gbytes_per_s']} do not go "
@@ -130,8 +131,8 @@ class Roofs:
             rate = tuple(1000 * each * moved / flop for each in interval(row["roof_tflops"]))
             known = self.copy.setdefault(run, [])
             for at, (other, places) in enumerate(known):
-                if meet(rate, other):
-                    known[at] = meet(rate, other), [*places, where]
+                if intersection(rate, other):
+                    known[at] = intersection(rate, other), [*places, where]
                     return
             known.append((rate, [where]))
 
@@ -211,10 +212,10 @@ def same_work(row: dict[str, str], alike: dict[tuple, list[tuple[float, float]]]
     us, key = interval(row["us_median"]), (*(row[c] for c in "chapter kernel format peer set".split()), *shape_of(row))
     now = [tuple(a * b for a, b in zip(us, interval(row[column]))) for column in ("tflops", "gbytes_per_s")]
     before = alike.setdefault(key, now)
-    met = [meet(one, other) for one, other in zip(before, now)]
-    if None in met:
+    common = [intersection(one, other) for one, other in zip(before, now)]
+    if None in common:
         return ["us_median, tflops and gbytes_per_s tell of other work than the rows before of the same problem"]
-    alike[key] = met
+    alike[key] = common
     return []
 
 

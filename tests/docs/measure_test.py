@@ -104,7 +104,7 @@ class ChoiceTest(unittest.TestCase):
                 "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
                 "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
             times = choice.tuned(program, [3, 0, 5], 64, 128)
-        loss, best = choice.lost(times)
+        loss, best = choice.loss_of_choice(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
         self.assertEqual(choice.distribution([0.0, 0.018, 0.3, -0.002, 0.025, 0.043]),
                          "6 problems: 2 within 1 %, 3 within 2 %, 5 within 5 %; mean 6.4 %, median 2.1 %, worst 30.0 %")

@@ -79,13 +79,13 @@ def epilogue(kernels: Iterable[Kernel], warps: int, a_scheduler: int = 1) -> int
     for kernel in kernels:
         for loop in kernel.top.values():
             kernel.cost(loop)
-            if loop.weight and "LDTM" in signs(kernel, loop):
+            if loop.weight and "LDTM" in telling_instructions(kernel, loop):
                 longest = max(longest, loop.weight * loop.cost.cycles / warps / a_scheduler)
                 least += loop.weight * loop.cost.least / warps
     return round(max(longest, least))
 
 
-def where(kernel: Kernel, loop: Loop) -> str:
+def source_lines(kernel: Kernel, loop: Loop) -> str:
     """"store.cuh:96-140": the file that most instructions of a loop come from, and its lines."""
     rows = [one.source for number in loop.body for one in kernel.blocks[number].instructions]
     chapter = [row for row in rows if "/chapters/" in row[0]] or rows
@@ -94,7 +94,7 @@ def where(kernel: Kernel, loop: Loop) -> str:
     return f"{Path(file).name}:{min(lines)}-{max(lines)}"
 
 
-def signs(kernel: Kernel, loop: Loop) -> str:
+def telling_instructions(kernel: Kernel, loop: Loop) -> str:
     """The instructions that tell what a loop is for."""
     names = {one.name for number in loop.body for one in kernel.blocks[number].instructions}
     return " ".join(sorted(name for name in names if name.startswith(TELLING)))
@@ -105,9 +105,9 @@ def rows_of(kernel: Kernel) -> Iterator[tuple]:
     for loop in kernel.top.values():
         kernel.cost(loop)
     for loop in kernel.loops():
-        if loop.weight and loop.cost and signs(kernel, loop):
-            yield (where(kernel, loop), loop.weight, loop.trips, loop.cost.instructions, loop.cost.cycles,
-                   *(loop.cost.why[key] for key in SPENT), signs(kernel, loop))
+        if loop.weight and loop.cost and telling_instructions(kernel, loop):
+            yield (source_lines(kernel, loop), loop.weight, loop.trips, loop.cost.instructions, loop.cost.cycles,
+                   *(loop.cost.why[key] for key in SPENT), telling_instructions(kernel, loop))
 
 
 def print_kernel(name: str, kernel: Kernel, out: TextIO) -> None:

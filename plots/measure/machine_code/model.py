@@ -2,7 +2,7 @@
 """How many cycles a warp that has its scheduler to itself takes for one iteration of a loop of machine code.
 
 Facts come from the machine code (listing.py): the order, the stall cycles, the scoreboards. The emulator's counts of
-each line of PTX say which way a warp goes and how often. Assumed are two tables: LATENCY, after how many cycles an
+each line of PTX say which path a warp takes and how often. Assumed are two tables: LATENCY, after how many cycles an
 instruction without a fixed latency has its result, and PIPES, for how many cycles one instruction of a warp holds a
 pipe of its scheduler. Not modelled: other warps, how long a barrier is closed, memory that is behind, and the
 instruction cache.
@@ -106,9 +106,9 @@ class Kernel:
         self.blocks = blocks_of(function)
         self.weights = [weight(block, line_counts) if block.reached else 0 for block in self.blocks]
         self.top = nest({header: Loop(header, body) for header, body in loops_of(self.blocks).items()})
-        over = dominators(self.blocks)
+        dominators_of = dominators(self.blocks)
         for loop in self.loops():
-            loop.weight = self.iterations(loop, over, line_counts)
+            loop.weight = self.iterations(loop, dominators_of, line_counts)
 
     def loops(self) -> Iterator[Loop]:
         """All loops, the outer ones first."""
@@ -118,24 +118,24 @@ class Kernel:
             yield loop
             ask = list(loop.inner.values()) + ask
 
-    def iterations(self, loop: Loop, over: list[set[int]], line_counts: dict[int, tuple[int, int]]) -> int:
+    def iterations(self, loop: Loop, dominators_of: list[set[int]], line_counts: dict[int, tuple[int, int]]) -> int:
         """Of a loop: what most instructions say that every iteration has, and that no inner loop has."""
         own = loop.body.difference(*(inner.body for inner in loop.inner.values()))
         ends = [number for number in loop.body if loop.header in self.blocks[number].follows]
-        always = [one for number in own if all(number in over[end] for end in ends)
+        always = [one for number in own if all(number in dominators_of[end] for end in ends)
                   for one in self.blocks[number].instructions]
         return most_counts(always, line_counts)
 
     def cost(self, loop: Loop, latency: dict[str, int] = LATENCY) -> Cost:
-        """Of one iteration on the most usual way, inner loops as often as they are gone round."""
+        """Of one iteration on the most usual path, inner loops as often as they are gone round."""
         for inner in loop.inner.values():
             inner.trips = 1 if is_wait(self.blocks, inner) else self.trips(inner, loop)
             inner.cost = self.cost(inner, latency)
-        way, machine, begins = self.way(loop), Machine(self.sectors, self.sharing, latency), []
+        path, machine, begins = self.usual_path(loop), Machine(self.sectors, self.sharing, latency), []
         for _ in range(ROUNDS):
             begins.append((machine.now, machine.why.copy(), machine.busy.copy()))
             instructions = 0
-            for step in way:
+            for step in path:
                 if isinstance(step, Loop):
                     machine.skip(step.cost, step.trips)
                     instructions += step.cost.instructions * step.trips
@@ -148,23 +148,23 @@ class Kernel:
         return loop.cost
 
     def between_clocks(self, latency: dict[str, int] = LATENCY) -> Cost:
-        """Of the most usual way from one reading of the clock to the next one; None where there are not two."""
+        """Of the most usual path from one reading of the clock to the next one; None where there are not two."""
         def readings(block):
             return [i for i, one in enumerate(block.instructions) if "SR_CLOCKLO" in one.text]
         first = max((b for b in self.blocks if readings(b)), default=None, key=lambda b: (self.weights[b.number], -b.number))
         if first is None:
             return None
-        way, at, begin, seen = [], first, readings(first)[0], set()
+        path, at, begin, seen = [], first, readings(first)[0], set()
         while at.number not in seen:
             seen.add(at.number)
             ends = [i for i in readings(at) if at is not first or i > begin]
-            way += at.instructions[begin if at is first else 0:ends[0] + 1 if ends else None]
+            path += at.instructions[begin if at is first else 0:ends[0] + 1 if ends else None]
             if ends:
                 machine = Machine(self.sectors, self.sharing, latency)
-                for one in way:
+                for one in path:
                     machine.issue(one)
-                last = max(way[-1].stall, 1)  # behind the reading
-                return Cost(machine.now - last, len(way), machine.why, machine.busy)
+                last = max(path[-1].stall, 1)  # behind the reading
+                return Cost(machine.now - last, len(path), machine.why, machine.busy)
             follows = [f for f in at.follows if f not in seen]
             if not follows:
                 return None
@@ -175,7 +175,7 @@ class Kernel:
         """Iterations of the inner loop in one of the outer: the back edges are counted with the header."""
         return inner.weight / outer.weight if outer.weight else 0
 
-    def way(self, loop: Loop) -> list[Instruction | Loop]:
+    def usual_path(self, loop: Loop) -> list[Instruction | Loop]:
         """The instructions of one iteration in order, and the loops inside, where a warp goes most often."""
         steps, at, seen = [], loop.header, set()
         while at not in seen and at in loop.body:
@@ -192,22 +192,22 @@ class Kernel:
             if not follows:
                 break
             # Among equals the next one in memory.
-            at = max(follows, key=self.likely(at, follows, loop).__getitem__)
+            at = max(follows, key=self.times_taken(at, follows, loop).__getitem__)
         return steps
 
-    def likely(self, at: int, follows: list[int], loop: Loop) -> dict[int, float]:
+    def times_taken(self, at: int, follows: list[int], loop: Loop) -> dict[int, float]:
         """How often a warp goes from a block, or from a loop, to each of these. ptxas notes short blocks at the line of whatever
-        stood before them, so the longer ones tell: those that only one of the ways has. A way without any is where the others
+        stood before them, so the longer ones tell: those that only one of the paths has. A path without any is where the others
         meet, and gets what is left."""
         reached = {number: self.reached(number, loop) for number in follows}
-        told = {}
+        known = {}
         for number in follows:
             own = reached[number].difference(*(reached[other] for other in follows if other != number))
             longer = [self.weights[each] for each in own if len(self.blocks[each].instructions) >= TELLING]
             if longer:
-                told[number] = max(longer)
-        left = max(0, self.weights[at] - sum(told.values()))
-        return collections.defaultdict(int, {number: told.get(number, left) for number in follows})
+                known[number] = max(longer)
+        left = max(0, self.weights[at] - sum(known.values()))
+        return collections.defaultdict(int, {number: known.get(number, left) for number in follows})
 
     def reached(self, begin: int, loop: Loop) -> set[int]:
         """Blocks that can come in the same iteration from this one on."""
@@ -243,8 +243,8 @@ def nest(loops: dict[int, Loop]) -> dict[int, Loop]:
     for loop in sorted(loops.values(), key=lambda one: len(one.body)):
         around = [other for other in loops.values() if other is not loop and loop.header in other.body
                   and loop.body <= other.body]
-        home = min(around, key=lambda one: len(one.body)).inner if around else top
-        home[loop.header] = loop
+        siblings = min(around, key=lambda one: len(one.body)).inner if around else top
+        siblings[loop.header] = loop
     return top
 
 
