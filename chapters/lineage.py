@@ -20,7 +20,7 @@ def lineage(chapter: str, about: dict[str, dict]) -> list[str]:
     return line
 
 
-def after(chapter: str, about: dict[str, dict]) -> list[str]:
+def descendants(chapter: str, about: dict[str, dict]) -> list[str]:
     """This chapter and all that come after it, whatever is between."""
     return [each for each in about if chapter in lineage(each, about)]
 

@@ -12,7 +12,7 @@ from plots.draw.changes import History, changed_since_measured, lines_changed, s
 from plots.draw.markdown import NONE, cell, peer_and_version, table
 from plots.draw.measured import ROWS, chapter_table, p_number
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
-from plots.measure import checks, costs
+from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
 from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, Shape, read_csv, read_run_counts
@@ -63,7 +63,7 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
             yield chapter.readme, name, signed(*comparison_table(rows, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
-        about = checks.counted(chapter.folder)
+        about = counts_ini.count_plan(chapter.folder)
         if about.unfused and counted_runs:
             yield chapter.readme, "unfused", unfused.unfused_table(chapter, about.unfused, counted_runs)
         if about.cudnn and cudnn.exists():
@@ -227,7 +227,7 @@ def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[st
     """What slices and tiles should cost on a B200, and what one measured there, if one did: the first table, a line
     between, the second, and what their columns are; nothing where nothing was counted."""
     slices, tiles, rates, depths = [], [], {}, {}
-    about = checks.counted(chapter.folder).costs or checks.Costs([])
+    about = counts_ini.count_plan(chapter.folder).costs or counts_ini.Costs([])
     for (who, fmt, tile, choice), counted in predicted.items():
         if who != chapter.id:
             continue

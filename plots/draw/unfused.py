@@ -6,7 +6,7 @@ Hopper timed (gg-fused)."""
 from plots.draw.markdown import NONE, cell, peer_and_version, table
 from plots.draw.results import OTHER_CHOICES, OTHER_WAYS, Data
 from plots.measure.chapters import Chapter
-from plots.measure.checks import Unfused
+from plots.measure.counts_ini import Unfused
 from plots.measure.files import Row, Shape
 
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]

@@ -26,8 +26,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots.measure.chapters import read_chapters
-from plots.measure.checks import Costs, counted
 from plots.measure.costs import read_costs, slice_k
+from plots.measure.counts_ini import Costs, count_plan
 from plots.measure.files import COST_COLUMNS, DATA, BadData, read_counts
 from plots.measure.machine_code import cycles
 
@@ -49,9 +49,9 @@ def command_of(program: Path, fmt: str, tile: str, choice: str, m: int, n: int, 
     return [str(word) for word in words]
 
 
-def costed() -> dict[str, Costs]:
-    """The chapters whose checks/counts.ini asks for predicted costs, in order of reading."""
-    found = {chapter.id: counted(chapter.folder).costs for chapter in read_chapters(REPO)}
+def costed(file: Path | None = None) -> dict[str, Costs]:
+    """The chapters whose checks/counts.ini asks for predicted costs, in order of reading. `file`: a chapters.json."""
+    found = {chapter.id: count_plan(chapter.folder).costs for chapter in read_chapters(REPO, file)}
     return {chapter: about for chapter, about in found.items() if about}
 
 
@@ -118,7 +118,8 @@ def main() -> int:
         if args.fetch:
             cycles.fetch(build)
         before = read_costs(args.out)
-        for chapter, about in (sampled(costed()) if args.sample else costed()).items():
+        chapters = costed(build / "chapters.json")
+        for chapter, about in (sampled(chapters) if args.sample else chapters).items():
             for each in about.tiles:
                 key = chapter, *each
                 program = build / "bin" / chapter

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from plots.measure.chapters import Chapter, read_chapters
-from plots.measure.checks import counted
+from plots.measure.counts_ini import count_plan
 from plots.measure.files import COUNT_COLUMNS, DATA, RUN_COUNT_COLUMNS, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
@@ -65,8 +65,8 @@ def smoke_of(chapter: Chapter) -> str:
 
 def measure(build: Path) -> dict[str, tuple[list[str], list[dict]]]:
     """All counts: by file of the data its header and rows."""
-    chapters = read_chapters(REPO)
-    about = {each.id: counted(each.folder) for each in chapters}
+    chapters = read_chapters(REPO, build / "chapters.json")
+    about = {each.id: count_plan(each.folder) for each in chapters}
     runs = {(who, name): options for who, each in about.items() for name, options in each.runs.items()}
     jobs = [(each.id, ["--set", smoke_of(each)]) for each in chapters] + [(who, options) for (who, _), options in runs.items()]
     with ThreadPoolExecutor(2) as pool:

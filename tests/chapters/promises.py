@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from chapters.lineage import after, described
+from chapters.lineage import descendants, described
 
 BUILD = Path(os.environ["GG_BUILD"])
 ORDERS = "0:fair", "1:skew", "2:skew"
@@ -27,7 +27,7 @@ class Promises(unittest.TestCase):
 
     def built_after(self, chapter: str) -> list[str]:
         """This chapter and those after it for the same architecture, of which each group has the same N and K."""
-        return [each for each in after(chapter, self.about) if (BUILD / "bin" / each).is_file()
+        return [each for each in descendants(chapter, self.about) if (BUILD / "bin" / each).is_file()
                 and self.about[each]["arch"] == self.about[chapter]["arch"] and self.about[each]["limits"]["own_sizes"] == "never"]
 
     def products_after(self, chapter: str) -> list[str]:

@@ -26,7 +26,12 @@ class Lists(unittest.TestCase):
                     if before and (inherit.CHAPTERS / before / path.name).is_file()
                     and (inherit.CHAPTERS / before / path.name).read_bytes() == path.read_bytes()]
             with self.subTest(chapter):
-                self.assertEqual(inherit.inherited(folder), same, "cmake --build build --target inherit, or change the list")
+                self.assertEqual(sorted(inherit.inherited(folder)), same, "cmake --build build --target inherit, or change the list")
+
+
+    def test_every_folder_is_registered(self):
+        folders = sorted(path.parent.name for path in inherit.CHAPTERS.glob("*/main.cu"))
+        self.assertEqual(folders, sorted(REGISTRY), "chapters/CMakeLists.txt has a line for each")
 
 
 class Copies(unittest.TestCase):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from plots.draw import beside_cudnn, measured, publish, tables, unfused
 from plots.draw.markdown import cell, digits
 from plots.draw.results import within_noise
-from plots.measure.checks import counted
+from plots.measure.counts_ini import count_plan
 from plots.measure.files import REFERENCE_COLUMNS, Row
 from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
 
@@ -309,7 +309,7 @@ class CountedTablesTest(unittest.TestCase):
 
     def fused(self, name):
         """A chapter, and what its table of the unfused way is made of."""
-        return SimpleNamespace(id=name), counted(ROOT / "chapters" / name).unfused
+        return SimpleNamespace(id=name), count_plan(ROOT / "chapters" / name).unfused
 
     def test_an_epilogue_beside_the_unfused_way(self):
         said = {("08d_two_cta", "mxfp8"): self.counts(1000, 1, 20, 300), ("gg-unfused", "scale"): self.counts(50, 2, 6, 7000),
@@ -323,7 +323,7 @@ class CountedTablesTest(unittest.TestCase):
                          [["08d_two_cta, then `scale_sums`, `glu`, `largest_output`", "5", "36"], ["09b_glu", "2", "1"]])
 
     def test_one_more_tile_with_each_transform(self):
-        transforms = counted(ROOT / "chapters/09c_glu_hadamard").transforms
+        transforms = count_plan(ROOT / "chapters/09c_glu_hadamard").transforms
         said = {(chapter, run + size): self.counts(*values) for chapter, run, values in (
             ("09b_glu", "plain", ((100, 10, 1, 1), (350, 25, 1, 1))), ("09c_glu_hadamard", "tensor", ((200, 20, 1, 1), (1700, 70, 1, 1))),
             ("09c_glu_hadamard", "butterfly", ((300, 30, 1, 1), (900, 99, 1, 1)))) for size, values in zip(("256", "512"), values)}
@@ -335,7 +335,7 @@ class CountedTablesTest(unittest.TestCase):
     def test_nvidias_kernels_beside_ours(self):
         """Eight tiles were counted. Products of half a tile of fp4 take 4096 cycles at K = 2048 and 14336 at 7168. Ours wait for
         none of an epilogue and outlast it, 4096 and 14336; theirs wait for an eighth, 1000, and the epilogue outlasts the first."""
-        configurations = counted(ROOT / "chapters/09c_glu_hadamard").cudnn
+        configurations = count_plan(ROOT / "chapters/09c_glu_hadamard").cudnn
         values = {"ours": (800, 1600, 8000, 4000), "theirs": (880, 1680, 16000, 8000)}
         names = "machine_instructions", "global_store_sectors", "global_load_bytes", "epilogue_cycles"
         rows = [dict(configuration=name, side=side, name=counter, value=str(value)) for name in configurations

@@ -213,27 +213,27 @@ class Chapter:
 
     def source_lines(self) -> set[str]:
         """The lines of the chapter, and of what all chapters include."""
-        headers = [*self.folder.glob("*.cuh"), *(ROOT / "common").glob("*.cuh"), *(ROOT / "common/kernel/ptx").glob("*.cuh")]
+        headers = [*self.folder.glob("*.cuh"), *(ROOT / "common/kernel").rglob("*.cuh")]
         return {line.strip() for path in headers for line in path.read_text(encoding="utf-8").splitlines()}
 
 
-def taken_by(described: dict, words: list[str]) -> list[list[str]]:
+def taken_by(about: dict, words: list[str]) -> list[list[str]]:
     """A problem with the next N and rows that the chapter takes, in a list; none if it has no such tile, format or option."""
     def value(option):
         return words[words.index(option) + 1] if option in words else None
 
-    types = [each for each in described["formats"] if value("--format") in (None, each["in"]) and value("--d-dtype") in (None, each["d"])]
-    lacks_weights = "--weights" in words and "weights" not in described["options"]
-    if value("--tile") not in (None, *described["tiles"]) or not types or lacks_weights:
+    types = [each for each in about["formats"] if value("--format") in (None, each["in"]) and value("--d-dtype") in (None, each["d"])]
+    lacks_weights = "--weights" in words and "weights" not in about["options"]
+    if value("--tile") not in (None, *about["tiles"]) or not types or lacks_weights:
         return []
-    if "," in (value("--n") or "") and described["limits"]["own_sizes"] == "never":
+    if "," in (value("--n") or "") and about["limits"]["own_sizes"] == "never":
         return []
-    rows = described["limits"]["m_multiple"]
+    rows = about["limits"]["m_multiple"]
     if "--m" in words:
         at = words.index("--m") + 1
         padded = ",".join(str(-(-int(m) // rows) * rows) for m in words[at].split(","))
         words = [*words[:at], padded, *words[at + 1 :]]
-    multiple = next(iter(described["formats"][0]["n_multiple"].values()))
+    multiple = next(iter(about["formats"][0]["n_multiple"].values()))
     if "--n" in words and "," not in words[words.index("--n") + 1]:
         at = words.index("--n") + 1
         words = [*words[:at], str(-(-int(words[at]) // multiple) * multiple), *words[at + 1 :]]
@@ -243,38 +243,38 @@ def taken_by(described: dict, words: list[str]) -> list[list[str]]:
 def attempts(chapter: Chapter) -> tuple[list[list[str]], list[list[str]]]:
     """What a mutant is to survive, as arguments, the quickest first; and what else unless it is known as harmless. Arguments may
     begin with a number of multiprocessors."""
-    described = chapter.about
-    equal, padded = described["limits"]["equal_groups"], described["limits"]["m_multiple"]
+    about = chapter.about
+    equal, padded = about["limits"]["equal_groups"], about["limits"]["m_multiple"]
     problems = [["--set", "smoke_uniform" if equal else "smoke"]]
     if padded < 256:
         problems.append(["--groups", "3", "--m", "128" if equal else "70", "--n", "128" if equal else "136", "--k", "448"])
     # More groups than a block of `plan` has threads, or all that the chapter takes.
     entries = (entry for text in modules(chapter.program) for entry in re.findall(r"\.entry\s+([\w$]+)", text))
     if any(plain_name(entry) == "plan" for entry in entries):
-        count = min(1100, described["limits"]["groups"])
+        count = min(1100, about["limits"]["groups"])
         few_full = ["--m", ",".join("256" if g % 500 == 499 else "0" for g in range(count)), "--n", "8", "--k", "32"]
         each_one = ["--groups", "1100", "--m", "1", "--n", "8", "--k", "8"]
         problems.append(few_full if padded == 256 else each_one)
     rows = ["--m", "256,0,512", "--n", "144", "--k", "1312"]  # of epilogues: each way that differs
     scales = ["--d-dtype", "e4m3", "--norm-const", "0.01"]
-    if "format" in described["options"]:
+    if "format" in about["options"]:
         scales = ["--format", "mxfp8", *scales]
-    apart = ["--weights", "discrete"] if "weights" in described["options"] else []
-    if "norm-const" in described["options"]:
+    apart = ["--weights", "discrete"] if "weights" in about["options"] else []
+    if "norm-const" in about["options"]:
         problems.append([*scales, "--bias", *apart, *rows])
         problems.append(["4", *scales, "--bias", *apart, "--m", "256", "--n", "144", "--k", "32"])
     if apart:
         problems.append([*apart, *rows])
-    if "schedule" in described["options"]:
-        tiles = [[], ["--tile", "128x256", "--cluster", "2x1"]] if "128x256" in described["tiles"] else [[]]
+    if "schedule" in about["options"]:
+        tiles = [[], ["--tile", "128x256", "--cluster", "2x1"]] if "128x256" in about["tiles"] else [[]]
         problems += [["--schedule", "dynamic", *apart, *tile, *rows] for tile in tiles]
-    if "discrete-col-sfd" in described["options"]:
-        kn = ["--b-layout", "kn"] if "b-layout" in described["options"] else []
+    if "discrete-col-sfd" in about["options"]:
+        kn = ["--b-layout", "kn"] if "b-layout" in about["options"] else []
         problems.append([*scales, "--discrete-col-sfd", *kn, *rows])
-    if "transform" in described["options"]:
+    if "transform" in about["options"]:
         problems.append(["--transform", "butterfly", *rows])
     problems += chapter.problems
-    problems, seldom = ([taken for words in some for taken in taken_by(described, words)] for some in (problems, chapter.seldom))
+    problems, seldom = ([taken for words in some for taken in taken_by(about, words)] for some in (problems, chapter.seldom))
     # Code of its own for each width runs once or twice in a problem, and a lane that is late at one
     # place is rare: whether somebody is late there, a few more orders tell. What comes once in a
     # check, as a wrong guess, one of twenty shows.
@@ -384,7 +384,7 @@ def work_of(chapter: Chapter, pool: ThreadPoolExecutor, known: dict) -> Iterator
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
-    parser.add_argument("--sample", type=int, default=0, help="about so many, as `check` runs it, none of 07k to 07o; 0: all")
+    parser.add_argument("--sample", type=int, default=0, help="about so many, of chapters that do not choose their tile; 0: all")
     parser.add_argument("--each", type=int, default=0, help="at most so many of one kind of a source line; 0: all")
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")
     parser.add_argument("--only", default="", help="mutants of which the kind or the instruction holds this text")

@@ -25,7 +25,7 @@ struct Chapter {
   // (common/harness/harness.cuh) sets them.
   const char* id = "";
   Arch arch = Arch::sm_80;    // asked of the device before anything runs
-  const char* title = "";     // the idea in five words
+  const char* title = "";     // the idea in a few words
   const char* part = "";      // of the course
   const char* previous = "";  // the chapter that this one changes an idea of; "": the first
   // main.cu says these.

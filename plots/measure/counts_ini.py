@@ -27,7 +27,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountPlan:
     runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
     unfused: Unfused | None = None
     # First part of a run's name by --transform; "before": the predecessor's
@@ -45,7 +45,7 @@ def options_of(text: configparser.SectionProxy, path: Path, *known: str) -> dict
     return dict(text)
 
 
-def counted(folder: Path) -> Counted:
+def count_plan(folder: Path) -> CountPlan:
     """What is counted for the chapter in this folder. Raises BadData."""
     path = Path(folder, "checks", "counts.ini")
     text = configparser.ConfigParser(interpolation=None, delimiters="=")
@@ -66,6 +66,6 @@ def counted(folder: Path) -> Counted:
             costs = Costs(tiles, text["costs"].getboolean("two_accumulators", False), text["costs"].getint("storing_warps", 4))
         runs = {name: words.split() for name, words in text["runs"].items()} if "runs" in text else {}
         transforms, cudnn = (dict(text[name]) if name in text else {} for name in ("transforms", "cudnn"))
-        return Counted(runs, unfused, transforms, cudnn, costs)
+        return CountPlan(runs, unfused, transforms, cudnn, costs)
     except (configparser.Error, KeyError, ValueError) as error:
         raise BadData(f"{path}: {error}") from error
