@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Copies to each chapter the files that it takes unchanged from the chapter before it.
 
-  python3 -B -m chapters.inherit --written FILE ID[=BEFORE] ...     the target `inherit` gives all chapters of the registry, in order
+  python3 -B -m chapters.inherit REGISTRY WRITTEN     the target `inherit`
 
 chapters/<id>/inherited.txt names those files. After an edit of one in the chapter that it comes from, every chapter behind gets it. A
-copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last (FILE remembers that), is not
-overwritten: the edit belongs into the chapter that the file comes from, or the file out of the list.
+copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last, is not overwritten: the edit
+belongs into the chapter that the file comes from, or the file out of the list.
+
+REGISTRY: a line ID=PREDECESSOR for each chapter, which CMake writes. WRITTEN: a file in which this tool remembers what it wrote.
 """
 
 import argparse
@@ -83,15 +85,16 @@ def inherit(before: dict[str, str], memory: Path, chapters: Path = CHAPTERS) -> 
     return [f"{copy.parent.name}/{copy.name}: as in {original.parent.name}" for original, copy in changed]
 
 
-def registry(words: list[str]) -> dict[str, str]:
-    """Each chapter's predecessor, "" for none, of the words that CMake gives: ID or ID=BEFORE, in order."""
-    return {chapter: previous for chapter, _, previous in (word.partition("=") for word in words)}
+def registry(path: Path) -> dict[str, str]:
+    """Each chapter's predecessor, "" for none, in order of reading, of a file that CMake wrote."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {chapter: previous for chapter, _, previous in (line.partition("=") for line in lines)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--written", type=Path, required=True, metavar="FILE")
-    parser.add_argument("registry", nargs="+", metavar="ID[=BEFORE]")
+    parser.add_argument("registry", type=Path, metavar="REGISTRY")
+    parser.add_argument("written", type=Path, metavar="WRITTEN")
     options = parser.parse_args()
     try:
         found = inherit(registry(options.registry), options.written)

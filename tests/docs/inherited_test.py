@@ -2,7 +2,7 @@
 """Each chapter's inherited.txt: the files that it lists are the predecessor's to the byte, and it lists all that are; and inherit.py,
 which copies them, on chapters made up here.
 
-  python3 -B -m tests.docs.inherited_test ID=BEFORE ...     the registry"""
+  python3 -B -m tests.docs.inherited_test REGISTRY     a file that CMake writes"""
 
 import subprocess
 import sys
@@ -13,8 +13,7 @@ from pathlib import Path
 from chapters import inherit
 
 ROOT = Path(__file__).resolve().parents[2]
-REGISTRY = inherit.registry([word for word in sys.argv[1:] if "=" in word])
-sys.argv = [word for word in sys.argv if "=" not in word]
+REGISTRY = inherit.registry(Path(sys.argv.pop()) if sys.argv[1:] and sys.argv[-1][0] != "-" else ROOT / "build/registry.txt")
 
 
 class Lists(unittest.TestCase):
