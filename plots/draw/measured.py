@@ -8,6 +8,7 @@ from plots.draw.changes import short_commit
 from plots.draw.markdown import cell, peer_and_version, table
 from plots.draw.results import COMPARED_SETS, Data, run_of
 from plots.measure.chapters import Chapter
+from plots.measure.counts_ini import count_plan
 from plots.measure.files import Row, Shape
 from plots.measure.sets import problems
 
@@ -36,16 +37,12 @@ def p_number(name: str, shape: Shape) -> str:
     return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
 
 
-def in_reading_order(timed: list[tuple[str, str, Shape]], text: str) -> list[tuple[str, str, Shape]]:
-    """Problems that were timed, as set, format and shape. First come those that a README's text names, as `decode` or P8,
-    in the order in which it does, and those of its section Measured before all else; then come the others."""
-    measured = text.partition("## Measured")[2].partition("## Counted")[0] + text
-
+def shown_first(timed: list[tuple[str, str, Shape]], names: list[str]) -> list[tuple[str, str, Shape]]:
+    """Problems that were timed, as set, format and shape: first those that are named, as decode or P8, then the others."""
     def at(problem):
         name, _, shape = problem
-        word = p_number(name, shape) or f"`{name}`"
-        found = re.search(re.escape(word) + r"(?!\d)", measured)
-        return found.start() if found else len(measured)
+        word = p_number(name, shape) or name
+        return names.index(word) if word in names else len(names)
     return sorted(timed, key=at)
 
 
@@ -60,7 +57,7 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
     mine = [row for row in mine if row.set not in COMPARED_SETS or f"<!-- {row.set} -->" not in marked]
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
-    lesson = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->", "", marked)
+    names = count_plan(chapter.folder).problems
 
     def label(row):
         who = peer_and_version(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
@@ -70,7 +67,7 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
 
     lines, shown, there = [], [], []
     in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=table_order)
-    for name, fmt, shape in in_order if everything else in_reading_order(in_order, lesson):
+    for name, fmt, shape in in_order if everything else shown_first(in_order, names):
         groups, m_total, m_max, n, k = shape
         first = f"`{name}` {p_number(name, shape)}".rstrip() + f"{'' if fmt == 'bf16' else ' ' + fmt}: " \
                 f"G={groups}, M={m_total} (≤ {m_max}), N={n}, K={k}"

@@ -171,14 +171,13 @@ def counted_lines(data: Data, chapter: Chapter) -> tuple[str, list[str], list[tu
 
 
 def counts_table(data: Data, chapter: Chapter) -> str:
-    """The lines of a README: those that its text names, then those that have changed most."""
+    """The lines of a README: those that checks/counts.ini names, then those that have changed most."""
     name, head, lines = counted_lines(data, chapter)
     if not lines:
         return "Nothing is counted yet."
-    text = re.sub(r"(?s)<!-- (\w+) -->.*?<!-- /\1 -->|```.*?```", "", chapter.readme.read_text(encoding="utf-8")) \
-        if chapter.readme.exists() else ""
-    text = text.partition("## Counted")[2].partition("## Exercises")[0]
-    named = sorted((each for each in lines if each[0] in text), key=lambda each: text.index(each[0]))
+    names = counts_ini.count_plan(chapter.folder).counters
+    lines_by_name = {each[0].strip("`"): each for each in lines}
+    named = [lines_by_name[each] for each in names if each in lines_by_name]
     changed = sorted((each for each in lines if each[1]), key=lambda each: -each[1])
     first = lines if len(head) == 2 else lines[:1]  # all, where there is no predecessor
     kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *first]))[:ROWS]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tools of plots/ count for one chapter, as its checks/counts.ini says: sections runs, unfused, transforms, cudnn and
-costs, each only where the lesson has use for it."""
+"""What the tools of plots/ count for one chapter, as its checks/counts.ini says: sections shown, runs, unfused, transforms,
+cudnn and costs, each only where the lesson has use for it."""
 
 import configparser
 from dataclasses import dataclass, field
@@ -28,6 +28,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class CountPlan:
+    # What the README's tables show first: sets, or P1 for a problem of `peers`, in this order; counters.
+    problems: list[str] = field(default_factory=list)
+    counters: list[str] = field(default_factory=list)
     runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
     unfused: Unfused | None = None
     # First part of a run's name by --transform; "before": the predecessor's
@@ -52,7 +55,7 @@ def count_plan(folder: Path) -> CountPlan:
     text.optionxform = str  # names have capital letters
     try:
         text.read_string(path.read_text(encoding="utf-8") if path.is_file() else "", str(path))
-        unknown = set(text.sections()) - {"runs", "unfused", "transforms", "cudnn", "costs"}
+        unknown = set(text.sections()) - {"shown", "runs", "unfused", "transforms", "cudnn", "costs"}
         if unknown:
             raise BadData(f"{path}: nothing reads a section {', '.join(sorted(unknown))}")
         unfused, costs = None, None
@@ -66,6 +69,8 @@ def count_plan(folder: Path) -> CountPlan:
             costs = Costs(tiles, text["costs"].getboolean("two_accumulators", False), text["costs"].getint("storing_warps", 4))
         runs = {name: words.split() for name, words in text["runs"].items()} if "runs" in text else {}
         transforms, cudnn = (dict(text[name]) if name in text else {} for name in ("transforms", "cudnn"))
-        return CountPlan(runs, unfused, transforms, cudnn, costs)
+        keys = options_of(text["shown"], path, "problems", "counters") if "shown" in text else {}
+        shown = {name: [word.strip() for word in words.split(",")] for name, words in keys.items()}
+        return CountPlan(**shown, runs=runs, unfused=unfused, transforms=transforms, cudnn=cudnn, costs=costs)
     except (configparser.Error, KeyError, ValueError) as error:
         raise BadData(f"{path}: {error}") from error
