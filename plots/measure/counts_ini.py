@@ -28,7 +28,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class CountPlan:
-    # What the README's tables show first: sets, or P1 for a problem of `peers`, in this order; counters.
+    # Shown first in the README's tables: sets, or P1 for a problem of `peers`, in order; counters.
     problems: list[str] = field(default_factory=list)
     counters: list[str] = field(default_factory=list)
     runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
