@@ -59,11 +59,13 @@ if(NOT GIT_EXECUTABLE)
   message(FATAL_ERROR "git is missing: install it (Debian, Ubuntu: apt install git).")
 endif()
 
-# gg_pip_install(what ARGS...) runs pip install ARGS... from a virtual environment in the build
-# tree, made at the first call. Of the user's settings of pip it keeps those that say where packages
-# are and how to get there: what is installed, and into which folder, is ours to say.
+# gg_pip_install(what [OPTIONAL] ARGS...) runs pip install ARGS... from a virtual environment in the
+# build tree, made at the first call. Without OPTIONAL a failure ends the configuration. Of the
+# user's settings of pip it keeps those that say where packages are and how to get there: what is
+# installed, and into which folder, is ours to say.
 set(gg_venv_python ${CMAKE_BINARY_DIR}/python/bin/python)
 function(gg_pip_install what)
+  cmake_parse_arguments(PARSE_ARGV 1 arg OPTIONAL "" "")
   set(plainly ${CMAKE_COMMAND} -E env --unset=PYTHONHOME --unset=PYTHONPATH)
   if(NOT EXISTS ${CMAKE_BINARY_DIR}/python/bin/pip)
     execute_process(COMMAND ${plainly} ${Python3_EXECUTABLE} -m venv ${CMAKE_BINARY_DIR}/python
@@ -88,9 +90,11 @@ function(gg_pip_install what)
     endif()
   endforeach()
   execute_process(COMMAND ${plainly} ${of_user} PIP_CONFIG_FILE=/dev/null ${kept} ${gg_venv_python} -m pip install --quiet
-                          --no-cache-dir --disable-pip-version-check --retries 2 ${ARGN}
+                          --no-cache-dir --disable-pip-version-check --retries 2 ${arg_UNPARSED_ARGUMENTS}
                   RESULT_VARIABLE failed ERROR_VARIABLE log)
-  if(failed)
+  if(failed AND arg_OPTIONAL)
+    message(STATUS "${what} could not be fetched from PyPI: what wants it is skipped")
+  elseif(failed)
     file(WRITE ${CMAKE_BINARY_DIR}/pip.log "${log}")
     string(REGEX MATCHALL "ERROR: [^\n]*" errors "${log}")
     string(REGEX REPLACE ".*;?ERROR: " "" reason "${errors}")
