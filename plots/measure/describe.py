@@ -13,8 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plots.measure.chapters import COMMITTED
+
 REPO = Path(__file__).resolve().parents[2]
-COMMITTED = Path("chapters", "chapters.json")
 
 
 class Failed(Exception):

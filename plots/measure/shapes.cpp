@@ -9,7 +9,7 @@
 
 namespace {
 
-// [5, 0, 17]
+// Returns numbers as a JSON list.
 std::string list(const std::vector<int>& numbers) {
   std::string text;
   for (const int each : numbers) text += (text.empty() ? "" : ", ") + std::to_string(each);

@@ -180,10 +180,11 @@ class Chapter:
         self.late_orders, self.problems, self.seldom = range(0), [], []
         for chapter in self.line:
             for text in lines_of(chapter, "mutants.txt"):
-                self.read(text, f"{chapter}/checks/mutants.txt: {text}")
+                self.read(text, f"{chapter}/checks/mutants.txt: {text}", chapter == program.name)
 
-    def read(self, text: str, where: str) -> None:
-        """A line of a mutants.txt: `orders A-B`, `multiprocessors N [--tile MxN]` or `[seldom] [N] options`."""
+    def read(self, text: str, where: str, is_own: bool) -> None:
+        """A line of a mutants.txt: `orders A-B`, `multiprocessors N [--tile MxN]` or `[seldom] [N] options`. A chapter takes
+        its own problems; of those of chapters before it, it may lack the tile."""
         first, *words = text.split()
         if first == "orders" and (found := re.fullmatch(r"(\d+)-(\d+)", " ".join(words))):
             self.late_orders = range(int(found[1]), int(found[2]) + 1)
@@ -191,8 +192,11 @@ class Chapter:
             self.multiprocessors[words[2] if words[1:] else ""] = words[0]
         elif first == "seldom" or first.startswith("--") or first.isdigit():
             problem = words if first == "seldom" else [first, *words]
+            if is_own and not taken_by(self.about, problem):
+                sys.exit(f"{where}\n  names a tile, a format or an option that the chapter lacks")
             self.problems.append(problem)
-            self.seldom += [problem] if first == "seldom" else []
+            if first == "seldom":
+                self.seldom.append(problem)
         else:
             sys.exit(f"{where}\n  wants orders A-B, multiprocessors N [--tile MxN], or [seldom] [N] and options")
 
@@ -207,7 +211,8 @@ class Chapter:
                     sys.exit(f"{chapter}/checks/survivors.txt: {text}\n"
                              "  wants kernel | kind | source line | harmless, blind or found | why")
                 known[tuple(parts[:3])] = parts[3]
-                own |= {tuple(parts[:3])} if chapter == self.line[-1] else set()
+                if chapter == self.line[-1]:
+                    own.add(tuple(parts[:3]))
         lines = self.source_lines()
         return {key: what for key, what in known.items() if what != "found" and key[2] in lines}, own
 
@@ -283,8 +288,8 @@ def attempts(chapter: Chapter) -> tuple[list[list[str]], list[list[str]]]:
     return few, rest + [[*words, "--order", f"{seed}:skew"] for seed in range(11, 31) for words in seldom]
 
 
-def run(chapter: Chapter, settings: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """A check by the emulator; `settings` are options of gg-emu."""
+def run(chapter: Chapter, settings: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """A check by the emulator, or None if it hangs; `settings` are options of gg-emu."""
     program = chapter.program
     if arguments[0].isdigit():  # the attempt says
         multiprocessors, *arguments = arguments
