@@ -63,34 +63,18 @@ class Toolkits(unittest.TestCase):
         if done.returncode:
             raise unittest.SkipTest(f"no CMake from PyPI: {done.stderr.strip()[-200:]}")
 
-    def cmake(self, nvcc, source, name, *options):
-        build = self.folder / f"{name} by {nvcc.parent.parent.name}"
-        shutil.rmtree(build, ignore_errors=True)
-        return run(self.folder / "newest/bin/cmake", *options, "-S", source, "-B", build, cwd=source,
-                   env=os.environ | {"CUDACXX": str(nvcc), "GG_CHAPTERS": "01;07l;09c"})
-
     def configured(self, nvcc):
-        """The tree is configured, at the second try if need be. A machine on which this CMake cannot
-        configure a project of three lines for CUDA says nothing of the tree."""
-        done = None
-        for _ in range(2):
-            done = self.cmake(nvcc, ROOT, "tree", "--preset", "check", "-DGG_FIGURES=OFF")
-            if not done.returncode:
-                return
-        control = self.folder / "control"
-        control.mkdir(exist_ok=True)
-        (control / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.24)\nproject(control CXX CUDA)\n"
-                                                "find_package(CUDAToolkit REQUIRED)\n")
-        bare = self.cmake(nvcc, control, "control", "-DCMAKE_CUDA_ARCHITECTURES=OFF")
-        if bare.returncode:
-            self.skipTest(f"the newest CMake configures no CUDA here: {bare.stderr.strip()[-200:]}")
-        self.fail(f"{done.stdout[-1000:]}\n{done.stderr[-2000:]}")
+        build = self.folder / f"tree by {nvcc.parent.parent.name}"
+        done = run(self.folder / "newest/bin/cmake", "--preset", "check", "-DGG_FIGURES=OFF", "-S", ROOT, "-B", build, cwd=ROOT,
+                   env=os.environ | {"CUDACXX": str(nvcc), "GG_CHAPTERS": "01;07l;09c"})
+        self.assertEqual(done.returncode, 0, f"{done.stdout[-1000:]}\n{done.stderr[-2000:]}")
 
     def test_the_builds_own(self):
         self.configured(Path(os.environ["CUDACXX"]))
 
     def test_one_without_nvrtc(self):
-        whole = Path(os.environ["CUDACXX"]).resolve().parents[1]
+        # The nvcc of the build may be a script that starts one elsewhere: its own folder is not the toolkit's.
+        whole = Path(os.environ["GG_TOOLKIT"]).resolve()
         shutil.copytree(whole, self.folder / "toolkit", copy_function=os.symlink, ignore=shutil.ignore_patterns("*nvrtc*"))
         self.configured(self.folder / "toolkit/bin/nvcc")
         self.assertFalse(list(self.folder.glob("tree by toolkit/tests/emu/CMakeFiles/links_nvrtc.dir")))
