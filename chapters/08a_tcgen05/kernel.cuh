@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.ready_addr = memory.empty_addr + STAGES * 8;
   memory.taken_addr = memory.ready_addr + C::ACCUMULATORS * 8;
+  // [alloc]
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
@@ -47,7 +48,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     gg::ptx::fence_mbarrier_init();
   }
-  // [alloc]
   if (warp == MULTIPLIER) {
     gg::ptx::tcgen05_alloc<C::ACCUMULATORS * C::BN>(gg::ptx::shared_addr(&sums_slot));
     gg::ptx::tcgen05_relinquish_alloc_permit();
@@ -64,10 +64,10 @@ __global__ void __launch_bounds__(THREADS, 1)
   } else {
     store_tiles<C>(d, memory, tiles, n);
   }
-  // [/roles]
   __syncwarp();     // one lane multiplied, or loaded
   __syncthreads();  // nobody uses tensor memory any more
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<C::ACCUMULATORS * C::BN>(memory.sums);
+  // [/roles]
 }
 
 }  // namespace chapter
