@@ -177,11 +177,12 @@ GG_HD inline uint32_t encode(Format format, double x, Rounding rounding = Roundi
   if (exponent > 1000) return sign | beyond;
   if (format == Format::ue8m0) return encode_ue8m0(magnitude, rounding);
   // Exact, and below 2^(mantissa_bits + 1).
-  const double steps = magnitude * two_to_the(-ulp_exponent(format, magnitude));
+  const int leading = exponent > least_exponent(f) ? exponent : least_exponent(f);
+  const double steps = magnitude * two_to_the(f.mantissa_bits - leading);
   uint32_t count = uint32_t(steps);
   const double rest = steps - count;
   if (rounding == Rounding::nearest_even && (rest > 0.5 || (rest == 0.5 && (count & 1)))) ++count;
-  const uint32_t field = exponent >= least_exponent(f) ? uint32_t(exponent - least_exponent(f)) : 0;
+  const uint32_t field = uint32_t(leading - least_exponent(f));
   // A normal number's count carries its implicit one: the + 1 that its exponent field lacks here.
   const uint64_t code = (uint64_t(field) << f.mantissa_bits) + count;
   return sign | (code > beyond ? beyond : uint32_t(code));

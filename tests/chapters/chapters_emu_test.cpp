@@ -286,8 +286,8 @@ TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
   for (const std::string& id : built_chapters()) {
     if (!has_epilogue(id)) continue;
     SCOPED_TRACE(id);
-    const std::string n = std::to_string(n_from(id, 400));
-    const Words problem = {"--m", "512,0,256", "--n", n, "--k", "160", "--bias"};
+    const std::string n = std::to_string(n_from(id, 272));
+    const Words problem = {"--m", "512,0,256", "--n", n, "--k", "96", "--bias"};
     const bool scales = has_option(id, "norm-const"), columns = has_option(id, "discrete-col-sfd");
     const bool gated = has_option(id, "act");
     Words same = with(problem, scales  ? scaled_d(id)

@@ -16,7 +16,20 @@
 namespace gg::emu {
 namespace {
 
-using Registers = std::set<int32_t>;
+// In ascending order: few, and copied at each step.
+using Registers = std::vector<int32_t>;
+
+bool holds(const Registers& registers, int32_t one) {
+  return std::binary_search(registers.begin(), registers.end(), one);
+}
+void insert(Registers& registers, int32_t one) {
+  const auto at = std::lower_bound(registers.begin(), registers.end(), one);
+  if (at == registers.end() || *at != one) registers.insert(at, one);
+}
+void erase(Registers& registers, int32_t one) {
+  const auto at = std::lower_bound(registers.begin(), registers.end(), one);
+  if (at != registers.end() && *at == one) registers.erase(at);
+}
 
 bool loads(const Instr& in) {
   return in.statement->opcode == "ld" && in.space == Space::shared && !in.any_rank;
@@ -52,12 +65,12 @@ std::set<int32_t> arrivals_before(const Code& code, int32_t load, size_t& steps)
       if (to >= int32_t(code.instrs.size())) continue;
       Registers& known = seen[to];
       const size_t before = known.size();
-      known.insert(has_value.begin(), has_value.end());
+      for (const int32_t r : has_value) insert(known, r);
       if (known.size() != before) places.push_back(to);
     }
   };
   Registers value;
-  for (const int32_t* r = code.instrs[size_t(load)].writes; *r >= 0; ++r) value.insert(*r);
+  for (const int32_t* r = code.instrs[size_t(load)].writes; *r >= 0; ++r) insert(value, *r);
   go_on(load, value);
   for (; !places.empty() && steps > 0; --steps) {
     const int32_t at = places.back();
@@ -65,14 +78,14 @@ std::set<int32_t> arrivals_before(const Code& code, int32_t load, size_t& steps)
     const Instr& in = code.instrs[size_t(at)];
     Registers has_value = seen[at];
     bool reads = false;
-    for (const int32_t* r = in.reads; *r >= 0; ++r) reads |= has_value.count(*r) != 0;
+    for (const int32_t* r = in.reads; *r >= 0; ++r) reads |= holds(has_value, *r);
     if (at == load || (reads && acts(in)) || orders(in)) continue;
     if (in.overtaking.arrives_elsewhere) found.insert(at);
     for (const int32_t* r = in.writes; *r >= 0; ++r) {
       if (reads) {
-        has_value.insert(*r);
+        insert(has_value, *r);
       } else if (in.guard.slot == 0) {
-        has_value.erase(*r);
+        erase(has_value, *r);
       }
     }
     if (!has_value.empty()) go_on(at, has_value);
