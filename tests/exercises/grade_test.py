@@ -21,7 +21,7 @@ CHECKS = grade.CHAPTERS / CHAPTER / "checks"
 PROGRAM = """#!/bin/sh
 # Text as PTX: elect.sync
 echo "ran $*" "$SAID"
-[ -z "$GG_EMU_REPORT" ] || printf '  bytes     %s\\n' 30 12 >&2
+[ -z "$GG_EMU_REPORT" ] || printf 'counts of %s\\n  bytes     %s\\n' one 30 other 12 'all kernels' 42 >&2
 [ "$1" != --counts-csv ] || printf 'chapter,set,order,counter,value\\nx,a,0,bytes,%s\\nx,b,0,bytes,%s\\n' 3 4 > "$2"
 [ "$1" != --bad ]
 """
