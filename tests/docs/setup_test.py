@@ -73,7 +73,7 @@ class Toolkits(unittest.TestCase):
         self.configured(Path(os.environ["CUDACXX"]))
 
     def test_one_without_nvrtc(self):
-        # The build's nvcc may be a script that starts one elsewhere: its folder is not the toolkit's.
+        # The build's nvcc may be a script that starts one elsewhere, in the toolkit's folder.
         whole = Path(os.environ["GG_TOOLKIT"]).resolve()
         shutil.copytree(whole, self.folder / "toolkit", copy_function=os.symlink, ignore=shutil.ignore_patterns("*nvrtc*"))
         self.configured(self.folder / "toolkit/bin/nvcc")
