@@ -15,16 +15,16 @@ namespace chapter {
 
 // [block]
 constexpr int THREADS_X = 32;  // one warp along the columns: its reads of B and writes of D are contiguous
-constexpr int THREADS_Y = 16;  // rows of a block: all read the same B, mostly from L1
+constexpr int THREADS_Y = 16;  // rows of a block, one to a warp: the warps read the same B, mostly from L1
 constexpr int THREADS = THREADS_X * THREADS_Y;
 // [/block]
 
 // [kernel]
-// The bound is the block's size alone: a kernel this small never runs out of registers.
+// The bound tells the compiler the block's size: it may use as many registers as that many threads can have.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
     grouped_gemm(const T* a, const T* b, T* d, int rows, int n, int k) {
-  const int row = int(blockIdx.x) * THREADS_Y + int(threadIdx.y);
+  const int row = int(blockIdx.x) * THREADS_Y + int(threadIdx.y);  // the grid's x counts blocks of rows
   const int col = int(blockIdx.y) * THREADS_X + int(threadIdx.x);
   if (row >= rows || col >= n) return;
 
@@ -36,14 +36,17 @@ __global__ void __launch_bounds__(THREADS)
 }
 // [/kernel]
 
-// The offsets are needed before each launch, so they are read where the host keeps its copy of them.
+// [launch]
+// Columns of D at most: a grid's y extent is at most 65535 blocks.
+constexpr int MOST_N = 65535 * THREADS_X;
+
+// The loop needs the offsets before each launch, so it reads the host's copy. The device's, `offsets`, is for
+// kernels that find their group themselves, from chapter 02 on.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* /*offsets*/, const int32_t* host_offsets, int groups,
             int n, int k, int64_t b_group_stride, cudaStream_t stream) {
+  GG_REQUIRE(n <= MOST_N, "N=%d: the grid's y extent covers at most %d columns; split N", n, MOST_N);
   const int blocks_n = (n + THREADS_X - 1) / THREADS_X;
-  GG_REQUIRE(blocks_n <= 65535, "N=%d: the grid's y extent covers at most %d columns; split N", n,
-             65535 * THREADS_X);
-  // [loop]
   for (int group = 0; group < groups; ++group) {
     const int64_t row_begin = host_offsets[group];
     const int rows = host_offsets[group + 1] - host_offsets[group];
@@ -53,7 +56,7 @@ void launch(const T* a, const T* b, T* d, const Offset* /*offsets*/, const int32
         a + row_begin * k, b + group * b_group_stride, d + row_begin * n, rows, n, k);
     GG_CHECK(cudaGetLastError());
   }
-  // [/loop]
 }
+// [/launch]
 
 }  // namespace chapter

@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .most_n = 65535 * chapter::BN,
+      .most_n = chapter::MOST_N,
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .reads_offsets_on_host = true,
   };

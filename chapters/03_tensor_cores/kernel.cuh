@@ -166,6 +166,9 @@ __global__ void __launch_bounds__(THREADS, 2)
   }
 }
 
+// Columns of D at most: a grid's y extent is at most 65535 blocks.
+constexpr int MOST_N = 65535 * BN;
+
 // The host's copy of the offsets gives the rows of the largest group; the blocks read the device's.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* host_offsets, int groups,
@@ -174,9 +177,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
              k, k * 2, (k + VEC - 1) / VEC * VEC);
   GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",
              n, n * 2, (n + VEC - 1) / VEC * VEC);
+  GG_REQUIRE(n <= MOST_N, "N=%d: the grid's y extent covers at most %d columns; split N", n, MOST_N);
   const int blocks_n = (n + BN - 1) / BN;
-  GG_REQUIRE(blocks_n <= 65535, "N=%d: the grid's y extent covers at most %d columns; split N", n,
-             65535 * BN);
   int rows_max = 0;
   for (int group = 0; group < groups; ++group) {
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);

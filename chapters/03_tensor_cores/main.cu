@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
       .k_multiple = 8,
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
-      .most_n = 65535 * chapter::BN,
+      .most_n = chapter::MOST_N,
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       .reads_offsets_on_host = true,
   };
