@@ -26,9 +26,12 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
-// Operands of different types take registers to convert: then twice the warps share the larger tile.
-template <class A, class B, int BM>
-constexpr int THREADS = std::is_same_v<A, B> || BM < 128 ? 128 : 256;
+// Threads of a block for tiles of bm rows. Operands of different types take registers to convert: then
+// twice the warps share the larger tile.
+template <class A, class B>
+constexpr int threads_for(int bm) {
+  return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
+}
 // [/types]
 
 // [swizzle]
@@ -150,9 +153,9 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 
 // Eight warps per SM, in two blocks or one: up to 255 registers per thread.
 template <class A, class B, class D, class Offset, int BM, int BN>
-__global__ void __launch_bounds__(THREADS<A, B, BM>, 256 / THREADS<A, B, BM>)
+__global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
-  constexpr int THREADS = chapter::THREADS<A, B, BM>, WARPS_M = THREADS / 32 / WARPS_N;
+  constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
   const int warp = int(threadIdx.x) / 32;
@@ -254,7 +257,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   } else {
     GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
   }
-  const int threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 64>;
+  const int threads = threads_for<A, B>(tile.m);
   const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   // [launch]

@@ -27,9 +27,12 @@ constexpr int WARPS_N = 2;
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
-// Operands of different types take registers to convert: then twice the warps share the larger tile.
-template <class A, class B, int BM>
-constexpr int THREADS = std::is_same_v<A, B> || BM < 128 ? 128 : 256;  // of a team
+// Threads of a team for tiles of bm rows. Operands of different types take registers to convert: then
+// twice the warps share the larger tile.
+template <class A, class B>
+constexpr int threads_for(int bm) {
+  return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
+}
 
 // [find]
 // Where a team is in the list of all groups' tiles: group after group, in each column after column.
@@ -197,7 +200,7 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets,
                                                        int groups, int n, int k, int64_t b_group_stride) {
-  constexpr int THREADS = chapter::THREADS<A, B, BM>, WARPS_M = THREADS / 32 / WARPS_N;
+  constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
   const int team = int(threadIdx.x) / THREADS, teams = int(blockDim.x) / THREADS;
@@ -315,7 +318,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
     GG_REQUIRE(tile.m == 128 && tile.n == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m,
                tile.n);
   }
-  const int team_threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 32>;
+  const int team_threads = threads_for<A, B>(tile.m);
   // [launch]
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0, shared_limit = 0;
