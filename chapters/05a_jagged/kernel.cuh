@@ -20,46 +20,156 @@ namespace chapter {
 
 constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row of A
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
-constexpr int VEC = 8;     // elements of one 16-byte copy, a chunk
+constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 constexpr int WARPS_N = 2;
+static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
+static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
+
 // [types]
-// Operands of different types take registers to convert: then twice the warps share the larger tile.
-template <class A, class B, int BM>
-constexpr int THREADS = std::is_same_v<A, B> || BM < 128 ? 128 : 256;
+// Threads of a block for tiles of bm rows. Operands of different types take registers to convert: then
+// twice the warps share the larger tile.
+template <class A, class B>
+constexpr int threads_for(int bm) {
+  return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
+}
 // [/types]
 
 // [swizzle]
-// Byte offset of element c of row r in a tile with CHUNKS chunks to the row. ldmatrix reads the same chunk of
-// 8 rows at once, multiples of 128 bytes apart: the xor moves them to 8 different groups of 4 banks.
+// Byte offset of element c of row r in a slice with CHUNKS chunks to the row. Chunk x of row r lies
+// in slot x ^ r % 8 of its row. So the same chunk of 8 rows, which ldmatrix reads at once, lies in
+// 8 different slots, which are 8 different groups of 4 banks.
 template <int CHUNKS>
 __device__ int swizzle(int r, int c) {
-  static_assert(CHUNKS % 8 == 0);
+  static_assert(CHUNKS % 8 == 0,
+                "rows of slots are multiples of 128 bytes: slot x is in the same banks in all");
   return (r * CHUNKS + (c / VEC ^ r % 8)) * 16;
 }
 // [/swizzle]
 
+struct Stage {
+  uint32_t a_addr, b_addr;  // its [BM][BK] of A and [BK][BN] of B
+};
+
+// [copy]
+// Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
+// slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
+// behind `rows_left` or `cols_left` become zeros, and nothing is read for them.
+template <int THREADS, int ROWS, int COLS, class T>
+__device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
+                                           int rows_left, int cols_left) {
+  constexpr int CHUNKS = COLS / VEC, PASS = THREADS / CHUNKS;  // of a row; rows copied at a time
+  static_assert(VEC * sizeof(T) == 16, "a chunk is 16 bytes");
+  static_assert(THREADS % CHUNKS == 0 && ROWS % PASS == 0, "a slice is copied in passes of whole rows");
+  static_assert(PASS % 8 == 0, "a thread's chunks lie in the same slot of their rows");
+  const int thread = int(threadIdx.x), r0 = thread / CHUNKS, c = thread % CHUNKS * VEC;
+  const uint32_t dst_addr = slice_addr + swizzle<CHUNKS>(r0, c);
+  const T* src = first + (int64_t(r0) * stride + c) + off;
+#pragma unroll
+  for (int r = 0; r < ROWS; r += PASS) {
+    const bool inside = r0 + r < rows_left && c < cols_left;  // all 8 elements of the chunk, or none
+    gg::ptx::cp_async_cg_16(dst_addr + r * COLS * 2, inside ? src : first, inside ? 16 : 0);
+    src += int64_t(PASS) * stride;
+  }
+}
+// [/copy]
+
+// A warp multiplies 16 of k at a time, from these registers.
+template <class A, class B, int WM, int WN>
+struct Fragments {
+  static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp's part of the tile is whole fragments");
+  gg::ptx::FragmentA<A> a[WM / 16];
+  gg::ptx::FragmentB<B> b[WN / 16];
+};
+
+// [fragments]
+// Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
+// Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
+// are added; 16 columns further right it is another one, which an xor finds.
+template <class A, class B, int WM, int WN>
+__device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
+                                               int warp_col, int kk) {
+  static_assert((BK & (BK - 1)) == 0 && (WN & (WN - 1)) == 0, "so that 16 columns further right is an xor");
+  constexpr int BN = WARPS_N * WN;
+  const int lane = int(threadIdx.x) % 32;
+  const int a_off = swizzle<BK / VEC>(warp_row + lane % 16, lane / 16 * VEC);
+  const int b_off = swizzle<BN / VEC>(lane % 16, warp_col + lane / 16 * VEC);
+#pragma unroll
+  for (int i = 0; i < WM / 16; ++i) {
+    gg::ptx::ldmatrix_x4(fragments.a[i].reg, stage.a_addr + (a_off ^ (kk * 2)) + i * 16 * BK * 2);
+  }
+#pragma unroll
+  for (int j = 0; j < WN / 16; ++j) {
+    gg::ptx::ldmatrix_x4_trans(fragments.b[j].reg, stage.b_addr + (b_off ^ (j * 32)) + kk * BN * 2);
+  }
+}
+// [/fragments]
+
+// [multiply]
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
+// of products goes backwards, so that its first one has an operand of the product before it: of 128
+// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+template <class A, class B, int WM, int WN>
+__device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
+                                         const Fragments<A, B, WM, WN>& fragments) {
+#pragma unroll
+  for (int i = 0; i < WM / 16; ++i) {
+#pragma unroll
+    for (int count = 0; count < WN / 8; ++count) {
+      const int j = i % 2 ? WN / 8 - 1 - count : count;
+      gg::ptx::mma_m16n8k16(acc[i][j], fragments.a[i], fragments.b[j / 2], j % 2);
+    }
+  }
+}
+// [/multiply]
+
 template <class T>
-struct alignas(2 * sizeof(T)) Pair {  // two neighbours in a row of D, one store
+struct alignas(2 * sizeof(T)) Neighbours {  // two elements of a row of D, one store
   T left, right;
 };
 
+// [store]
+// Stores a warp's sums, of which a lane has two neighbours in every eighth row. `d_tile` is the
+// tile's corner in D, whose rows are `stride` apart. Of the tile's rows and columns only those
+// before `rows_left` and `cols_left` are D's.
+template <int WM, int WN, class T>
+__device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T* d_tile, int stride,
+                                      int warp_row, int warp_col, int rows_left, int cols_left) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < WM / 8; ++i) {
+    const int r = warp_row + i * 8 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < WN / 8; ++j) {
+      const int c = warp_col + j * 8 + lane % 4 * 2;
+      const float* sums = &acc[i / 2][j][i % 2 * 2];  // an mma's rows 0 to 7 come first, then 8 to 15
+      const Neighbours<T> two = {gg::from_float<T>(sums[0]), gg::from_float<T>(sums[1])};
+      if (r < rows_left && c < cols_left) {
+        *reinterpret_cast<Neighbours<T>*>(d_tile + int64_t(r) * stride + c) = two;
+      }
+    }
+  }
+}
+// [/store]
+
 // Eight warps per SM, in two blocks or one: up to 255 registers per thread.
 template <class A, class B, class D, class Offset, int BM, int BN>
-__global__ void __launch_bounds__(THREADS<A, B, BM>, 256 / THREADS<A, B, BM>)
+__global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
-  constexpr int THREADS = chapter::THREADS<A, B, BM>, WARPS_M = THREADS / 32 / WARPS_N;
+  constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
-  const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int warp = int(threadIdx.x) / 32;
+  // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
-  constexpr int A_CHUNKS = BK / VEC, B_CHUNKS = BN / VEC;                  // of a row
-  constexpr int A_PASS = THREADS / A_CHUNKS, B_PASS = THREADS / B_CHUNKS;  // rows copied at a time
-  const int a_r = thread / A_CHUNKS, a_c = thread % A_CHUNKS * VEC;        // where in the slices this thread
-  const int b_r = thread / B_CHUNKS, b_c = thread % B_CHUNKS * VEC;        // copies its first chunks
 
+  // From a multiple of 128 bytes on, a row of slots lies in all 32 banks.
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared);          // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BK][BN], swizzled
+  auto stage = [&](int k_tile) {                                      // where slice k_tile is put
+    const int index = k_tile % STAGES;
+    return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES};
+  };
 
   // [tile]
   const int group = int(blockIdx.y);
@@ -68,116 +178,68 @@ __global__ void __launch_bounds__(THREADS<A, B, BM>, 256 / THREADS<A, B, BM>)
   const int tiles_m = (group_rows + BM - 1) / BM, tiles_n = (n + BN - 1) / BN;
   for (int64_t tile = blockIdx.x; tile < int64_t(tiles_m) * tiles_n; tile += gridDim.x) {
     const int row0 = int(tile % tiles_m) * BM, col0 = int(tile / tiles_m) * BN;
-    const int rows = group_rows - row0, cols = n - col0;  // from the tile's corner on
-    const A* a_first = a + (row_begin + row0 + a_r) * k + a_c;
-    const B* b_first = b + group * b_group_stride + int64_t(b_r) * n + col0 + b_c;
-    D* d_first = d + (row_begin + row0) * n + col0;
+    // The group's rows and D's columns from the tile's corner on: fewer than the tile has, or more.
+    const int rows_left = group_rows - row0, cols_left = n - col0;
+    const A* a_first = a + (row_begin + row0) * k;
+    const B* b_first = b + group * b_group_stride + col0;
+    D* d_tile = d + (row_begin + row0) * n + col0;
     const int k_tiles = (k + BK - 1) / BK;
     // [/tile]
 
     // [load]
-    // Start copying a slice. What lies outside the group, N or K becomes zeros, and none of it is read.
-    // Slices past the last one are all zeros, so the loop below has no special case for the end.
-    const uint32_t a_dst_addr = a_tile_addr + swizzle<A_CHUNKS>(a_r, a_c);
-    const uint32_t b_dst_addr = b_tile_addr + swizzle<B_CHUNKS>(b_r, b_c);
+    // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
+    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
+    // slice are one group, and compute waits for groups.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
-      const uint32_t dst_addr = a_dst_addr + k_tile % STAGES * A_STAGE_BYTES;
-      const A* src = a_first + k0;
-#pragma unroll
-      for (int r = 0; r < BM; r += A_PASS) {
-        const bool inside = a_r + r < rows && k0 + a_c < k;
-        gg::ptx::cp_async_cg_16(dst_addr + r * BK * 2, inside ? src : a, inside ? 16 : 0);
-        src += int64_t(A_PASS) * k;
-      }
+      copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
     };
     auto load_b = [&](int k_tile) {
       const int k0 = k_tile * BK;
-      const uint32_t dst_addr = b_dst_addr + k_tile % STAGES * B_STAGE_BYTES;
-      const B* src = b_first + int64_t(k0) * n;
-#pragma unroll
-      for (int r = 0; r < BK; r += B_PASS) {
-        const bool inside = k0 + b_r + r < k && b_c < cols;
-        gg::ptx::cp_async_cg_16(dst_addr + r * BN * 2, inside ? src : b, inside ? 16 : 0);
-        src += int64_t(B_PASS) * n;
-      }
-      gg::ptx::cp_async_commit_group();  // A and B of one slice: B comes last
+      copy_slice<THREADS, BK, BN>(stage(k_tile).b_addr, b_first, int64_t(k0) * n, n, k - k0, cols_left);
+      gg::ptx::cp_async_commit_group();
     };
     // [/load]
 
-    // Two sets of fragments: one is multiplied while the next 16 steps of k arrive in the other.
-    gg::ptx::FragmentA<A> a_frag[2][WM / 16];
-    gg::ptx::FragmentB<B> b_frag[2][WN / 16];
-    float acc[WM / 16][WN / 8][4] = {};
-    // [fragments]
-    const int a_off = swizzle<A_CHUNKS>(warp_row + lane % 16, lane / 16 * VEC);  // where this lane reads
-    const int b_off = swizzle<B_CHUNKS>(lane % 16, warp_col + lane / 16 * VEC);  // at k = 0
-    auto load_fragments = [&](int k_tile, int kk) {
-      const int stage = k_tile % STAGES, set = kk / 16 % 2;
-#pragma unroll
-      for (int i = 0; i < WM / 16; ++i) {
-        gg::ptx::ldmatrix_x4(a_frag[set][i].reg,
-                             a_tile_addr + stage * A_STAGE_BYTES + (a_off ^ (kk * 2)) + i * 16 * BK * 2);
-      }
-#pragma unroll
-      for (int j = 0; j < WN / 16; ++j) {
-        gg::ptx::ldmatrix_x4_trans(b_frag[set][j].reg,
-                                   b_tile_addr + stage * B_STAGE_BYTES + (b_off ^ (j * 32)) + kk * BN * 2);
-      }
-    };
-    // [/fragments]
-
     // [compute]
+    Fragments<A, B, WM, WN> sets[2];  // one is multiplied while the next 16 of k are loaded into the other
+    float acc[WM / 16][WN / 8][4] = {};
     auto compute = [&](int k_tile) {
 #pragma unroll
       for (int kk = 0; kk < BK; kk += 16) {
+        const int set = kk / 16 % 2;
         if (kk + 16 < BK) {
-          load_fragments(k_tile, kk + 16);
+          load_fragments(sets[1 - set], stage(k_tile), warp_row, warp_col, kk + 16);
         } else {  // the last fragments of this slice are in registers: on to the next slice
           gg::ptx::cp_async_wait_group<STAGES - 2>();  // this thread's copies of slice k_tile + 1 have landed
           __syncthreads();  // so have everyone's, and nobody reads slice k_tile any more: its stage is free
-          load_fragments(k_tile + 1, 0);
+          load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 0) load_b(k_tile + STAGES - 1);  // apart from A: ldmatrix gets in between
-#pragma unroll
-        for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-          for (int step = 0; step < WN / 8; ++step) {  // there and back: a step keeps one operand of the last
-            const int j = i % 2 ? WN / 8 - 1 - step : step;
-            gg::ptx::mma_m16n8k16(acc[i][j], a_frag[kk / 16 % 2][i], b_frag[kk / 16 % 2][j / 2], j % 2);
-          }
-        }
+        if (kk == 0) load_b(k_tile + STAGES - 1);  // 16 of k after its load_a: ldmatrix gets in between
+        multiply(acc, sets[set]);
       }
     };
     // [/compute]
 
+    // [prologue]
     for (int k_tile = 0; k_tile < STAGES; ++k_tile) {
       load_a(k_tile);
-      if (k_tile < STAGES - 1) load_b(k_tile);
+      if (k_tile < STAGES - 1) load_b(k_tile);  // the last one's load_b is in compute(0)
     }
     gg::ptx::cp_async_wait_group<STAGES - 2>();  // this thread's copies of slice 0 have landed
     __syncthreads();                             // so have everyone's
-    load_fragments(0, 0);
+    load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
     gg::ptx::cp_async_wait_all();  // none of this thread's copies is under way
     __syncthreads();               // nor anyone's, and nobody reads: all stages are free for the next tile
-
-#pragma unroll
-    for (int i = 0; i < WM / 8; ++i) {  // 8 rows at a time
-      const int r = warp_row + i * 8 + lane / 4;
-#pragma unroll
-      for (int j = 0; j < WN / 8; ++j) {
-        const int c = warp_col + j * 8 + lane % 4 * 2;
-        const float* sums = &acc[i / 2][j][i % 2 * 2];
-        const Pair<D> pair = {gg::from_float<D>(sums[0]), gg::from_float<D>(sums[1])};
-        if (r < rows && c < cols) *reinterpret_cast<Pair<D>*>(d_first + int64_t(r) * n + c) = pair;
-      }
-    }
+    store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
+    // [/prologue]
   }
 }
 
 // Every group gets the same share of the blocks that fit on the device at once, whatever its number of rows.
+// The host reads no offsets: `host_offsets` is null, and an argument because all chapters are launched alike.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
             int n, int k, int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
@@ -195,7 +257,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   } else {
     GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
   }
-  const int threads = tile.m == 128 ? THREADS<A, B, 128> : THREADS<A, B, 64>;
+  const int threads = threads_for<A, B>(tile.m);
   const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   // [launch]

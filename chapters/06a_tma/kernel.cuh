@@ -23,60 +23,34 @@
 namespace chapter {
 
 constexpr int BK = 64;        // depth of a slice of A and B: 128 bytes of each row of A
-constexpr int STAGES = 3;     // slices of a team in shared memory
-constexpr int THREADS = 128;  // of a team
+constexpr int STAGES = 3;     // slices of a team in shared memory: 96 KB at most, and two teams have 192
+constexpr int THREADS = 128;  // of a team: two have a warp more than each of four schedulers
 constexpr int WARPS_M = 2, WARPS_N = 2;
 constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most that TMA swizzles
+constexpr int B_BOX_BYTES = BK * BOX_COLS * 2;
+static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
+static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
+static_assert(BK * 2 == 128, "a box of A has rows of 128 bytes: swizzle knows no others");
 
-// [swizzle]
-// Byte offset of element c of row r in a box with rows of 128 bytes, as TMA's 128-byte swizzle lays it out:
-// chapter 03's, done by hardware. It takes r % 8 from bits of the address: boxes start at multiples of 1024.
-__device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
-// [/swizzle]
-
-template <class T>
-struct alignas(2 * sizeof(T)) Pair {  // two neighbours in a row of D, one store
-  T left, right;
-};
-
-// A worker is a block of two teams, each with a tile of its own: while one waits or writes its tile out, the
-// other computes. Eight warps: up to 255 registers per thread.
-template <class T, class Offset, int BM, int BN>
-__global__ void __launch_bounds__(2 * THREADS, 1)
-    grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, T* d,
-                 const Offset* offsets, int groups, int n, int k) {
-  constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
-  constexpr int A_STAGE_BYTES = BM * BK * 2, B_BOX_BYTES = BK * BOX_COLS * 2, B_STAGE_BYTES = BK * BN * 2;
-  const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
-  const int warp = thread / 32, lane = thread % 32, tiles_n = (n + BN - 1) / BN;
-  const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
-
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);
-  const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
-  const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
-  // [barriers]
-  __shared__ uint64_t full[2][STAGES];  // of each team: the slice in this stage has landed, 1 phase each
-  const uint32_t full_addr = gg::ptx::shared_addr(full[team]);
-  if (thread == 0) {
-    for (int stage = 0; stage < STAGES; ++stage) gg::ptx::mbarrier_init(full_addr + stage * 8, 1);
-    gg::ptx::fence_mbarrier_init();
-  }
-  gg::ptx::bar_sync(1 + team, THREADS);  // the team's barriers are there for all its threads
-  // [/barriers]
-
-  // [find]
-  // Finds the group that owns a tile, every warp for itself: lane l looks at group batch + l. Tiles only
-  // grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
+// [find]
+// Where a team is in the list of all groups' tiles: group after group, in each column after column.
+struct Walk {
+  int tile;                           // index in the whole list
   int batch = 0, tiles_m_before = 0;  // first group looked at; rows of tiles in the groups before it
   int64_t row_begin = 0;              // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
-  auto find = [&](int tile) {  // false: there is no such tile
+
+  // Finds the group that owns `tile`, every warp for itself: lane l looks at group batch + l. Tiles
+  // only grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
+  // False: there is no such tile.
+  template <class Offset>
+  __device__ __forceinline__ bool find(const Offset* offsets, int groups, int bm, int tiles_n) {
+    const int lane = int(threadIdx.x) % 32;
     for (; batch < groups; batch += 32) {
       const int mine = min(batch + lane, groups - 1);
       const int64_t my_begin = offsets[mine];
       const int my_rows = batch + lane < groups ? int(offsets[mine + 1] - my_begin) : 0;
-      const int my_tiles_m = (my_rows + BM - 1) / BM;
+      const int my_tiles_m = (my_rows + bm - 1) / bm;
       int end = my_tiles_m;  // becomes the rows of tiles up to and with this lane's group
       for (int step = 1; step < 32; step *= 2) {
         const int below = __shfl_up_sync(~0u, end, step);
@@ -96,106 +70,205 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
       tiles_m_before = __shfl_sync(~0u, end, 31);
     }
     return false;
-  };
-  // [/find]
+  }
+};
+// [/find]
+
+// [swizzle]
+// Byte offset of element c of row r in a box with rows of 128 bytes, as TMA's 128-byte swizzle lays it out:
+// chapter 03's, done by hardware. It takes r % 8 from bits of the address: boxes start at multiples of 1024.
+__device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
+// [/swizzle]
+
+struct Stage {
+  uint32_t a_addr, b_addr;  // its [BM][BK] of A and its boxes of B
+  uint32_t full_addr;       // its barrier, which counts the bytes of both
+};
+
+// [load]
+// One thread asks for a slice: `row`, `col` and `k0` are its corners in A and in B[group]. What lies
+// outside K or N becomes zeros, which count as bytes too. Rows behind the group's belong to the next
+// one: they are read, but rows of D that need them are not stored.
+template <int BM, int BN>
+__device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
+                                           int k0, int row, int col, int group) {
+  static_assert(BN % BOX_COLS == 0, "B's part of a slice is whole boxes");
+  static_assert(BM * BK * 2 % 1024 == 0 && B_BOX_BYTES % 1024 == 0, "boxes begin at multiples of 1024 bytes");
+  gg::ptx::mbarrier_arrive_expect_tx(stage.full_addr, (BM + BN) * BK * 2);
+  gg::ptx::tma_load_2d(stage.a_addr, &a_map, k0, row, stage.full_addr);
+#pragma unroll
+  for (int box = 0; box < BN / BOX_COLS; ++box) {
+    gg::ptx::tma_load_3d(stage.b_addr + box * B_BOX_BYTES, &b_map, col + box * BOX_COLS, k0, group,
+                         stage.full_addr);
+  }
+}
+// [/load]
+
+// A warp multiplies 16 of k at a time, from these registers.
+template <class T, int WM, int WN>
+struct Fragments {
+  static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp's part of the tile is whole fragments");
+  gg::ptx::FragmentA<T> a[WM / 16];
+  gg::ptx::FragmentB<T> b[WN / 16];
+};
+
+// [fragments]
+// Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
+// Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
+// are added; 16 columns further right it is another one, which an xor finds.
+template <class T, int WM, int WN>
+__device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
+                                               int warp_col, int kk) {
+  static_assert((BK & (BK - 1)) == 0 && (WN & (WN - 1)) == 0, "so that 16 columns further right is an xor");
+  static_assert(BOX_COLS % WN == 0, "a warp's columns of B lie in one box");
+  const int lane = int(threadIdx.x) % 32;
+  const int a_off = swizzle(warp_row + lane % 16, lane / 16 * 8);
+  const int b_off =
+      warp_col / BOX_COLS * B_BOX_BYTES + swizzle(lane % 16, warp_col % BOX_COLS + lane / 16 * 8);
+#pragma unroll
+  for (int i = 0; i < WM / 16; ++i) {
+    gg::ptx::ldmatrix_x4(fragments.a[i].reg, stage.a_addr + (a_off ^ (kk * 2)) + i * 16 * BK * 2);
+  }
+#pragma unroll
+  for (int j = 0; j < WN / 16; ++j) {
+    gg::ptx::ldmatrix_x4_trans(fragments.b[j].reg, stage.b_addr + (b_off ^ (j * 32)) + kk * BOX_COLS * 2);
+  }
+}
+// [/fragments]
+
+// [multiply]
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
+// of products goes backwards, so that its first one has an operand of the product before it: of 128
+// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+template <class T, int WM, int WN>
+__device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
+                                         const Fragments<T, WM, WN>& fragments) {
+#pragma unroll
+  for (int i = 0; i < WM / 16; ++i) {
+#pragma unroll
+    for (int count = 0; count < WN / 8; ++count) {
+      const int j = i % 2 ? WN / 8 - 1 - count : count;
+      gg::ptx::mma_m16n8k16(acc[i][j], fragments.a[i], fragments.b[j / 2], j % 2);
+    }
+  }
+}
+// [/multiply]
+
+template <class T>
+struct alignas(2 * sizeof(T)) Neighbours {  // two elements of a row of D, one store
+  T left, right;
+};
+
+// [store]
+// Stores a warp's sums, of which a lane has two neighbours in every eighth row. `d_tile` is the
+// tile's corner in D, whose rows are `stride` apart. Of the tile's rows and columns only those
+// before `rows_left` and `cols_left` are D's.
+template <int WM, int WN, class T>
+__device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T* d_tile, int stride,
+                                      int warp_row, int warp_col, int rows_left, int cols_left) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < WM / 8; ++i) {
+    const int r = warp_row + i * 8 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < WN / 8; ++j) {
+      const int c = warp_col + j * 8 + lane % 4 * 2;
+      const float* sums = &acc[i / 2][j][i % 2 * 2];  // an mma's rows 0 to 7 come first, then 8 to 15
+      const Neighbours<T> two = {gg::from_float<T>(sums[0]), gg::from_float<T>(sums[1])};
+      if (r < rows_left && c < cols_left) {
+        *reinterpret_cast<Neighbours<T>*>(d_tile + int64_t(r) * stride + c) = two;
+      }
+    }
+  }
+}
+// [/store]
+
+// A worker is a block of two teams, each with a tile of its own: while one waits or writes its tile out, the
+// other computes. Eight warps: up to 255 registers per thread.
+template <class T, class Offset, int BM, int BN>
+__global__ void __launch_bounds__(2 * THREADS, 1)
+    grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, T* d,
+                 const Offset* offsets, int groups, int n, int k) {
+  constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
+  constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
+  const int warp = thread / 32;  // of the team
+  // Where the warp's part of the tile begins.
+  const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
+
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come behind
+  const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
+  const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
+  // [barriers]
+  __shared__ uint64_t
+      full[2][STAGES];  // of each team: the slice in this stage has landed; one thread arrives
+  const uint32_t full_addr = gg::ptx::shared_addr(full[team]);
+  if (thread == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) gg::ptx::mbarrier_init(full_addr + stage * 8, 1);
+    gg::ptx::fence_mbarrier_init();
+  }
+  gg::ptx::bar_sync(1 + team, THREADS);  // the team's barriers are there for all its threads
+  // [/barriers]
 
   // [tile]
-  // Tiles are counted in int: 2^31 of them would be at least 2^41 elements of D.
-  const int workers = int(gridDim.x), k_tiles = (k + BK - 1) / BK;
+  // Tiles are counted in int: each has at least 8 elements of D, so 2^31 of them are 32 GB or more.
+  const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN, k_tiles = (k + BK - 1) / BK;
   int first = 0;  // slices of the tiles before this one: they say which stage and phase the barriers are in
-  for (int tile = int(blockIdx.x) + team * workers; find(tile); tile += 2 * workers) {
-    const int row0 = tile_in_group % tiles_m * BM, col0 = tile_in_group / tiles_m * BN;
-    const int rows = group_rows - row0, cols = n - col0;  // from the tile's corner on
-    T* d_first = d + (row_begin + row0) * n + col0;
+  Walk walk = {int(blockIdx.x) + team * workers};
+  for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += 2 * workers) {
+    const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
+    // The group's rows and D's columns from the tile's corner on: fewer than the tile has, or more.
+    const int rows_left = walk.group_rows - row0, cols_left = n - col0;
+    T* d_tile = d + (walk.row_begin + row0) * n + col0;
     // [/tile]
+    auto stage = [&](int k_tile) {  // where slice k_tile is put
+      const int index = (first + k_tile) % STAGES;
+      return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
+                   full_addr + index * 8};
+    };
 
-    // [load]
-    // One thread asks for a slice. What lies outside K or N becomes zeros, which count as bytes too. Rows
-    // behind the group's belong to the next one: they are read, but rows of D that need them are not stored.
     auto load = [&](int k_tile) {
-      const int stage = (first + k_tile) % STAGES, k0 = k_tile * BK;
-      const uint32_t bar_addr = full_addr + stage * 8, b_addr = b_tile_addr + stage * B_STAGE_BYTES;
-      gg::ptx::mbarrier_arrive_expect_tx(bar_addr, A_STAGE_BYTES + B_STAGE_BYTES);
-      gg::ptx::tma_load_2d(a_tile_addr + stage * A_STAGE_BYTES, &a_map, k0, int(row_begin) + row0, bar_addr);
-#pragma unroll
-      for (int box = 0; box < BN / BOX_COLS; ++box) {
-        gg::ptx::tma_load_3d(b_addr + box * B_BOX_BYTES, &b_map, col0 + box * BOX_COLS, k0, group, bar_addr);
-      }
+      load_slice<BM, BN>(stage(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
+                         walk.group);
     };
-    // [/load]
-
-    // Two sets of fragments: one is multiplied while the next 16 steps of k arrive in the other.
-    gg::ptx::FragmentA<T> a_frag[2][WM / 16];
-    gg::ptx::FragmentB<T> b_frag[2][WN / 16];
-    float acc[WM / 16][WN / 8][4] = {};
-    // [fragments]
-    const int a_off = swizzle(warp_row + lane % 16, lane / 16 * 8);  // this lane's at k = 0
-    const int b_off =
-        warp_col / BOX_COLS * B_BOX_BYTES + swizzle(lane % 16, warp_col % BOX_COLS + lane / 16 * 8);
-    auto load_fragments = [&](int k_tile, int kk) {
-      const int stage = (first + k_tile) % STAGES, set = kk / 16 % 2;
-#pragma unroll
-      for (int i = 0; i < WM / 16; ++i) {
-        gg::ptx::ldmatrix_x4(a_frag[set][i].reg,
-                             a_tile_addr + stage * A_STAGE_BYTES + (a_off ^ (kk * 2)) + i * 16 * BK * 2);
-      }
-#pragma unroll
-      for (int j = 0; j < WN / 16; ++j) {
-        gg::ptx::ldmatrix_x4_trans(
-            b_frag[set][j].reg, b_tile_addr + stage * B_STAGE_BYTES + (b_off ^ (j * 32)) + kk * BOX_COLS * 2);
-      }
-    };
-    // [/fragments]
 
     // [compute]
     auto wait = [&](int k_tile) {  // a stage's slices are the phases of its barrier: 0, 1, 2 ..
-      const int slice = first + k_tile, phase = slice / STAGES;
-      gg::ptx::mbarrier_wait_parity(full_addr + slice % STAGES * 8, phase % 2);
+      const int phase = (first + k_tile) / STAGES;
+      gg::ptx::mbarrier_wait_parity(stage(k_tile).full_addr, phase % 2);
     };
+    Fragments<T, WM, WN> sets[2];  // one is multiplied while the next 16 of k are loaded into the other
+    float acc[WM / 16][WN / 8][4] = {};
     auto compute = [&](int k_tile) {
 #pragma unroll
       for (int kk = 0; kk < BK; kk += 16) {
+        const int set = kk / 16 % 2;
         if (kk + 16 < BK) {
-          load_fragments(k_tile, kk + 16);
+          load_fragments(sets[1 - set], stage(k_tile), warp_row, warp_col, kk + 16);
         } else if (k_tile + 1 < k_tiles) {  // this slice's last fragments are in registers: on to the next
           wait(k_tile + 1);                 // both tiles of slice k_tile + 1 have landed
           gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads slice k_tile any more
-          load_fragments(k_tile + 1, 0);
+          load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           if (thread == 0 && k_tile + STAGES < k_tiles) load(k_tile + STAGES);
         }
-#pragma unroll
-        for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-          for (int step = 0; step < WN / 8; ++step) {  // there and back: a step keeps one operand of the last
-            const int j = i % 2 ? WN / 8 - 1 - step : step;
-            gg::ptx::mma_m16n8k16(acc[i][j], a_frag[kk / 16 % 2][i], b_frag[kk / 16 % 2][j / 2], j % 2);
-          }
-        }
+        multiply(acc, sets[set]);
       }
     };
     // [/compute]
 
+    // [prologue]
     if (thread == 0) {
 #pragma unroll 1  // one copy of load, which is long: it happens once for a tile
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
     }
-    wait(0);  // both tiles of slice 0 have landed
-    load_fragments(0, 0);
+    wait(0);  // both tiles of slice 0 have landed, and there is one: a tensor map has no K of 0
+    load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
     gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads: all stages are free
     first += k_tiles;
-
-#pragma unroll
-    for (int i = 0; i < WM / 8; ++i) {  // 8 rows at a time
-      const int r = warp_row + i * 8 + lane / 4;
-#pragma unroll
-      for (int j = 0; j < WN / 8; ++j) {
-        const int c = warp_col + j * 8 + lane % 4 * 2;
-        const float* sums = &acc[i / 2][j][i % 2 * 2];
-        const Pair<T> pair = {gg::from_float<T>(sums[0]), gg::from_float<T>(sums[1])};
-        if (r < rows && c < cols) *reinterpret_cast<Pair<T>*>(d_first + int64_t(r) * n + c) = pair;
-      }
-    }
+    store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
+    // [/prologue]
   }
 }
 
