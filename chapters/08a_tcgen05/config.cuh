@@ -10,12 +10,14 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5;
-constexpr int THREADS = 32 * 6;
+constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
+constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
 constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
+static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BK = 64, ROW_BYTES = 128;   // depth of a slice: rows of 128 bytes, the most that TMA swizzles
+static_assert(2 * BK == ROW_BYTES);       // elements of 16 bits
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B. D: of D. BN: columns of a tile.
@@ -25,9 +27,12 @@ struct Config {
   using D = D_;
   using Offset = Offset_;
   static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
+  static_assert(ACCUMULATORS * BN <= gg::ptx::TMEM_COLUMNS);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-  static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
+  static constexpr int STAGE_BYTES = A_BYTES + B_BYTES;       // as many as the boxes of launch.cuh bring
+  static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;   // slices in shared memory
+  static_assert(STAGES >= 2);                                 // one is loaded while another one is multiplied
 };
 
 struct Maps {

@@ -25,10 +25,12 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // The slice that was in this stage has been multiplied. The first time round there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      // [load]
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::STAGE_BYTES);
       gg::ptx::tma_load_3d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, k0, tile.row0, 0, full_addr);
       gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
                            full_addr);
+      // [/load]
     }
   }
 }

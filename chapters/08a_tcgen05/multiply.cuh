@@ -24,7 +24,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
-    // The sums of two tiles ago have been read. The fence behind the next wait serves this one too.
+    // The sums of two tiles ago have been read. The fence after the wait for `full`, which
+    // follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {

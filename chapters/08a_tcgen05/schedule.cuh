@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const Offset* offsets, int n
 
 struct Tile {
   int group;
-  int row0, rows;  // its first row, as A and D count, and how many of the group's are left from there
+  int row0, rows_left;  // its first row, as A and D count, and how many of the group's are left from there
   int col0;
 };
 
@@ -57,8 +57,8 @@ class Tiles {
   __device__ bool next(Tile& tile) {
     if (index_ >= count_) return false;
     const int lane = int(threadIdx.x) % 32;
-    unsigned
-        after;  // which of 32 groups end after this tile: each lane looks at one. The last group always does.
+    // Each lane looks at one of 32 groups: does it end after this tile? The last group always does.
+    unsigned after;
     while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
       batch_ += 32;  // never back: the numbers that a walk gets only grow
     }

@@ -47,11 +47,12 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
 #pragma unroll
       for (int c = 0; c < 32; c += 16 / int(sizeof(D))) {
         const int col = tile.col0 + c0 + c;
-        if (r < tile.rows && col < n) *reinterpret_cast<uint4*>(row + col) = pack<D>(part + c);
+        if (r < tile.rows_left && col < n) *reinterpret_cast<uint4*>(row + col) = pack<D>(part + c);
       }
     }
     gg::ptx::tcgen05_fence_before();
-    if (gg::ptx::elect()) {  // this warp has read its rows
+    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(memory.taken_addr + accumulator.stage * 8);
     }
     // [/store]

@@ -10,14 +10,22 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5;
-constexpr int THREADS = 32 * 6;
+constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
+constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
 constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
+static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BK = 128, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
-constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of 32 k
-constexpr int SHARED_BYTES = 226 * 1024;          // of 227 KB: barriers and the like have the last
+static_assert(BK == ROW_BYTES);           // elements of 8 bits
+constexpr int PRODUCT_K = 32, PRODUCT_BYTES = 32;  // depth of a product, and its bytes of a row
+// An atom: the scales of 128 rows and four scale blocks of 32 k. In tensor memory a column is 32 rows.
+constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
+constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
+static_assert(BK == ATOM_BLOCKS * PRODUCT_K);  // a slice has the scales of one atom for each 128 rows
+constexpr int PAD_ROWS = 256;                  // groups have multiples of so many rows
+static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
+constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
 
 // T: of A and B. D: of D. BN: columns of a tile.
 template <class T_, class D_, int BN_>
@@ -25,11 +33,18 @@ struct Config {
   using T = T_;
   using D = D_;
   static constexpr int BN = BN_;
-  static constexpr int ACCUMULATORS = BN == 256 ? 1 : 2;  // tiles of sums that fit beside the scales
-  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;               // of a slice
-  static constexpr int SFA_BYTES = ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * ATOM_BYTES;  // and its scales
+  static_assert(BN % ATOM_ROWS == 0);  // a tile's columns begin and end with atoms
+  static constexpr int SFA_BYTES = ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * ATOM_BYTES;  // of a slice
+  static constexpr int SFA_COLUMNS = ATOM_COLUMNS, SFB_COLUMNS = SFB_BYTES / ATOM_BYTES * ATOM_COLUMNS;
+  // Two tiles of sums if they fit beside the scales, or one.
+  static constexpr int ACCUMULATORS = 2 * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS ? 2 : 1;
+  static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
+  // As many as the boxes of launch.cuh bring.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
+  static_assert(STAGES >= 2);                                // one is loaded while another one is multiplied
 };
 
 struct Maps {

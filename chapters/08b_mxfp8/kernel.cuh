@@ -2,7 +2,7 @@
 //
 // Chapter 08b: eight bits an element, and a scale for each 32 of them.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * SFA[row, k/32] * B[g][col, k] * SFB[g][col, k/32]
 // New here: block scales, which the tensor core multiplies by on its way through K.
 
@@ -51,13 +51,15 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   if (warp == MULTIPLIER) {
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS>(gg::ptx::shared_addr(&sums_slot));
+    // Other blocks may allocate now. There are none: shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
+  // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, C::ACCUMULATORS * C::BN);
-  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4);
+  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   const Tiles<C> tiles(ends, groups);
   if (warp == LOADER) {

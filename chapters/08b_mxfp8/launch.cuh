@@ -11,8 +11,9 @@
 
 namespace chapter {
 
-// A [rows,K], B [G,N,K], D [rows,N] and ends[G] on the device; scales in atoms of 128 rows by four blocks of
-// 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: a multiple of 16; N: of 8.
+// A [rows,K], B [G,N,K], D [rows,N] and ends[G] on the device; scales in atoms of 128 rows by four scale
+// blocks of 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: multiples of 16,
+// N: multiples of 8.
 template <class T, class D>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d, const int* ends,
             int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks, cudaStream_t stream) {
@@ -34,6 +35,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
   // [map]
   const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
     const int64_t k_atoms = (k + BK - 1) / BK;
+    // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes.
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},

@@ -23,7 +23,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
-    // The sums that were here have been read. The fence behind the next wait serves this one too.
+    // The sums that were here have been read. The fence after the wait for `full`, which
+    // follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
@@ -33,21 +34,22 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       // [scales]
-      // There is one place for all slices: copies come behind earlier products of this thread (08b, Order).
+      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
+      // does not promise in words.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       gg::ptx::tcgen05_cp_32x128b_warpx4(memory.sfa, sfa_desc);
       for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {
-        gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, 4 * i),
+        gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, i * ATOM_COLUMNS),
                                            gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
       }
       // [/scales]
       // [multiply]
-      for (int block = 0; block < BK / 32; ++block) {  // of 32 k, with one scale for each row and column
-        gg::ptx::tcgen05_mma_mxf8f6f4(sums, gg::ptx::tcgen05_advance(a, block * 32),
-                                      gg::ptx::tcgen05_advance(b, block * 32),
-                                      IDESC | gg::ptx::tcgen05_scale_ids(block, block), memory.sfa,
-                                      memory.sfb, k_tile > 0 || block > 0);
+      for (int k_block = 0; k_block < BK / PRODUCT_K; ++k_block) {  // one scale for each row and column
+        gg::ptx::tcgen05_mma_mxf8f6f4(sums, gg::ptx::tcgen05_advance(a, k_block * PRODUCT_BYTES),
+                                      gg::ptx::tcgen05_advance(b, k_block * PRODUCT_BYTES),
+                                      IDESC | gg::ptx::tcgen05_scale_ids(k_block, k_block), memory.sfa,
+                                      memory.sfb, k_tile > 0 || k_block > 0);
       }
       // [/multiply]
       gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when these products are done

@@ -20,11 +20,8 @@ template <class D>
 __device__ uint4 pack(const uint32_t* sums) {
   uint4 words;
   uint32_t* word = &words.x;
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (sizeof(D) == 4) word[i] = sums[i];
-    if constexpr (sizeof(D) == 2)
-      word[i] = gg::ptx::cvt_rn_x2<D>(__uint_as_float(sums[2 * i]), __uint_as_float(sums[2 * i + 1]));
-  }
+  for (int i = 0; i < 4; ++i)
+    word[i] = gg::ptx::cvt_rn_x2<D>(__uint_as_float(sums[2 * i]), __uint_as_float(sums[2 * i + 1]));
   return words;
 }
 
@@ -50,7 +47,8 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
       }
     }
     gg::ptx::tcgen05_fence_before();
-    if (gg::ptx::elect()) {  // this warp has read its rows
+    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(memory.taken_addr + accumulator.stage * 8);
     }
   }

@@ -12,7 +12,7 @@
 namespace chapter {
 
 // A [rows,K/2], B [G,N,K/2] in bytes of two elements, the even one low; D [rows,N], ends[G] without a 0 in
-// front; scales in atoms of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB
+// front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
 // [G][N/128][K/4V][512], rounded up. K: a multiple of 32; N: of 8.
 template <class Scale, int V, class D>
 void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, D* d,
@@ -35,13 +35,15 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
   // [map]
+  constexpr int ATOMS = Config<Scale, V, D, 128>::ATOMS;  // the same for all tiles
   const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
-    const int64_t k_atoms = (k + 4 * V - 1) / (4 * V);
+    const int64_t k_atoms = (k + ATOM_BLOCKS * V - 1) / (ATOM_BLOCKS * V);
+    // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes.
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, BK / V / 4, box_rows}});
+                                .box = {ATOM_BYTES / 4, ATOMS, box_rows}});
   };
   // [/map]
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };

@@ -23,7 +23,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
     if (!elected) continue;
-    // The sums that were here have been read. The fence behind the next wait serves this one too.
+    // The sums that were here have been read. The fence after the wait for `full`, which
+    // follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
@@ -33,27 +34,30 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       // [scales]
-      // There is one place for all slices: copies come behind earlier products of this thread (08b, Order).
+      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
+      // does not promise in words.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       for (int atom = 0; atom < C::ATOMS; ++atom) {
-        gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfa, 0, 4 * atom),
+        gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
                                            gg::ptx::tcgen05_advance(sfa_desc, atom * ATOM_BYTES));
         for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {  // 128 columns of B each
-          // Shared memory has the atoms of 128 columns together, tensor memory those of four blocks of k.
+          // Shared memory has the atoms of 128 columns together, tensor memory those of four scale blocks.
           const int from = i * C::ATOMS + atom, to = atom * (C::BN / ATOM_ROWS) + i;
-          gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, 4 * to),
+          gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, to * ATOM_COLUMNS),
                                              gg::ptx::tcgen05_advance(sfb_desc, from * ATOM_BYTES));
         }
       }
       // [/scales]
       // [multiply]
-      for (int step = 0; step < BK / 64; ++step) {  // of 64 k: two scales or four for each row and column
-        const int scale = step * 64 / C::V, atom = scale / 4, id = scale % 4;
+      for (int product = 0; product < BK / PRODUCT_K; ++product) {  // two scales or four of each row
+        const int scale = product * PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_mxf4nvf4<C::V>(
-            sums, gg::ptx::tcgen05_advance(a, step * 32), gg::ptx::tcgen05_advance(b, step * 32),
-            IDESC | gg::ptx::tcgen05_scale_ids(id, id), gg::ptx::tmem_at(memory.sfa, 0, 4 * atom),
-            gg::ptx::tmem_at(memory.sfb, 0, 4 * atom * (C::BN / ATOM_ROWS)), k_tile > 0 || step > 0);
+            sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),
+            gg::ptx::tcgen05_advance(b, product * PRODUCT_BYTES), IDESC | gg::ptx::tcgen05_scale_ids(id, id),
+            gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
+            gg::ptx::tmem_at(memory.sfb, 0, atom * (C::BN / ATOM_ROWS) * ATOM_COLUMNS),
+            k_tile > 0 || product > 0);
       }
       // [/multiply]
       gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when these products are done

@@ -12,17 +12,28 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: a warp reaches 32 of the 128 lanes of tensor memory
-constexpr int LOADER = 4, MULTIPLIER = 5;
-constexpr int THREADS = 32 * 6;
+constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
+constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
-constexpr int CTA_GROUP = 2;     // blocks that multiply together: a pair. Rank 0 starts the products.
-constexpr int BLOCK_ROWS = 128;  // rows of a block: one for each lane of tensor memory
+constexpr int CTA_GROUP = 2;  // blocks that multiply together: a pair. Rank 0 starts the products.
+constexpr uint16_t PAIR_MASK = (1 << CTA_GROUP) - 1;  // its ranks, for what goes to both blocks
+constexpr int BLOCK_ROWS = 128;                       // rows of a block: one for each lane of tensor memory
+static_assert(32 * STORE_WARPS == BLOCK_ROWS);  // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
-constexpr int ATOM_ROWS = 128, ATOM_BYTES = 512;  // an atom: the scales of 128 rows and four blocks of V k
+constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product
+// An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
+constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
+constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
+constexpr int PAD_ROWS = 256;                                       // groups have multiples of so many rows
+static_assert(PAD_ROWS % BM == 0);                                  // tiles have all their rows
+static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin and end with atoms
 constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: products wait for the epilogue
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
+
+// This block's rank in its cluster: launch.cuh makes it x of the grid.
+__device__ inline int block_rank() { return int(blockIdx.x); }
 
 // T: of A and B; scales are of V elements of K each. D: of D.
 template <class T_, class Scale_, int V_, class D_>
@@ -33,12 +44,21 @@ struct Config {
   static constexpr int V = V_;
   static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements in a byte of A, B
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
+  static constexpr int PRODUCT_K = PRODUCT_BYTES * IN_BYTE;            // and of a product
+  static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);                   // its scales are in one atom
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
-  static constexpr int ATOMS = BK / V / 4;  // of a slice's scales, one behind the other along K
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
+  // [atoms]
+  static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // of a slice's scales, side by side along K
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
+  static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
+  // [/atoms]
+  static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
+  // As many as the boxes of launch.cuh bring.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
+  static_assert(STAGES >= 2);                                // one is loaded while another one is multiplied
 };
 
 struct Maps {
@@ -56,7 +76,8 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  uint32_t taken_addr;     // [ACCUMULATORS] barriers: the sums have been read. One of each storing warp.
+  // [ACCUMULATORS] barriers: the sums have been read. Eight arrivals: of each storing warp of both blocks.
+  uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [ACCUMULATORS][BN]
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]

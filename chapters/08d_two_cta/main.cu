@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 16,
       .n_multiple = 8,
-      .m_multiple = 256,
+      .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},

@@ -21,11 +21,8 @@ template <class D>
 __device__ uint4 pack(const uint32_t* sums) {
   uint4 words;
   uint32_t* word = &words.x;
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (sizeof(D) == 4) word[i] = sums[i];
-    if constexpr (sizeof(D) == 2)
-      word[i] = gg::ptx::cvt_rn_x2<D>(__uint_as_float(sums[2 * i]), __uint_as_float(sums[2 * i + 1]));
-  }
+  for (int i = 0; i < 4; ++i)
+    word[i] = gg::ptx::cvt_rn_x2<D>(__uint_as_float(sums[2 * i]), __uint_as_float(sums[2 * i + 1]));
   return words;
 }
 
@@ -33,7 +30,7 @@ template <class C>
 __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> tiles, int n) {
   using D = typename C::D;
   const int warp = int(threadIdx.x) / 32;
-  const int rank = int(blockIdx.x);
+  const int rank = block_rank();
   const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
@@ -53,7 +50,8 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
     }
     // [taken]
     gg::ptx::tcgen05_fence_before();
-    if (gg::ptx::elect()) {  // this warp has read its rows
+    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
     }
     // [/taken]

@@ -12,7 +12,7 @@
 namespace chapter {
 
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G] without a 0 in
-// front; scales in atoms of 128 rows by four blocks of V k, SFA [rows/128][K/4V][512], SFB
+// front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
 // [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
 template <class Scale, int V, class T>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, const Operands& operands,
@@ -37,7 +37,9 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, cons
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
   const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms) {
-    const int64_t k_atoms = (k + 4 * V - 1) / (4 * V);
+    const int64_t k_atoms = (k + ATOM_BLOCKS * V - 1) / (ATOM_BLOCKS * V);
+    // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes. A box is
+    // one row of atoms: load.cuh has a load for each row of SFB.
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},

@@ -18,7 +18,7 @@ namespace chapter {
 
 template <class C>
 __device__ void store_tiles(const Operands& operands, const Memory& memory, Tiles<C> tiles, int n) {
-  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {

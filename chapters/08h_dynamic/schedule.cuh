@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include "common/kernel/check.h"
 #include "common/kernel/ptx/cluster.cuh"
 #include "common/kernel/ptx/mbarrier.cuh"
 #include "common/kernel/ptx/shared.cuh"
@@ -31,7 +30,7 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
   if (thread == 0) schedule.next = 0;
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    GG_DEVICE_ASSERT(rows >= 0 && rows % 256 == 0);  // every tile has all its rows
+    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // no tile would have the last rows
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there
@@ -123,8 +122,8 @@ class Tiles {
     if (number >= count_) return false;
     // [/next]
     const int lane = int(threadIdx.x) % 32;
-    unsigned
-        after;  // which of 32 groups end after this tile: each lane looks at one. The last group always does.
+    // Each lane looks at one of 32 groups: does it end after this tile? The last group always does.
+    unsigned after;
     while (!(after = __ballot_sync(~0u, number < schedule.first[min(batch_ + lane + 1, groups_)]))) {
       batch_ += 32;  // never back: the numbers that a walk gets only grow
     }

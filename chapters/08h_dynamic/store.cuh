@@ -18,12 +18,12 @@ namespace chapter {
 
 template <class C>
 __device__ void store_tiles(const Operands& operands, const Memory& memory, Tiles<C> tiles, int n) {
-  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int r = rank * BLOCK_ROWS + int(threadIdx.x);  // this thread's row of the tile
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     Epilogue epilogue(operands, tile, tile.row0 + r, n);
-    // Up to the end of an atom of D's scales: those behind column N are code 0.
+    // Up to the end of an atom of D's scales: those of columns from N on are code 0.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete

@@ -48,7 +48,7 @@ class Epilogue {
     // [value]
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
-      fetch_bias(col + PART);  // for the next part; behind the last one nobody uses it
+      fetch_bias(col + PART);  // for the next part; after the last one nobody uses it
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -69,7 +69,7 @@ class Epilogue {
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
 
-  // Who: a whole warp, behind the row's last part.
+  // Who: a whole warp, after the row's last part.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.

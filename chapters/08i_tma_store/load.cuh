@@ -20,8 +20,7 @@ namespace chapter {
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
-  const int rank = int(blockIdx.x);
-  constexpr uint16_t BOTH = 0b11;              // ranks
+  const int rank = block_rank();
   static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
@@ -51,17 +50,19 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
                                 full_addr);
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
-      // Each block needs the scales of all columns. Each loads half of them, for both. Behind N they
+      // Each block needs the scales of all columns. Each loads half of them, for both. Beyond N they
       // may be another group's.
-      gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * C::SFA_BYTES, &weights.sfb, 0, atom0,
-                                          sfb_row + rank, full_addr, BOTH);
+      gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * (C::SFB_BYTES / CTA_GROUP), &weights.sfb, 0,
+                                          atom0, sfb_row + rank, full_addr, PAIR_MASK);
       // [/load]
     }
   }
+  // [drain]
   // The block must not end while rank 0's commits are on their way to it.
   for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
     gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
   }
+  // [/drain]
 }
 
 }  // namespace chapter

@@ -17,7 +17,6 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>();
-  constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;  // ranks at whose barriers a commit arrives
   const bool elected = gg::ptx::elect();
   const int k_tiles = (k + C::BK - 1) / C::BK;
   Ring<C::STAGES> ring;
@@ -27,7 +26,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     if (!elected) continue;
     // [taken]
     // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
-    // one. The fence behind the next wait serves this one too.
+    // one. The fence after the wait for `full`, which follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
     const gg::ptx::TmemAddr sums =
@@ -40,35 +39,42 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       // [scales]
-      // There is one place for all slices: copies come behind earlier products of this thread (08b, Order).
+      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
+      // does not promise in words.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       for (int atom = 0; atom < C::ATOMS; ++atom) {
-        gg::ptx::tcgen05_cp_32x128b_warpx4<CTA_GROUP>(gg::ptx::tmem_at(memory.sfa, 0, 4 * atom),
+        gg::ptx::tcgen05_cp_32x128b_warpx4<CTA_GROUP>(gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
                                                       gg::ptx::tcgen05_advance(sfa_desc, atom * ATOM_BYTES));
         for (int i = 0; i < BN / ATOM_ROWS; ++i) {  // 128 columns of B each
-          // Shared memory has the atoms of 128 columns together, tensor memory those of four blocks of k.
+          // Shared memory has the atoms of 128 columns together, tensor memory those of four scale blocks.
           const int from = i * C::ATOMS + atom, to = atom * (BN / ATOM_ROWS) + i;
           gg::ptx::tcgen05_cp_32x128b_warpx4<CTA_GROUP>(
-              gg::ptx::tmem_at(memory.sfb, 0, 4 * to), gg::ptx::tcgen05_advance(sfb_desc, from * ATOM_BYTES));
+              gg::ptx::tmem_at(memory.sfb, 0, to * ATOM_COLUMNS),
+              gg::ptx::tcgen05_advance(sfb_desc, from * ATOM_BYTES));
         }
       }
       // [/scales]
       // [multiply]
-      for (int step = 0; step < 4; ++step) {  // of 32 bytes, with one, two or four scales of a row
-        const int scale = step * C::BK / 4 / C::V, atom = scale / 4, id = scale % 4;
+      for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // one, two or four scales of a row
+        const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(
-            sums, gg::ptx::tcgen05_advance(a, step * 32), gg::ptx::tcgen05_advance(b, step * 32),
-            IDESC | gg::ptx::tcgen05_scale_ids(id, id), gg::ptx::tmem_at(memory.sfa, 0, 4 * atom),
-            gg::ptx::tmem_at(memory.sfb, 0, 4 * atom * (BN / ATOM_ROWS)), k_tile > 0 || step > 0);
+            sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),
+            gg::ptx::tcgen05_advance(b, product * PRODUCT_BYTES), IDESC | gg::ptx::tcgen05_scale_ids(id, id),
+            gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
+            gg::ptx::tmem_at(memory.sfb, 0, atom * (BN / ATOM_ROWS) * ATOM_COLUMNS),
+            k_tile > 0 || product > 0);
       }
       // [/multiply]
       // [commit]
-      // Each arrives, in both blocks, when the products so far are done.
-      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.empty_addr + stage * 8, PAIR);
+      // Arrives in both blocks when the products so far are done: the slice may be overwritten.
+      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.empty_addr + stage * 8, PAIR_MASK);
+      // [/commit]
     }
-    gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, PAIR);
-    // [/commit]
+    // [ready]
+    // Likewise: the tile's sums are complete.
+    gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, PAIR_MASK);
+    // [/ready]
     accumulator.next();
   }
 }

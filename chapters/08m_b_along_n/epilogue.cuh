@@ -42,7 +42,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part; behind the last one any number, also a negative one.
+  //   `next_col`: of the next part; after the last one any number, also a negative one.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
     const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
     float v[PART];
@@ -70,7 +70,7 @@ class Epilogue {
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
 
-  // Who: a whole warp, behind the row's last part.
+  // Who: a whole warp, after the row's last part.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.

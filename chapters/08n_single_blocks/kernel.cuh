@@ -2,7 +2,7 @@
 //
 // Chapter 08n: tiles of 128 rows, for a block that multiplies by itself.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of 256, and B[g] is [N,K] or [K,N]:
+// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K] or [K,N]:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 // New here: a block multiplies alone, or beside another one with which it shares B as it is loaded.
@@ -58,15 +58,18 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
     gg::ptx::fence_mbarrier_init();
   }
   if (warp == MULTIPLIER) {
+    // All columns: so the first one has the same address in both blocks, as products of a pair want it.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, C::CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));
+    // Other blocks may allocate now. There are none: shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit<C::CTA_GROUP>();
   }
+  // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of all blocks are there
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, gg::ptx::TMEM_COLUMNS - SCALE_COLUMNS);
-  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, 4 * C::ATOMS);
+  memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
   // All above runs while `plan` does. All below reads the schedule that it writes.
@@ -74,18 +77,20 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);
   if (warp == SCHEDULER) {
-    if (blockIdx.x == 0) schedule_tiles<C>(mailbox, schedule.first[groups], dynamic);
+    if (block_rank() == 0) schedule_tiles<C>(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {
     load_tiles<C>(maps, memory, tiles, n, k);
   } else if (warp == MULTIPLIER) {
-    if (int(blockIdx.x) == C::leader()) multiply_tiles<C>(memory, tiles, k, maps.kn);
+    if (block_rank() == C::leader()) multiply_tiles<C>(memory, tiles, k, maps.kn);
   } else {
     store_tiles<C>(maps, operands, memory, tiles, n);
   }
-  __syncwarp();  // one lane multiplied, or loaded
+  // [drain]
+  __syncwarp();  // one lane multiplied, or loaded: barrier.cluster.arrive.aligned wants all lanes
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // nobody uses the cluster's tensor memory or barriers any more
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS, C::CTA_GROUP>(memory.sums);
+  // [/drain]
 }
 
 }  // namespace chapter

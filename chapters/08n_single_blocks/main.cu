@@ -7,7 +7,7 @@ using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .m_multiple = 256,
+      .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
       .multiple_reason = "groups are padded to the tiles of pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},

@@ -24,7 +24,7 @@ class Output {
   __device__ Output(unsigned char* shared, Format format)
       : shared_(shared), box_bytes_(32 * PART * gg::format_info(format).bits / 8) {}
 
-  // Who: a whole warp, each lane with the values of its row. `row0`: of the first lane. Columns behind the
+  // Who: a whole warp, each lane with the values of its row. `row0`: of the first lane. Columns after the
   //   tensor's last one are left out.
   // [store]
   __device__ void store(Format format, const CUtensorMap* map, const float (&v)[PART], int row0, int col) {
@@ -50,7 +50,7 @@ class Output {
   }
   // [/store]
 
-  // Who: a whole warp, behind its last box. Shared memory must be there until TMA has read it.
+  // Who: a whole warp, after its last box. Shared memory must be there until TMA has read it.
   __device__ void finish() {
     if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
   }

@@ -26,7 +26,7 @@ struct Operands {      // of the epilogue, and where its results go
   void* d_col;              // D once more, with scales of its columns for each 32 rows; null without sfd_row
   uint8_t* sfd_col;         // those scales: in atoms of 128 columns
   bool discrete_col_sfd;    // those of a group lie together
-  int64_t rows;             // of D, those behind the last group too
+  int64_t rows;             // of D, those after the last group too
 };
 
 // A storing thread's row of a tile.
@@ -48,7 +48,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part; behind the last one any number, also a negative one.
+  //   `next_col`: of the next part; after the last one any number, also a negative one.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
     const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
     float v[PART];
@@ -78,7 +78,7 @@ class Epilogue {
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);
   }
 
-  // Who: a whole warp, behind the row's last part.
+  // Who: a whole warp, after the row's last part.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -113,7 +113,8 @@ class Epilogue {
   }
   // [/trade]
 
-  // Who: a whole warp. Its 32 rows are a block of each column of the part: lane c has the scale of column c.
+  // Who: a whole warp. Its 32 rows are a scale block of each column of the part, and lane c has the
+  //   scale of column c.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]

@@ -29,11 +29,10 @@ __device__ void load_box(uint32_t dst_addr, const CUtensorMap* map, int c0, int 
 template <class C>
 __device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
                                  uint32_t full_addr) {
-  constexpr uint16_t ALL = (1 << C::BLOCKS) - 1;  // ranks
   if constexpr (C::CTA_GROUP == 2) {
-    gg::ptx::tma_load_3d_pair_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+    gg::ptx::tma_load_3d_pair_multicast(dst_addr, map, c0, c1, c2, full_addr, C::CLUSTER_MASK);
   } else if constexpr (C::BLOCKS == 2) {
-    gg::ptx::tma_load_3d_multicast(dst_addr, map, c0, c1, c2, full_addr, ALL);
+    gg::ptx::tma_load_3d_multicast(dst_addr, map, c0, c1, c2, full_addr, C::CLUSTER_MASK);
   } else {
     load_box<C>(dst_addr, map, c0, c1, c2, full_addr);
   }
@@ -42,7 +41,7 @@ __device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int 
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
-  const int rank = int(blockIdx.x);
+  const int rank = block_rank();
   const bool kn = C::IN_BYTE == 1 && maps.kn;  // FP4 lies along K
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
@@ -80,7 +79,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
         }
       }
       load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
-      // Every block needs the scales of all columns, so each loads its share of them for all. Behind N they
+      // Every block needs the scales of all columns, so each loads its share of them for all. Beyond N they
       // may be another group's.
       for (int row = rank; row < BN / ATOM_ROWS; row += C::BLOCKS) {
         load_box_for_all<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES + row * C::SFA_BYTES, &weights.sfb, 0,
@@ -89,10 +88,12 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       // [/load]
     }
   }
+  // [drain]
   // The block must not end while commits of the other are on their way to it.
   for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
     gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
   }
+  // [/drain]
 }
 
 }  // namespace chapter

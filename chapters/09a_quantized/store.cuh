@@ -21,12 +21,12 @@ namespace chapter {
 template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
-  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // Up to the end of an atom of D's scales: those behind column N are code 0.
+    // Up to the end of an atom of D's scales: those of columns from N on are code 0.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,

@@ -44,7 +44,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   behind them. `next_col`: of the next part; behind the last one any number, also a negative one.
+  //   after them. `next_col`: of the next part; after the last one any number, also a negative one.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {
@@ -57,7 +57,7 @@ class Epilogue {
     output_.store(operands_.c_format, &maps_.c, up, row0, col + PART);
     float x[PART];
     // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
-    // branch behind each element, and no two of them would be computed at a time.
+    // branch after each element, and no two of them would be computed at a time.
     if (operands_.geglu) {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::geglu(gate[i], up[i], prob_);
@@ -70,7 +70,7 @@ class Epilogue {
   }
   // [/apply]
 
-  // Who: a whole warp, behind the row's last part.
+  // Who: a whole warp, after the row's last part.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.

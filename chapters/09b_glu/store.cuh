@@ -21,7 +21,7 @@ namespace chapter {
 template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
-  const int warp = int(threadIdx.x) / 32, rank = int(blockIdx.x);
+  const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);

@@ -22,7 +22,7 @@ class Columns {
   // at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
-  // Where 64 columns of this half begin that the next tile does not share. They may lie behind N.
+  // Where 64 columns of this half begin that the next tile does not share. They may lie beyond N.
   __device__ int unshared() const { return begin_ + (down_ ? 0 : 2 * PART); }
 
  private:

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 32,
       .n_multiple = 64,
-      .m_multiple = 256,
+      .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of 16 bytes, 32 gates lie beside 32 ups, and a tile has 256 rows",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},

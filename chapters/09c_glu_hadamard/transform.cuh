@@ -40,7 +40,7 @@ class Transform {
   }
   // [/send_x]
 
-  // Who: a whole warp, behind `send_x`.
+  // Who: a whole warp, after `send_x`.
   // [receive_y]
   __device__ void receive_y(gg::ptx::TmemAddr place, float (&y)[PART]) {
     uint32_t bits[PART];
@@ -65,7 +65,6 @@ class Transform {
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
-  constexpr uint16_t PAIR = (1 << CTA_GROUP) - 1;
   const bool elected = gg::ptx::elect();
   Ring<1> x_ready[HALVES];
   Ring<ACCUMULATORS> accumulator;
@@ -84,7 +83,7 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
                                             memory.w, IDESC, false);
       }
-      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR);
+      gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR_MASK);
       // [/transform]
     }
   }
@@ -94,7 +93,7 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
 //   then the others. Before the products: a cluster barrier.
 // [w]
 __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const bf16* w) {
-  const int half = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS, rank = int(blockIdx.x);
+  const int half = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS, rank = block_rank();
   if (w && half < 2) {
     w_tile[half][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[half];
     gg::ptx::fence_proxy_async();

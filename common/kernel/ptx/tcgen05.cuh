@@ -57,7 +57,7 @@ __device__ inline void tcgen05_relinquish_alloc_permit() {
 
 // Who: one whole warp, before the block ends, with what tcgen05_alloc gave.
 // Before: nobody reads or writes these columns any more. CTA_GROUP 2: one warp of each block of the
-//   pair, behind a cluster barrier, since both blocks' columns are free only when both are done.
+//   pair, after a cluster barrier, since both blocks' columns are free only when both are done.
 template <int COLUMNS, int CTA_GROUP = 1>
 __device__ inline void tcgen05_dealloc(TmemAddr first) {
   asm volatile("tcgen05.dealloc.cta_group::%2.sync.aligned.b32 %0, %1;" ::"r"(first.value), "n"(COLUMNS),
@@ -68,7 +68,7 @@ __device__ inline void tcgen05_dealloc(TmemAddr first) {
 // ---- order between threads ----
 
 // Who: threads that hand tensor memory to others. The first goes before the barrier at which they
-//   meet, after this thread's own tcgen05 instructions; the second goes behind that barrier, before
+//   meet, after this thread's own tcgen05 instructions; the second goes after that barrier, before
 //   the other thread's. tcgen05_commit is such a first one by itself.
 __device__ inline void tcgen05_fence_before() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
@@ -77,8 +77,8 @@ __device__ inline void tcgen05_fence_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// Who: the thread that started products. Does: when all of them are done, one arrival
-//   at the mbarrier.
+// Who: the thread that started products and copies (tcgen05_cp_..). Does: when all that it has
+//   started so far are done, one arrival at the mbarrier.
 // After: those who see the phase end, and then call tcgen05_fence_after, may read the sums, and may
 //   overwrite the shared memory that was read.
 template <int CTA_GROUP = 1>
@@ -103,7 +103,7 @@ __device__ inline void tcgen05_commit_multicast(uint32_t bar_addr, uint16_t bloc
 
 // Who: a whole warp. The lane of `from` is 32 * (warp % 4): a warp reaches no other lanes.
 // Does: starts to load 32 columns; lane t of the warp gets those of lane t of these 32.
-// After: the registers may be read behind tcgen05_wait_ld.
+// After: the registers may be read after tcgen05_wait_ld.
 __device__ inline void tcgen05_ld_32x32b_x32(uint32_t (&d)[32], TmemAddr from) {
   asm volatile(
       "tcgen05.ld.sync.aligned.32x32b.x32.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
@@ -125,7 +125,7 @@ __device__ inline void tcgen05_wait_ld(uint32_t (&d)[32]) {
   for (int i = 0; i < 32; ++i) asm volatile("" : "+r"(d[i]));
 }
 
-// The same behind two loads: one wait is for all loads of the warp.
+// The same after two loads: one wait is for all loads of the warp.
 __device__ inline void tcgen05_wait_ld(uint32_t (&d)[32], uint32_t (&e)[32]) {
   tcgen05_wait_ld(d);
 #pragma unroll
@@ -153,8 +153,8 @@ __device__ inline void tcgen05_wait_st() { asm volatile("tcgen05.wait::st.sync.a
 // ---- shared memory to tensor memory ----
 
 // PTX ISA, "Tensor memory layout for scale factors". An atom of 512 bytes in shared memory has the
-// scales of 128 rows for four blocks of K: row r's four bytes at 16 * (r % 32) + 4 * (r / 32),
-// without a swizzle.
+// scales of 128 rows for four scale blocks of K: row r's four bytes at 16 * (r % 32)
+// + 4 * (r / 32), without a swizzle.
 struct Tcgen05Desc {
   uint64_t bits;
 };
@@ -182,8 +182,8 @@ __device__ inline void tcgen05_cp_32x128b_warpx4(TmemAddr to, Tcgen05Desc atom) 
 // ---- products ----
 
 // PTX ISA, "Matrix Descriptor", "Strides". A tile of rows along K in shared memory, whose 16-byte
-// units TMA has mixed within 128 bytes (CU_TENSOR_MAP_SWIZZLE_128B): rows of 128 bytes, one behind
-// the other, from a multiple of 1024 bytes on.
+// units TMA has mixed within 128 bytes (CU_TENSOR_MAP_SWIZZLE_128B): rows of 128 bytes, side by
+// side in memory, from a multiple of 1024 bytes on.
 __device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
   constexpr uint64_t EIGHT_ROWS_BYTES = 8 * 128;
   return {uint64_t(tile_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
@@ -205,8 +205,8 @@ __device__ inline Tcgen05Desc tcgen05_advance(Tcgen05Desc desc, int bytes) {
   return {desc.bits >> 32 << 32 | address};
 }
 
-// A small tile along K that is not swizzled: units of 16 bytes, those of eight rows one behind the
-// other in 128 bytes, which make a core matrix. `k_bytes` further are the same rows' next 16 bytes
+// A small tile along K that is not swizzled: units of 16 bytes, those of eight rows side by side
+// in 128 bytes, which make a core matrix. `k_bytes` further are the same rows' next 16 bytes
 // of K, `rows_bytes` further the next eight rows. All multiples of 16.
 __device__ inline Tcgen05Desc tcgen05_desc_k_major(uint32_t tile_addr, int k_bytes, int rows_bytes) {
   return {uint64_t(tile_addr & 0x3FFFF) >> 4 |  // bits 0-13: start address
@@ -322,8 +322,8 @@ constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
 }
 
 // Who, when: as tcgen05_mma_mxf8f6f4.
-// Does: D = A * B or D += A * B over 64 elements of K; each block of V = 32 or 16 elements times
-//   the scales of its row of A and of its column of B, which are bytes id and id + 1, or all four.
+// Does: D = A * B or D += A * B over 64 elements of K; each scale block of V = 32 or 16 elements
+//   times the scales of its row of A and of its column of B: bytes id and id + 1, or all four.
 template <int V, int CTA_GROUP = 1>
 __device__ inline void tcgen05_mma_mxf4nvf4(TmemAddr d, Tcgen05Desc a, Tcgen05Desc b, uint32_t idesc,
                                             TmemAddr sfa, TmemAddr sfb, bool accumulate) {

@@ -88,9 +88,11 @@ __device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMa
 // The first two loads for pairs of blocks, ranks 2i and 2i + 1 of the cluster, that share an
 // mbarrier. Needs sm_100a. The box goes to dst_addr of this block, and its bytes count at the
 // mbarrier of the even block at the offset of bar_addr. An address in shared memory has the block's
-// rank in its bits 24 and up, so that clearing bit 24 names the even block of the pair.
+// rank in its bits 24 and up, so that clearing bit 24 names the even block of the pair. The PTX ISA
+// does not say so; CUTLASS has this mask, as Sm100MmaPeerBitMask in cute/arch/copy_sm100_tma.hpp.
+// The documented way to such an address is mapa.
 // Before: mbarrier_arrive_expect_tx in the even block alone, with the bytes of both blocks' boxes;
-//   and a cluster barrier behind the mbarrier's initialisation.
+//   and a cluster barrier after the mbarrier's initialisation.
 // After: visible to those of the even block who see the phase end.
 __device__ inline void tma_load_2d_pair(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1,
                                         uint32_t bar_addr) {
