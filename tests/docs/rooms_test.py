@@ -23,9 +23,10 @@ HARNESS_CUH_TAKES = [KERNEL, "harness/base", "harness/problem"]
 # Wrappers of instructions take nothing but types, and each other.
 PTX, PTX_TAKES = "common/kernel/ptx", ["common/kernel/types.cuh", "common/kernel/ptx"]
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; report/ says
-# what it counted.
+# what it counted. foreign/ is last: a build may leave it out.
 EMU_ORDER = ["core/text", "core/state", "core/decode", "core/units", "core/isa", "core/schedule",
-             "core/report", "cudart", "tools"]
+             "core/report", "cudart", "tools", "foreign/isa", "foreign/cudart"]
+EMU_FOLDERS = ["core", "foreign"]  # those that hold rooms
 EMU_TAKES = [KERNEL, "harness/base"]  # all that common/emu includes of the other doors
 HARNESS_TAKES = "emu/cudart/interface.h"  # all that the harness includes of common/emu, and
 HARNESS_TAKES_FROM = "harness/machine"  # the room that does
@@ -84,7 +85,8 @@ def room_of(path):
         return None
     if parts[1] == "kernel" or "/".join(parts[1:]) == HARNESS_CUH:
         return KERNEL if parts[1] == "kernel" else HARNESS_CUH
-    return "/".join(parts[1:4] if parts[1:3] == ("emu", "core") else parts[1:3])
+    inside = parts[1] == "emu" and parts[2] in EMU_FOLDERS
+    return "/".join(parts[1:4] if inside else parts[1:3])
 
 
 def wrong_in_chapter(path, target, root):
@@ -485,6 +487,9 @@ class PlantedTest(unittest.TestCase):
                 ("common/emu/core/decode/decode.cpp", "common/emu/core/units/alu.h", "core/decode < core/units"),
                 ("common/emu/core/isa/mma.cpp", "common/emu/core/schedule/schedule.h", "core/isa < core/schedule"),
                 ("common/emu/cudart/launch_kernel.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
+                ("common/emu/cudart/runtime.h", "common/emu/foreign/cudart/context.h", "cudart < tools < foreign/isa"),
+                ("common/emu/core/isa/forms.cpp", "common/emu/foreign/isa/more.h", "cudart < tools < foreign/isa"),
+                ("common/emu/foreign/isa/wmma.cpp", "common/emu/foreign/cudart/context.h", "foreign/isa < foreign/cudart"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
                 ("plots/measure/roof.cu", "common/emu/core/report/count_report.h", "plots/ includes"),
                 ("common/emu/new/x.cpp", "common/emu/core/state/grid.h", "the rooms of common/emu are")]:
@@ -502,6 +507,7 @@ class PlantedTest(unittest.TestCase):
                              ("common/harness/machine/emulator.h", "common/emu/cudart/interface.h"),
                              ("common/emu/core/isa/mma.cpp", "common/emu/core/state/access.h"),
                              ("common/emu/tools/gg-ptx.cpp", "common/kernel/check.h"),
+                             ("common/emu/foreign/cudart/context.h", "common/emu/cudart/runtime.h"),
                              ("plots/measure/roof.cu", "common/harness/run/device.h"),
                              ("plots/measure/peers/deepgemm.cu", "cutlass/cutlass.h"),
                              ("tests/emu/x_test.cpp", "common/emu/core/state/grid.h")]:

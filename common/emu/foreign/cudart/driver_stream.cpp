@@ -3,7 +3,7 @@
 // Streams, events and graphs, for the driver's interface: its handles and numbers are the
 // runtime's. CUDA Driver API, "Stream Management", "Event Management", "Graph Management".
 
-#include "common/emu/cudart/context.h"
+#include "common/emu/foreign/cudart/context.h"
 
 using gg::emu::as_runtime;
 using gg::emu::in_context;

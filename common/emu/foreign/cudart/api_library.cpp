@@ -4,7 +4,7 @@
 // driver's functions do it, whose errors have the same numbers. CUDA Runtime API, "Library
 // Management", "Execution Control".
 
-#include "common/emu/cudart/context.h"
+#include "common/emu/foreign/cudart/context.h"
 
 using gg::emu::api;
 using gg::emu::Runtime;

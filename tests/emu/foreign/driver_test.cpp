@@ -3,7 +3,7 @@
 // The driver's interface as programs use it that load PTX while they run: the same tests run with
 // NVIDIA's driver on a GPU and with the emulator's libcuda.so.1.
 
-#include "tests/emu/driver.h"
+#include "tests/emu/foreign/driver.h"
 
 #include <cstring>
 #include <vector>

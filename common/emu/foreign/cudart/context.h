@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-#include "common/emu/cudart/runtime.h"
+#include "common/emu/cudart/driver_call.h"
 
 // The name is CUDA's, whose CUcontext points here.
 struct CUctx_st {
@@ -25,27 +25,7 @@ CUresult initialised();
 // CUDA_SUCCESS if the calling thread has a live current context; else the driver's error.
 CUresult have_context();
 
-// Runs a function of the driver: alone, a fault reported and the program ended. Its error is not
-// the runtime's last one.
-template <class Body>
-CUresult driver(Body body) {
-  struct Call {
-    Body& body;
-    CUresult result;
-  } call{body, CUDA_SUCCESS};
-  const cudaError_t before = last_error();
-  const cudaError_t error = run_locked(
-      [](void* pointer) {
-        Call& call = *static_cast<Call*>(pointer);
-        call.result = call.body(Runtime::get());
-        return cudaSuccess;
-      },
-      &call, false);
-  last_error() = before;
-  return error == cudaSuccess ? call.result : CUresult(error);
-}
-
-// The same for one that wants a context.
+// As driver(), for one that wants a context.
 template <class Body>
 CUresult in_context(Body body) {
   return driver([&body](Runtime& rt) {

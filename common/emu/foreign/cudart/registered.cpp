@@ -2,7 +2,7 @@
 //
 // Registered memory, and its pages in two places: mmap(2), memfd_create(2), proc(5).
 
-#include "common/emu/cudart/registered.h"
+#include "common/emu/foreign/cudart/registered.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -130,6 +130,12 @@ cudaError_t RegisteredMemory::device_address(GlobalMemory& memory, const void* h
   }
   *device = range.device + (reinterpret_cast<uint64_t>(host) - begin);
   return cudaSuccess;
+}
+
+// Never destroyed, as Runtime.
+RegisteredMemory& registered_memory() {
+  static auto* memory = new RegisteredMemory;
+  return *memory;
 }
 
 }  // namespace gg::emu

@@ -3,12 +3,12 @@
 // Images that a program loads while it runs: PTX text or a fatbin, by the driver's modules and
 // libraries. CUDA Driver API, "Module Management", "Library Management".
 
+#include "common/emu/foreign/cudart/image.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-
-#include "common/emu/cudart/program.h"
-#include "common/emu/cudart/runtime.h"
+#include <set>
 
 namespace gg::emu {
 namespace {
@@ -63,9 +63,15 @@ void read_image(const uint8_t* data, Program* program) {
   program->entries = {ptx};
 }
 
+// Never destroyed, as Runtime.
+std::set<const void*>& all_loaded() {
+  static auto* all = new std::set<const void*>;
+  return *all;
+}
+
 }  // namespace
 
-cudaError_t Programs::load_image(Runtime& runtime, const void* image, Program** loaded, std::string* log) {
+cudaError_t load_image(Runtime& runtime, const void* image, Program** into, std::string* log) {
   auto program = std::make_unique<Program>();
   const uint8_t* const data = unwrapped(image);
   program->log = log;
@@ -81,32 +87,23 @@ cudaError_t Programs::load_image(Runtime& runtime, const void* image, Program** 
     *log = error.what();
     return refuse(cudaErrorInvalidKernelImage, error.what());
   }
-  if (const cudaError_t error = load(runtime, *program)) {
+  if (const cudaError_t error = runtime.programs.load(runtime, *program)) {
     // A text for a later device is no fatbin that lacks something: an H100 says so too.
     const bool is_text = !program->image.empty();
     return is_text && error == cudaErrorNoKernelImageForDevice ? cudaErrorInvalidPtx : error;
   }
   program->log = nullptr;
-  for (const auto& function : program->module->functions) {
-    auto kernel = std::make_unique<CUkern_st>();
-    if (!function->entry) continue;
-    kernel->program = program.get();
-    kernel->name = function->name;
-    kernels_[kernel.get()] = kernel.get();
-    program->kernels.push_back(std::move(kernel));
-  }
-  *loaded = program.get();
-  loaded_.insert(program.get());
-  programs_.push_back(std::move(program));
+  *into = runtime.programs.adopt(std::move(program));
+  all_loaded().insert(*into);
   return cudaSuccess;
 }
 
-Program* Programs::loaded(const void* handle) const {
-  return loaded_.count(handle) ? static_cast<Program*>(const_cast<void*>(handle)) : nullptr;
+Program* loaded(const void* handle) {
+  return all_loaded().count(handle) ? static_cast<Program*>(const_cast<void*>(handle)) : nullptr;
 }
 
-void Programs::unload(Runtime& runtime, Program& program) {
-  for (const auto& kernel : program.kernels) kernels_.erase(kernel.get());
+void unload(Runtime& runtime, Program& program) {
+  runtime.programs.drop_handles(program);
   for (const auto& [name, address] : program.symbols) runtime.release(address);
   program.symbols.clear();
   program.entries.clear();
@@ -114,7 +111,7 @@ void Programs::unload(Runtime& runtime, Program& program) {
   const bool ran = std::any_of(program.kernels.begin(), program.kernels.end(),
                                [](const auto& kernel) { return kernel->code != nullptr; });
   if (!ran) program.module.reset();
-  loaded_.erase(&program);
+  all_loaded().erase(&program);
 }
 
 }  // namespace gg::emu

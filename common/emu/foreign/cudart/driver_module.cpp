@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "common/emu/cudart/jit.h"
+#include "common/emu/foreign/cudart/image.h"
+#include "common/emu/foreign/cudart/jit.h"
 
 using gg::emu::driver;
 using gg::emu::in_context;
@@ -33,7 +34,7 @@ template <class Handle, class Body>
 CUresult with_program(Handle handle, Body body) {
   return driver([&](Runtime& rt) {
     if (const CUresult missing = gg::emu::initialised()) return missing;
-    Program* const program = rt.programs.loaded(handle);
+    Program* const program = gg::emu::loaded(handle);
     return program ? body(rt, *program) : CUDA_ERROR_INVALID_HANDLE;
   });
 }
@@ -89,7 +90,7 @@ template <class Handle>
 CUresult unload(Handle handle) {
   return with_program(handle, [](Runtime& rt, Program& program) {
     rt.finish_held();
-    rt.programs.unload(rt, program);
+    gg::emu::unload(rt, program);
     return CUDA_SUCCESS;
   });
 }

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/emu/cudart/context.h"
 #include "common/emu/cudart/launch_kernel.h"
+#include "common/emu/foreign/cudart/context.h"
 
 using gg::emu::as_runtime;
 using gg::emu::in_context;

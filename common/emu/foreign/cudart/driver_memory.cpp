@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/emu/cudart/context.h"
 #include "common/emu/cudart/copies.h"
+#include "common/emu/foreign/cudart/context.h"
 
 using gg::emu::as_runtime;
 using gg::emu::Copy;

@@ -3,7 +3,7 @@
 // cuInit and contexts: a stack of them for each thread. The runtime makes the primary one current
 // where it wants a context and the thread has none.
 
-#include "common/emu/cudart/context.h"
+#include "common/emu/foreign/cudart/context.h"
 
 #include <atomic>
 #include <deque>

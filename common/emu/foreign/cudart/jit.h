@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "common/emu/cudart/context.h"
+#include "common/emu/foreign/cudart/context.h"
 
 namespace gg::emu {
 

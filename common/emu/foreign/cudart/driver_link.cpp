@@ -8,7 +8,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/emu/cudart/jit.h"
+#include "common/emu/foreign/cudart/image.h"
+#include "common/emu/foreign/cudart/jit.h"
 
 namespace gg::emu {
 
@@ -35,7 +36,7 @@ void JitOptions::write(CUjit_option buffer, CUjit_option size, const std::string
 
 CUresult load_image(Runtime& rt, const void* image, const JitOptions& jit, Program** program) {
   std::string log;
-  const cudaError_t error = rt.programs.load_image(rt, image, program, &log);
+  const cudaError_t error = load_image(rt, image, program, &log);
   jit.write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, log);
   jit.write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
   jit.set(CU_JIT_WALL_TIME, 0);
@@ -109,7 +110,7 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
     if (!state || !image || state->ptx.empty()) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = gg::emu::load_image(rt, state->ptx.c_str(), state->jit, &program);
     if (result != CUDA_SUCCESS) return result;
-    rt.programs.unload(rt, *program);
+    gg::emu::unload(rt, *program);
     *image = state->ptx.data();
     if (bytes) *bytes = state->ptx.size() + 1;
     return CUDA_SUCCESS;

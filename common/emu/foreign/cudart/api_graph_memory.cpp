@@ -4,7 +4,7 @@
 // the last graph that knows it is gone, so freeing it in a graph changes nothing. CUDA Runtime
 // API, "Graph Management".
 
-#include "common/emu/cudart/graph.h"
+#include "common/emu/foreign/cudart/graph_nodes.h"
 
 using gg::emu::address_of;
 using gg::emu::api;

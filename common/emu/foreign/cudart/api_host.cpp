@@ -4,6 +4,7 @@
 // Management", "Unified Addressing".
 
 #include "common/emu/cudart/copies.h"
+#include "common/emu/foreign/cudart/registered.h"
 
 using gg::emu::address_of;
 using gg::emu::api;
@@ -20,14 +21,14 @@ cudaError_t cudaHostRegister(void* host, size_t bytes, unsigned flags) {
     if (const cudaError_t error = rt.streams.may_call()) return error;
     if (is_device(rt, host))
       return rt.visible(address_of(host)) ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
-    return rt.registered.add(host, bytes, flags | cudaHostRegisterMapped);
+    return gg::emu::registered_memory().add(host, bytes, flags | cudaHostRegisterMapped);
   });
 }
 cudaError_t cudaHostUnregister(void* host) {
   return api([&](Runtime& rt) {
     if (!host) return cudaErrorInvalidValue;
     if (const cudaError_t error = rt.streams.may_call()) return error;
-    return rt.registered.remove(rt.memory, host);
+    return gg::emu::registered_memory().remove(rt.memory, host);
   });
 }
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) {
@@ -35,7 +36,7 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) 
     uint64_t address = address_of(host);
     if (!device || !host || flags) return cudaErrorInvalidValue;
     if (!rt.visible(address)) {
-      const cudaError_t error = rt.registered.device_address(rt.memory, host, &address);
+      const cudaError_t error = gg::emu::registered_memory().device_address(rt.memory, host, &address);
       if (error != cudaSuccess) return error;
     }
     *device = reinterpret_cast<void*>(address);
@@ -46,7 +47,7 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
   return api([&](Runtime& rt) {
     uint64_t begin = 0;
     const gg::emu::HostVisible* const visible = rt.visible(address_of(host));
-    const gg::emu::Registered* const registered = rt.registered.find(host, &begin);
+    const gg::emu::Registered* const registered = gg::emu::registered_memory().find(host, &begin);
     if (!flags || (!registered && (!visible || visible->type != cudaMemoryTypeHost)))
       return cudaErrorInvalidValue;
     *flags = registered ? registered->flags : visible->flags;
@@ -62,10 +63,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     attributes->type = cudaMemoryTypeUnregistered;
     attributes->device = cudaInvalidDeviceId;
     attributes->hostPointer = const_cast<void*>(pointer);
-    if (rt.registered.find(pointer, &begin)) {
+    if (gg::emu::registered_memory().find(pointer, &begin)) {
       attributes->type = cudaMemoryTypeHost;
       attributes->device = 0;
-      if (rt.registered.device_address(rt.memory, pointer, &address) == cudaSuccess)
+      if (gg::emu::registered_memory().device_address(rt.memory, pointer, &address) == cudaSuccess)
         attributes->devicePointer = reinterpret_cast<void*>(address);
       return cudaSuccess;
     }

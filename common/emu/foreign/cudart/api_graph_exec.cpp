@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Graphs made ready, changed after that, and launched. CUDA Runtime API, "Graph Management".
+// Graphs that are changed after they were made ready. CUDA Runtime API, "Graph Management".
 
 #include <algorithm>
 
 #include "common/emu/cudart/graph.h"
+#include "common/emu/foreign/cudart/graph_nodes.h"
 
 using gg::emu::api;
 using gg::emu::NodeContents;
 using gg::emu::Runtime;
 
 namespace {
-
-cudaError_t instantiate(cudaGraphExec_t* into, cudaGraph_t graph, unsigned long long flags) {
-  return api([&](Runtime& rt) {
-    CUgraph_st* const known = rt.streams.graph(graph);
-    if (!into || !known) return cudaErrorInvalidValue;
-    constexpr unsigned long long kHarmless = cudaGraphInstantiateFlagAutoFreeOnLaunch |
-                                             cudaGraphInstantiateFlagUpload |
-                                             cudaGraphInstantiateFlagUseNodePriority;
-    if (flags & ~kHarmless) return gg::emu::unsupported("a graph that the device launches");
-    CUgraphExec_st* const exec = rt.streams.create_exec();
-    const cudaError_t error = gg::emu::instantiate(*known, exec);
-    if (error == cudaSuccess) {
-      *into = exec;
-    } else {
-      rt.streams.destroy(exec);
-    }
-    return error;
-  });
-}
 
 template <class Body>
 cudaError_t with_exec(cudaGraphExec_t handle, Body body) {
@@ -63,41 +45,16 @@ cudaError_t set_params(cudaGraphExec_t handle, cudaGraphNode_t node, const Param
 
 extern "C" {
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return instantiate(exec, graph, flags);
-}
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                          unsigned long long flags) {
-  return instantiate(exec, graph, flags);
-}
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* exec, cudaGraph_t graph,
                                            cudaGraphInstantiateParams* params) {
   if (!params) return api([](Runtime&) { return cudaErrorInvalidValue; });
-  const cudaError_t error = instantiate(exec, graph, params->flags);
+  const cudaError_t error = cudaGraphInstantiateWithFlags(exec, graph, params->flags);
   params->errNode_out = nullptr;
   params->result_out = error == cudaSuccess ? cudaGraphInstantiateSuccess : cudaGraphInstantiateError;
   return error;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t) {
   return with_exec(handle, [](Runtime&, CUgraphExec_st&) { return cudaSuccess; });
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return api([&](Runtime& rt) {
-    CUstream_st* const stream = rt.streams.stream(stream_handle);
-    if (!stream) return cudaErrorInvalidResourceHandle;
-    CUgraphExec_st* const exec = rt.streams.exec(handle);
-    if (!exec) return cudaErrorInvalidValue;
-    if (stream->capture) return rt.streams.may_wait(stream);      // can't be captured
-    const std::vector<CUgraphExec_st::Step> steps = exec->steps;  // a host function may change them
-    return rt.streams.submit(stream_handle, cudaGraphNodeTypeGraph,
-                             [&rt, &steps] { return gg::emu::run(rt, steps); });
-  });
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
-  return with_exec(handle, [](Runtime& rt, CUgraphExec_st& exec) {
-    rt.streams.destroy(&exec);
-    return cudaSuccess;
-  });
 }
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,

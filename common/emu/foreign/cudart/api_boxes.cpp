@@ -3,7 +3,7 @@
 // Memory in three dimensions: without arrays, which there are none of. CUDA Runtime
 // API, "Memory Management".
 
-#include "common/emu/cudart/graph.h"
+#include "common/emu/foreign/cudart/graph_nodes.h"
 
 using gg::emu::api;
 using gg::emu::Runtime;

@@ -37,4 +37,7 @@ class RegisteredMemory {
   std::map<uint64_t, Registered> ranges_;
 };
 
+// All that the program has registered.
+RegisteredMemory& registered_memory();
+
 }  // namespace gg::emu
