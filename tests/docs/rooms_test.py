@@ -25,7 +25,7 @@ PTX, PTX_TAKES = "common/kernel/ptx", ["common/kernel/types.cuh", "common/kernel
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; report/ says
 # what it counted. foreign/ is last: a build may leave it out.
 EMU_ORDER = ["core/text", "core/state", "core/decode", "core/units", "core/isa", "core/schedule",
-             "core/report", "cudart", "tools", "foreign/isa", "foreign/cudart"]
+             "core/report", "cudart", "tools", "foreign/units", "foreign/isa", "foreign/cudart"]
 EMU_FOLDERS = ["core", "foreign"]  # those that hold rooms
 EMU_TAKES = [KERNEL, "harness/base"]  # all that common/emu includes of the other doors
 HARNESS_TAKES = "emu/cudart/interface.h"  # all that the harness includes of common/emu, and
@@ -388,17 +388,27 @@ def family_errors(root):
 
 # ---- pages ----
 
+# The folders of pages, each with the header that lists them; the source beside it has the table.
+PAGES = {Path("common/emu/core/isa"): "forms", Path("common/emu/foreign/isa"): "foreign_forms"}
+
+
+def table_errors(root, folder, name):
+    header, table = root / folder / f"{name}.h", root / folder / f"{name}.cpp"
+    if not table.is_file():
+        return
+    for page in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
+        if not re.search(rf"\b{page}\(\)", table.read_text(encoding="utf-8")):
+            yield f"{folder}/{name}.cpp:1: the table lacks {page}(), which {name}.h lists"
+
+
 def page_errors(root):
-    header, table = root / "common/emu/core/isa/forms.h", root / "common/emu/core/isa/forms.cpp"
-    if table.is_file():
-        for name in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
-            if not re.search(rf"\b{name}\(\)", table.read_text(encoding="utf-8")):
-                yield f"common/emu/core/isa/forms.cpp:1: the table lacks {name}(), which forms.h lists"
+    for folder, name in PAGES.items():
+        yield from table_errors(root, folder, name)
     for path in listed(root):
-        if path.parent != Path("common/emu/core/isa") or path.name in ("forms.h", "forms.cpp"):
+        if path.parent not in PAGES or path.stem == PAGES[path.parent]:
             continue
         if path.suffix != ".cpp":
-            yield f"{path}:1: is no page of instructions; what several pages share stands in common/emu/core/units/"
+            yield f"{path}:1: is no page of instructions; what several pages share stands in units/"
         elif "PTX ISA" not in re.sub(r"\n// *", " ", text_of(root, path)).split("\n", 1)[0]:
             yield f"{path}:1: does not begin with a section of the PTX ISA, as a page does"
 
@@ -487,8 +497,8 @@ class PlantedTest(unittest.TestCase):
                 ("common/emu/core/decode/decode.cpp", "common/emu/core/units/alu.h", "core/decode < core/units"),
                 ("common/emu/core/isa/mma.cpp", "common/emu/core/schedule/schedule.h", "core/isa < core/schedule"),
                 ("common/emu/cudart/launch_kernel.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
-                ("common/emu/cudart/runtime.h", "common/emu/foreign/cudart/context.h", "cudart < tools < foreign/isa"),
-                ("common/emu/core/isa/forms.cpp", "common/emu/foreign/isa/more.h", "cudart < tools < foreign/isa"),
+                ("common/emu/cudart/runtime.h", "common/emu/foreign/cudart/context.h", "cudart < tools < foreign/units"),
+                ("common/emu/core/isa/forms.cpp", "common/emu/foreign/isa/more.h", "cudart < tools < foreign/units"),
                 ("common/emu/foreign/isa/wmma.cpp", "common/emu/foreign/cudart/context.h", "foreign/isa < foreign/cudart"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
                 ("plots/measure/roof.cu", "common/emu/core/report/count_report.h", "plots/ includes"),

@@ -151,6 +151,10 @@ TEST(GgEmu, NamesTheOptionThatWasLeftOut) {
   const Outcome entry = alone({kRuntimeTest, filter("Runtime.FindsFunctionsOfTheDriver")});
   EXPECT_EQ(entry.code, 1) << entry.out;
   EXPECT_TRUE(says(entry.err, "gg-emu: cuMemAlloc is in " + option + "\n")) << entry.err;
+  const Outcome instruction = alone({kTests + "isa_80_test", filter("Wmma.Tf32")});
+  EXPECT_EQ(instruction.code, 3) << instruction.out;
+  EXPECT_TRUE(says(instruction.err, "not supported: wmma.load")) << instruction.err;
+  EXPECT_TRUE(says(instruction.err, "configure with -DGG_FOREIGN=ON\n")) << instruction.err;
   const Outcome driver = alone({kTests + "links_driver"});
   EXPECT_EQ(driver.code, 2) << driver.out;
   EXPECT_TRUE(says(driver.err, "links libcuda.so.1: the driver's interface is in " + option + "\n"))

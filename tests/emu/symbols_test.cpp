@@ -67,7 +67,9 @@ TEST(Symbols, ForeignOnesAreListed) {
   std::set<std::string> listed;
   std::istringstream names(
       testing_gg::text_of(std::string(GG_SOURCE_DIR) + "/common/emu/foreign/cudart/foreign_names.txt"));
-  for (std::string name; std::getline(names, name);) listed.insert(name);
+  for (std::string name; std::getline(names, name);) {
+    if (name[0] != '#') listed.insert(name);
+  }
   EXPECT_EQ(foreign, listed);
   EXPECT_GT(listed.size(), 200u);
 }

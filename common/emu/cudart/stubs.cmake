@@ -4,7 +4,7 @@
 # it is left out. Those the runtime implements are stronger.
 
 file(STRINGS ${NAMES} names)
-file(STRINGS ${FOREIGN_NAMES} foreign)
+file(STRINGS ${FOREIGN_NAMES} foreign REGEX "^[^#]")
 list(REMOVE_ITEM names ${foreign})
 set(text "// Made from names.txt and foreign_names.txt.\nextern \"C\" {\n")
 string(APPEND text "int gg_emu_unsupported(const char* name);\nint gg_emu_left_out(const char* name);\n")

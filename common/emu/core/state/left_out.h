@@ -8,8 +8,10 @@
 
 namespace gg::emu {
 
-inline std::string left_out(const std::string& what) {
-  return what + " is in common/emu/foreign, which this build leaves out: configure with -DGG_FOREIGN=ON";
-}
+inline constexpr char kLeftOut[] =
+    " is in common/emu/foreign, which this build leaves out: configure with -DGG_FOREIGN=ON";
+
+inline std::string left_out(const std::string& what) { return what + kLeftOut; }
+inline bool is_left_out(const std::string& refusal) { return refusal.find(kLeftOut) != std::string::npos; }
 
 }  // namespace gg::emu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The device and errors, for the driver's interface. CUDA Driver API, "Error Handling" and
-// "Device Management".
+// The device and its errors, for the driver's interface. CUDA Driver API, "Device Management"
+// and "Error Handling".
 
 #include <cuda.h>
 

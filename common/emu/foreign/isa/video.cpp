@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/units/alu.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
 
 namespace gg::emu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "alu_cases.h"
 #include "common/kernel/formats.h"
+#include "tests/emu/alu_cases.h"
 
 namespace {
 

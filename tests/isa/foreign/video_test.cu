@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "probe.cuh"
+#include "tests/isa/probe.cuh"
 
 namespace probe {
 namespace video {

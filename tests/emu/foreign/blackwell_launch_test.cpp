@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "launch_ptx.h"
+#include "tests/emu/launch_ptx.h"
 #include "tests/emu/report.h"
 
 namespace {

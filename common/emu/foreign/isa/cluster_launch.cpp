@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/units/alu.h"
 #include "common/emu/core/units/bulk_copy.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
 
 namespace gg::emu {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Layouts of wmma's fragments, one rule for all types.
 
-#include "common/emu/core/units/wmma_fragment.h"
+#include "common/emu/foreign/units/wmma_fragment.h"
 
 #include <algorithm>
 #include <iterator>

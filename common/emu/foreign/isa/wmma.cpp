@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/state/access.h"
 #include "common/emu/core/units/warp_matrix.h"
-#include "common/emu/core/units/wmma_fragment.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
+#include "common/emu/foreign/units/wmma_fragment.h"
 
 namespace gg::emu {
 namespace {

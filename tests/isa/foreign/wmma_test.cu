@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "probe.cuh"
+#include "tests/isa/probe.cuh"
 
 namespace probe {
 namespace wmma_fragments {

@@ -13,9 +13,9 @@
 // Elements of 4 and 6 bits come into the low bits of their bytes, the first from the low bits of
 // the row. CUTLASS relies on that where it shifts 0000xxxx to 00xxxx00 for mma.
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/state/access.h"
 #include "common/emu/core/units/warp_matrix.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
 
 namespace gg::emu {
 namespace {

@@ -8,9 +8,9 @@
 // or so much longer than a half that rounding twice cannot differ: 53 >= 2 * 11 + 2. A fused sum is
 // rounded to odd first.
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/units/alu.h"
 #include "common/emu/core/units/halves.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
 
 namespace gg::emu {
 namespace {

@@ -5,9 +5,9 @@
 // (SM100_U8x4_STSM_T), see ldmatrix_bytes.cpp. With g = lane / 4 and t = lane % 4:
 //   .m16n8.trans   byte b: memory row 2t + b % 2, byte g + 8 (b / 2)
 
-#include "common/emu/core/isa/forms.h"
 #include "common/emu/core/state/access.h"
 #include "common/emu/core/units/warp_matrix.h"
+#include "common/emu/foreign/isa/foreign_forms.h"
 
 namespace gg::emu {
 namespace {
