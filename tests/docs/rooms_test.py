@@ -656,10 +656,15 @@ void Other::helper(int x) {}
         self.plant("common/emu/core/isa/shared.h", start + 'PTX ISA: "ld".\n')
         self.plant("common/emu/core/isa/forms.h", "std::vector<Form> ldst_forms();\nstd::vector<Form> st_forms();  // st\n")
         self.plant("common/emu/core/isa/forms.cpp", "  table({ldst_forms()});\n")
+        self.plant("common/emu/foreign/isa/foreign_forms.h", "std::vector<Form> vadd_forms();\n")
+        self.plant("common/emu/foreign/isa/foreign_forms.cpp", "  table({});\n")
+        self.plant("common/emu/foreign/isa/vadd.cpp", start + "\n\nint x;\n")
         self.assertEqual([error.split(",")[0].split(";")[0] for error in page_errors(self.root)],
                          ["common/emu/core/isa/forms.cpp:1: the table lacks st_forms()",
+                          "common/emu/foreign/isa/foreign_forms.cpp:1: the table lacks vadd_forms()",
                           "common/emu/core/isa/shared.h:1: is no page of instructions",
-                          "common/emu/core/isa/st.cpp:1: does not begin with a section of the PTX ISA"])
+                          "common/emu/core/isa/st.cpp:1: does not begin with a section of the PTX ISA",
+                          "common/emu/foreign/isa/vadd.cpp:1: does not begin with a section of the PTX ISA"])
 
 
 if __name__ == "__main__":
