@@ -23,9 +23,10 @@ HARNESS_CUH_TAKES = [KERNEL, "harness/base", "harness/problem"]
 # Wrappers of instructions take nothing but types, and each other.
 PTX, PTX_TAKES = "common/kernel/ptx", ["common/kernel/types.cuh", "common/kernel/ptx"]
 # The rooms of common/emu, by the same rule. A launch runs in schedule/; report/ says
-# what it counted.
+# what it counted. foreign/ is last: a build may leave it out.
 EMU_ORDER = ["core/text", "core/state", "core/decode", "core/units", "core/isa", "core/schedule",
-             "core/report", "cudart", "tools"]
+             "core/report", "cudart", "tools", "foreign/units", "foreign/isa", "foreign/cudart"]
+EMU_FOLDERS = ["core", "foreign"]  # those that hold rooms
 EMU_TAKES = [KERNEL, "harness/base"]  # all that common/emu includes of the other doors
 HARNESS_TAKES = "emu/cudart/interface.h"  # all that the harness includes of common/emu, and
 HARNESS_TAKES_FROM = "harness/machine"  # the room that does
@@ -84,7 +85,8 @@ def room_of(path):
         return None
     if parts[1] == "kernel" or "/".join(parts[1:]) == HARNESS_CUH:
         return KERNEL if parts[1] == "kernel" else HARNESS_CUH
-    return "/".join(parts[1:4] if parts[1:3] == ("emu", "core") else parts[1:3])
+    inside = parts[1] == "emu" and parts[2] in EMU_FOLDERS
+    return "/".join(parts[1:4] if inside else parts[1:3])
 
 
 def wrong_in_chapter(path, target, root):
@@ -386,17 +388,27 @@ def family_errors(root):
 
 # ---- pages ----
 
+# The folders of pages, each with the header that lists them; the source beside it has the table.
+PAGES = {Path("common/emu/core/isa"): "forms", Path("common/emu/foreign/isa"): "foreign_forms"}
+
+
+def table_errors(root, folder, name):
+    header, table = root / folder / f"{name}.h", root / folder / f"{name}.cpp"
+    if not table.is_file():
+        return
+    for page in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
+        if not re.search(rf"\b{page}\(\)", table.read_text(encoding="utf-8")):
+            yield f"{folder}/{name}.cpp:1: the table lacks {page}(), which {name}.h lists"
+
+
 def page_errors(root):
-    header, table = root / "common/emu/core/isa/forms.h", root / "common/emu/core/isa/forms.cpp"
-    if table.is_file():
-        for name in re.findall(r"^std::vector<Form> (\w+)\(\);", header.read_text(encoding="utf-8"), re.M):
-            if not re.search(rf"\b{name}\(\)", table.read_text(encoding="utf-8")):
-                yield f"common/emu/core/isa/forms.cpp:1: the table lacks {name}(), which forms.h lists"
+    for folder, name in PAGES.items():
+        yield from table_errors(root, folder, name)
     for path in listed(root):
-        if path.parent != Path("common/emu/core/isa") or path.name in ("forms.h", "forms.cpp"):
+        if path.parent not in PAGES or path.stem == PAGES[path.parent]:
             continue
         if path.suffix != ".cpp":
-            yield f"{path}:1: is no page of instructions; what several pages share stands in common/emu/core/units/"
+            yield f"{path}:1: is no page of instructions; what several pages share stands in units/"
         elif "PTX ISA" not in re.sub(r"\n// *", " ", text_of(root, path)).split("\n", 1)[0]:
             yield f"{path}:1: does not begin with a section of the PTX ISA, as a page does"
 
@@ -485,6 +497,9 @@ class PlantedTest(unittest.TestCase):
                 ("common/emu/core/decode/decode.cpp", "common/emu/core/units/alu.h", "core/decode < core/units"),
                 ("common/emu/core/isa/mma.cpp", "common/emu/core/schedule/schedule.h", "core/isa < core/schedule"),
                 ("common/emu/cudart/launch_kernel.cpp", "common/harness/verify/verify.h", "only kernel and harness/base"),
+                ("common/emu/cudart/runtime.h", "common/emu/foreign/cudart/context.h", "cudart < tools < foreign/units"),
+                ("common/emu/core/isa/forms.cpp", "common/emu/foreign/isa/more.h", "cudart < tools < foreign/units"),
+                ("common/emu/foreign/isa/wmma.cpp", "common/emu/foreign/cudart/context.h", "foreign/isa < foreign/cudart"),
                 ("plots/measure/roof.cu", "chapters/01_naive/kernel.cuh", "plots/ includes"),
                 ("plots/measure/roof.cu", "common/emu/core/report/count_report.h", "plots/ includes"),
                 ("common/emu/new/x.cpp", "common/emu/core/state/grid.h", "the rooms of common/emu are")]:
@@ -502,6 +517,7 @@ class PlantedTest(unittest.TestCase):
                              ("common/harness/machine/emulator.h", "common/emu/cudart/interface.h"),
                              ("common/emu/core/isa/mma.cpp", "common/emu/core/state/access.h"),
                              ("common/emu/tools/gg-ptx.cpp", "common/kernel/check.h"),
+                             ("common/emu/foreign/cudart/context.h", "common/emu/cudart/runtime.h"),
                              ("plots/measure/roof.cu", "common/harness/run/device.h"),
                              ("plots/measure/peers/deepgemm.cu", "cutlass/cutlass.h"),
                              ("tests/emu/x_test.cpp", "common/emu/core/state/grid.h")]:
@@ -640,10 +656,15 @@ void Other::helper(int x) {}
         self.plant("common/emu/core/isa/shared.h", start + 'PTX ISA: "ld".\n')
         self.plant("common/emu/core/isa/forms.h", "std::vector<Form> ldst_forms();\nstd::vector<Form> st_forms();  // st\n")
         self.plant("common/emu/core/isa/forms.cpp", "  table({ldst_forms()});\n")
+        self.plant("common/emu/foreign/isa/foreign_forms.h", "std::vector<Form> vadd_forms();\n")
+        self.plant("common/emu/foreign/isa/foreign_forms.cpp", "  table({});\n")
+        self.plant("common/emu/foreign/isa/vadd.cpp", start + "\n\nint x;\n")
         self.assertEqual([error.split(",")[0].split(";")[0] for error in page_errors(self.root)],
                          ["common/emu/core/isa/forms.cpp:1: the table lacks st_forms()",
+                          "common/emu/foreign/isa/foreign_forms.cpp:1: the table lacks vadd_forms()",
                           "common/emu/core/isa/shared.h:1: is no page of instructions",
-                          "common/emu/core/isa/st.cpp:1: does not begin with a section of the PTX ISA"])
+                          "common/emu/core/isa/st.cpp:1: does not begin with a section of the PTX ISA",
+                          "common/emu/foreign/isa/vadd.cpp:1: does not begin with a section of the PTX ISA"])
 
 
 if __name__ == "__main__":

@@ -132,6 +132,35 @@ TEST(GgEmu, RunsProgramsOfTheDriver) {
   }
 }
 
+// A build without common/emu/foreign runs what chapters need, and refuses the rest in a sentence.
+TEST(GgEmu, NamesTheOptionThatWasLeftOut) {
+  const std::string option =
+      "common/emu/foreign, which this build leaves out: configure with -DGG_FOREIGN=ON";
+  const auto alone = [](const std::vector<std::string>& words) {
+    std::vector<std::string> command = {"/usr/bin/env", "LD_LIBRARY_PATH=" GG_TOOLKIT_LIBRARIES,
+                                        kTests + "without_foreign/bin/gg-emu"};
+    command.insert(command.end(), words.begin(), words.end());
+    return testing_gg::run(command);
+  };
+  const Outcome runs = alone({kRuntimeTest, filter("Runtime.PassesArgumentsByTheirLayout")});
+  EXPECT_EQ(runs.code, 0) << runs.out;
+  EXPECT_TRUE(says(runs.out, "[  PASSED  ] 1 test.")) << runs.out;
+  const Outcome function = alone({kRuntimeTest, filter("Graphs.HoldCopiesOfOthers")});
+  EXPECT_EQ(function.code, 1) << function.out;
+  EXPECT_TRUE(says(function.err, "gg-emu: cudaGraphCreate is in " + option + "\n")) << function.err;
+  const Outcome entry = alone({kRuntimeTest, filter("Runtime.FindsFunctionsOfTheDriver")});
+  EXPECT_EQ(entry.code, 1) << entry.out;
+  EXPECT_TRUE(says(entry.err, "gg-emu: cuMemAlloc is in " + option + "\n")) << entry.err;
+  const Outcome instruction = alone({kTests + "isa_80_test", filter("Wmma.Tf32")});
+  EXPECT_EQ(instruction.code, 3) << instruction.out;
+  EXPECT_TRUE(says(instruction.err, "not supported: wmma.load")) << instruction.err;
+  EXPECT_TRUE(says(instruction.err, "configure with -DGG_FOREIGN=ON\n")) << instruction.err;
+  const Outcome driver = alone({kTests + "links_driver"});
+  EXPECT_EQ(driver.code, 2) << driver.out;
+  EXPECT_TRUE(says(driver.err, "links libcuda.so.1: the driver's interface is in " + option + "\n"))
+      << driver.err;
+}
+
 // CUDA's folder comes first, and gg-emu's own before that. Where a script starts such a program,
 // gg-emu sees none of it; the driver's library says what came first.
 TEST(GgEmu, RunsAProgramWithAnRpath) {

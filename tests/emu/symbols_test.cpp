@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The names that the emulator's libcudart.so.13 exports: all that NVIDIA's has, and no chapter
-// needs one that only says it is not supported.
+// needs one that only says it is not supported, or that common/emu/foreign has.
 
 #include <gtest/gtest.h>
 
@@ -37,9 +37,9 @@ std::map<std::string, char> symbols(const std::string& file, const char* which) 
 bool is_cuda(const std::string& name) { return name.rfind("cu", 0) == 0 || name.rfind("__cuda", 0) == 0; }
 
 // Defined by the runtime itself; generated ones that say they are not supported are weak.
-std::set<std::string> implemented() {
+std::set<std::string> implemented(const char* library) {
   std::set<std::string> names;
-  for (const auto& [name, letter] : symbols(GG_EMU_CUDART, "--defined-only")) {
+  for (const auto& [name, letter] : symbols(library, "--defined-only")) {
     if (letter == 'T') names.insert(name);
   }
   return names;
@@ -59,10 +59,26 @@ TEST(Symbols, NothingElseIs) {
   }
 }
 
+TEST(Symbols, ForeignOnesAreListed) {
+  std::set<std::string> foreign = implemented(GG_EMU_CUDART);
+  for (const std::string& name : implemented(GG_EMU_CUDART_ALONE)) {
+    EXPECT_TRUE(foreign.erase(name)) << name << " is there only without common/emu/foreign";
+  }
+  std::set<std::string> listed;
+  std::istringstream names(
+      testing_gg::text_of(std::string(GG_SOURCE_DIR) + "/common/emu/foreign/cudart/foreign_names.txt"));
+  for (std::string name; std::getline(names, name);) {
+    if (name[0] != '#') listed.insert(name);
+  }
+  EXPECT_EQ(foreign, listed);
+  EXPECT_GT(listed.size(), 200u);
+}
+
 TEST(Symbols, ChaptersNeedNoneThatIsNotSupported) {
-  const std::set<std::string> have = implemented();
+  const std::set<std::string> have = implemented(GG_EMU_CUDART_ALONE);
   EXPECT_TRUE(have.count("cudaMalloc"));
   EXPECT_FALSE(have.count("cudaMalloc3DArray"));
+  EXPECT_FALSE(have.count("cudaGraphCreate"));
   std::istringstream chapters(GG_CHAPTERS);
   int needed = 0;
   for (std::string id; chapters >> id;) {

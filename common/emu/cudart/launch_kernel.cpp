@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "common/emu/core/report/count_report.h"
-#include "common/emu/cudart/graph.h"
+#include "common/emu/cudart/hooks.h"
 
 namespace gg::emu {
 namespace {

@@ -160,6 +160,23 @@ void Programs::add_variable(Program* program, const void* host, const DeviceVari
   program->variables.push_back(variable);
 }
 
+Program* Programs::adopt(std::unique_ptr<Program> program) {
+  for (const auto& function : program->module->functions) {
+    auto kernel = std::make_unique<CUkern_st>();
+    if (!function->entry) continue;
+    kernel->program = program.get();
+    kernel->name = function->name;
+    kernels_[kernel.get()] = kernel.get();
+    program->kernels.push_back(std::move(kernel));
+  }
+  programs_.push_back(std::move(program));
+  return programs_.back().get();
+}
+
+void Programs::drop_handles(const Program& program) {
+  for (const auto& kernel : program.kernels) kernels_.erase(kernel.get());
+}
+
 CUkern_st* Programs::kernel(const void* function) const {
   const auto found = kernels_.find(function);
   return found == kernels_.end() ? nullptr : found->second;

@@ -11,7 +11,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -52,15 +51,10 @@ class Programs {
   void add_kernel(Program* program, const void* host, const std::string& name);
   void add_variable(Program* program, const void* host, const DeviceVariable& variable);
 
-  // Loads an image that the program hands over: PTX text that ends with a 0, a fatbin, or the
-  // wrapper of one. All its kernels get handles. cudaErrorInvalidKernelImage for bytes that are
-  // none of these, cudaErrorNoKernelImageForDevice where no PTX fits the device,
-  // cudaErrorInvalidPtx; the reason is in `log`.
-  cudaError_t load_image(Runtime& runtime, const void* image, Program** program, std::string* log);
-  // The program of a handle that load_image gave; null if it is none, or unloaded.
-  Program* loaded(const void* handle) const;
-  // Its handles and the memory of its variables go; counts and traces still name its kernels.
-  void unload(Runtime& runtime, Program& program);
+  // Takes a program that was loaded while another one runs, and gives its kernels handles.
+  Program* adopt(std::unique_ptr<Program> program);
+  // The handles are none any more; counts and traces still name the kernels.
+  void drop_handles(const Program& program);
 
   // By the address of the kernel's host function, or by its handle; null if it is neither.
   CUkern_st* kernel(const void* function) const;
@@ -73,7 +67,6 @@ class Programs {
 
  private:
   std::vector<std::unique_ptr<Program>> programs_;
-  std::set<const void*> loaded_;
   std::map<const void*, CUkern_st*> kernels_;  // by host address and by handle
   std::map<const void*, std::pair<Program*, size_t>> variables_;
 };

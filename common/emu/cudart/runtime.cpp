@@ -14,6 +14,7 @@
 
 #include "common/emu/core/report/count_report.h"
 #include "common/emu/core/state/host_memory.h"
+#include "common/emu/core/state/left_out.h"
 #include "common/emu/core/state/progress.h"
 #include "common/emu/cudart/settings.h"
 #include "common/harness/base/files.h"
@@ -257,6 +258,10 @@ cudaError_t unsupported(const std::string& what) {
   return refuse(cudaErrorNotSupported, what + " is not supported by the emulator");
 }
 
+cudaError_t unsupported_here(const std::string& what) {
+  return refuse(cudaErrorNotSupported, left_out(what));
+}
+
 cudaError_t& last_error() {
   thread_local cudaError_t error = cudaSuccess;
   return error;
@@ -292,7 +297,11 @@ cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_he
 
 }  // namespace gg::emu
 
-// Called by the generated functions of names.txt that nothing here implements.
+// Called by the functions that stubs.cmake writes: of names that nothing implements, and of those
+// that only common/emu/foreign does.
 extern "C" int gg_emu_unsupported(const char* name) {
   return gg::emu::api([&](gg::emu::Runtime&) { return gg::emu::unsupported(name); });
+}
+extern "C" int gg_emu_left_out(const char* name) {
+  return gg::emu::api([&](gg::emu::Runtime&) { return gg::emu::unsupported_here(name); });
 }

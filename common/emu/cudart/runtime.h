@@ -19,7 +19,6 @@
 #include "common/emu/core/state/grid.h"
 #include "common/emu/cudart/played_device.h"
 #include "common/emu/cudart/program.h"
-#include "common/emu/cudart/registered.h"
 #include "common/emu/cudart/settings.h"
 #include "common/emu/cudart/stream.h"
 
@@ -58,7 +57,6 @@ class Runtime {
 
   Settings settings;
   GlobalMemory memory;
-  RegisteredMemory registered;
   Programs programs;
   Streams streams;
   std::unique_ptr<Trace> trace;  // null: not asked for
@@ -97,6 +95,8 @@ void tell(const std::string& sentence);
 // Says that a function, or a use of one, is not supported, once for each
 // sentence; returns cudaErrorNotSupported.
 cudaError_t unsupported(const std::string& what);
+// The same for what common/emu/foreign has, in a build that leaves it out.
+cudaError_t unsupported_here(const std::string& what);
 // Says why a call fails, where its error alone would not help; returns the error.
 cudaError_t refuse(cudaError_t error, const std::string& why);
 
@@ -114,7 +114,7 @@ cudaError_t run_locked(cudaError_t (*body)(void*), void* context, bool finish_he
 
 // For the driver's functions, which want to be initialised and mostly a current context. The
 // runtime initialises the driver at every call, and makes the primary context current where it
-// wants one and the thread has none.
+// wants one and the thread has none. hooks.h: without common/emu/foreign there is no driver.
 void initialise();
 void want_context();
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/emu/core/state/faults.h"
+#include "common/emu/core/state/left_out.h"
 #include "common/emu/cudart/settings.h"
 #include "common/emu/tools/elf.h"
 #include "common/harness/base/files.h"
@@ -131,6 +132,9 @@ std::filesystem::path emulator_folder() {
   return self.parent_path().parent_path() / "lib" / "emu";
 }
 
+// common/emu/foreign has the driver's library.
+bool has_driver() { return std::filesystem::exists(emulator_folder() / kDriver); }
+
 bool starts_with_one_of(const std::string& name, std::initializer_list<const char*> starts) {
   return std::any_of(starts.begin(), starts.end(),
                      [&](const char* start) { return name.rfind(start, 0) == 0; });
@@ -179,6 +183,8 @@ void warn_of_libraries(const std::string& path, const Elf& elf) {
 // the linker looks for them at the first call, a program may never come to it.
 void check_driver(const std::string& path, const Elf& elf) {
   if (std::find(elf.libraries.begin(), elf.libraries.end(), kDriver) == elf.libraries.end()) return;
+  if (!has_driver())
+    throw UsageError(path + " links " + kDriver + ": " + gg::emu::left_out("the driver's interface"));
   std::set<std::string> known;
   for (const char* const library : {kDriver, kRuntime}) {
     if (const auto ours = read_elf(emulator_folder() / library))
@@ -202,12 +208,14 @@ void check_driver(const std::string& path, const Elf& elf) {
 // Loaded before all else that a program wants, a library is found where one of its name is looked
 // for. A program with a DT_RPATH, which conda's compilers write, would look there before
 // LD_LIBRARY_PATH. One that compiles with NVRTC finds the emulator's libcuda.so.1 before it, where
-// it asks for machine code: see common/emu/cudart/nvrtc.cpp.
+// it asks for machine code: see common/emu/foreign/cudart/nvrtc.cpp.
 void preload(const std::string& path, const Elf& elf) {
   const bool compiles =
       std::any_of(elf.libraries.begin(), elf.libraries.end(),
                   [](const std::string& library) { return library.rfind("libnvrtc.so.", 0) == 0; });
   if (!elf.rpath && !compiles) return;
+  if (compiles && !has_driver())
+    throw UsageError(path + " links NVRTC: " + gg::emu::left_out("what gives it PTX for machine code"));
   const std::string folder = emulator_folder().string();
   if (folder.find_first_of(" :") != std::string::npos) {
     std::fprintf(stderr,
@@ -223,7 +231,7 @@ void preload(const std::string& path, const Elf& elf) {
     if (library.rfind("libasan.so", 0) == 0) first += library + ":";
   }
   if (elf.rpath) first += folder + "/" + kRuntime + ":";
-  first += folder + "/" + kDriver;
+  if (has_driver()) first += folder + "/" + kDriver;
   const char* const others = std::getenv("LD_PRELOAD");
   setenv("LD_PRELOAD", (others && *others ? first + ":" + others : first).c_str(), 1);
 }

@@ -11,6 +11,7 @@
 #include "common/emu/core/decode/liveness.h"
 #include "common/emu/core/decode/overtaken.h"
 #include "common/emu/core/decode/slots.h"
+#include "common/emu/core/state/left_out.h"
 
 namespace gg::emu {
 namespace {
@@ -22,8 +23,11 @@ constexpr size_t kMostExpanded = size_t(1) << 18;
 constexpr int64_t kMostLocalBytes = int64_t(1) << 25;
 
 Next unsupported(Warp& warp, const Instr& in, Mask) {
-  raise_final(FaultKind::unsupported, warp, in, -1, *static_cast<const std::string*>(in.extra),
-              "the emulator does not know this form; common/emu/README.md lists what it knows");
+  const std::string& why = *static_cast<const std::string*>(in.extra);
+  raise_final(FaultKind::unsupported, warp, in, -1, why,
+              is_left_out(why)
+                  ? "the build is one for the chapters, which do without it"
+                  : "the emulator does not know this form; common/emu/README.md lists what it knows");
 }
 
 // Returns how well a form's refusal says what is wrong. A form that minds a modifier or an operand
@@ -240,6 +244,7 @@ class Expansion {
         decoder.finish();
         return decoder.instr;
       } catch (const Unsupported& reason) {
+        if (reason.why.empty()) continue;
         const int close = how_close(decoder, reason.why);
         if (close < closest) continue;
         closest = close;

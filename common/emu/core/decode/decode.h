@@ -20,7 +20,7 @@
 namespace gg::emu {
 
 struct Unsupported {
-  std::string why;
+  std::string why;  // empty: another form is meant
 };
 
 // A function's place in the code of a kernel. Calls are expanded where they stand, so a function
