@@ -50,12 +50,12 @@ __device__ int swizzle_a(int kk, int r) {
 }
 __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
 
+// [tile]
 // Two blocks per SM, so that one computes while the other waits: 128 registers per thread.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride,
                  bool wide_a, bool wide_b) {
-  // [tile]
   const int group = int(blockIdx.z);
   const int64_t row_begin = offsets[group];
   const int rows = int(offsets[group + 1] - row_begin);
@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   d += (row_begin + row0) * n + col0;
   // [/tile]
 
+  // [load]
   __shared__ __align__(16) float a_tile[2][BK<T>][BM];  // two slices of A, k by row: 16 KB, 8 KB for f32
   __shared__ __align__(16) float b_tile[2][BK<T>][BN];  // and of B: the same
 
@@ -76,7 +77,6 @@ __global__ void __launch_bounds__(THREADS, 2)
   const T* b_src = b + int64_t(b_r) * n + b_c;
   Vector<T> a_next, b_next;
 
-  // [load]
   auto load = [&](int k_tile) {  // starts reading a slice into registers
     const int k0 = k_tile * BK<T>;
     a_next = load_vector(a_src + k0, row0 + a_r < rows ? k - k0 - a_c : 0, wide_a);
@@ -97,10 +97,10 @@ __global__ void __launch_bounds__(THREADS, 2)
   };
   // [/load]
 
+  // [compute]
   // A thread's micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes read 128 bytes of B in one go.
   const int r0 = (warp / 2 * 4 + lane / 8) * 4, c0 = (warp % 2 * 8 + lane % 8) * 4;
   float acc[8][8] = {};
-  // [compute]
   auto compute = [&](int stage) {
 #pragma unroll
     for (int kk = 0; kk < BK<T>; ++kk) {
@@ -132,7 +132,6 @@ __global__ void __launch_bounds__(THREADS, 2)
     store((k_tile + 1) % 2);
     __syncthreads();  // slice k_tile + 1 is in shared memory, and nobody reads slice k_tile any more
   }
-  // [/loop]
 
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -143,6 +142,7 @@ __global__ void __launch_bounds__(THREADS, 2)
       if (row0 + r < rows && col0 + c < n) d[int64_t(r) * n + c] = gg::from_float<T>(acc[i][j]);
     }
   }
+  // [/loop]
 }
 
 // Columns of D at most: a grid's y extent is at most 65535 blocks.

@@ -298,6 +298,7 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
     GG_REQUIRE(tile.m == 128 && tile.n == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m,
                tile.n);
   }
+  // [maps]
   const int64_t element = sizeof(T), wide_n = n, wide_k = k;
   const CUtensorMap a_map = gg::make_tensor_map({.type = MAP_TYPE<T>,
                                                  .data = a,
@@ -305,7 +306,6 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                                                  .stride_bytes = {wide_k * element},
                                                  .box = {BK, tile.m},
                                                  .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-  // [maps]
   // Three dimensions: behind K are zeros, not the next group's rows, which may hold NaN.
   const CUtensorMap b_map =
       gg::make_tensor_map({.type = MAP_TYPE<T>,

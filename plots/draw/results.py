@@ -117,13 +117,17 @@ def provenance(rows: list[Row]) -> str:
 
 
 class Data:
-    """The newest rows of one device (the one measured most, unless named), those of a reader's run, counts."""
+    """The newest rows of one device (unless named, the one that timed the most chapters, of several the last), those of
+    a reader's run, counts."""
 
     def __init__(self, directories: list[Path], gpu: str, chapters: list[Chapter]) -> None:
         first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
-        devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
-        self.device = devices.most_common(1)[0][0] if devices else ""
-        self.others = sorted(set(devices) - {self.device})
+        timed = [row for row in first if row.timed and gpu.lower() in row.device.lower()]
+        devices = {row.device for row in timed}
+        self.device = max(devices, default="", key=lambda device: (
+            len({row.chapter for row in timed if row.device == device}),
+            max(row.date for row in timed if row.device == device), device))
+        self.others = sorted(devices - {self.device})
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
         self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
             row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
