@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.headers = headers;
+  // [barriers]
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
@@ -46,6 +47,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::prefetch_tensormap(&maps.b);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
+  // [/barriers]
   // [roles]
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();

@@ -23,6 +23,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
+  // [consumer]
   const auto release = [&](int stage) {  // this warp reads neither its slice nor its header any more
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -31,6 +32,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
     const Tile tile = memory.headers[ring.stage];
+    // [/consumer]
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]
     int last = 0;  // stage of the slice before

@@ -47,6 +47,7 @@ class Tiles {
   __device__ Tiles(const gg::Offsets& offsets, int groups)
       : offsets_(offsets), groups_(groups), count_(schedule.first[groups]) {}
 
+  // [next]
   // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
   __device__ bool next(Tile& tile) {
     if (index_ >= count_) return false;
@@ -62,6 +63,7 @@ class Tiles {
     index_ += int(gridDim.x);
     return true;
   }
+  // [/next]
 
  private:
   const gg::Offsets& offsets_;
