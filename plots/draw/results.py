@@ -116,18 +116,18 @@ def provenance(rows: list[Row]) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
+# The card of tables and figures where it has measured anything: most readers' Hopper.
+SHOWN = "NVIDIA H100 80GB HBM3"
+
+
 class Data:
-    """The newest rows of one device (unless named, the one that timed the most chapters, of several the last), those of
-    a reader's run, counts."""
+    """The newest rows of one device (one that is named, SHOWN, or the one measured most), those of a reader's run, counts."""
 
     def __init__(self, directories: list[Path], gpu: str, chapters: list[Chapter]) -> None:
         first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
-        timed = [row for row in first if row.timed and gpu.lower() in row.device.lower()]
-        devices = {row.device for row in timed}
-        self.device = max(devices, default="", key=lambda device: (
-            len({row.chapter for row in timed if row.device == device}),
-            max(row.date for row in timed if row.device == device), device))
-        self.others = sorted(devices - {self.device})
+        devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
+        self.device = SHOWN if SHOWN in devices else max(devices, default="", key=devices.get)
+        self.others = sorted(set(devices) - {self.device})
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
         self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
             row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
@@ -169,11 +169,14 @@ class Data:
 
     def of_set(self, name: str, chapter: Chapter | None = None) -> tuple[list[Row], str]:
         """The rows of a set in each chapter's own format, or in one chapter's; cold unless there are only warm ones,
-        and which of the two they are.
+        and which of the two they are. A chapter that was not timed on the set here is shown as another device timed it.
 
         Without cublas_plain, which computes another problem: one B for all groups.
         """
         some = self.rows_of(chapter) if chapter else self.rows
+        if chapter and not any((row.set, row.chapter) == (name, chapter.id) for row in some):
+            elsewhere = [row.device for row in self.everywhere if (row.set, row.chapter) == (name, chapter.id)]
+            some = self.on(elsewhere[-1]) if elsewhere else some
         rows = [row for row in some if row.set == name and not row.variant and row.peer != "cublas_plain"
                 and row.format == (chapter.format if chapter and row.peer else self.format.get(row.chapter, "bf16"))]
         return cold_if_any(rows)
