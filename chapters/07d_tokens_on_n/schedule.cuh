@@ -26,6 +26,7 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
   // Who: a whole warp.
+  // [send]
   __device__ void send(const Tile& next, int phase) {
     // All have read the tile before.
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
@@ -34,6 +35,7 @@ struct Mailbox {
       gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&sent));
     }
   }
+  // [/send]
   // Who: a whole warp.
   // [receive]
   __device__ Tile receive(int phase) const {
@@ -73,6 +75,7 @@ class TileFinder {
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::BN - 1) / C::BN) {
     read_offsets();
   }
+  // [search]
   // Returns the tile of this index. Past the last one its group is -1. Call it with growing indices.
   __device__ Tile find(int index) {
     for (;;) {
@@ -85,8 +88,10 @@ class TileFinder {
       read_offsets();
     }
   }
+  // [/search]
 
  private:
+  // [offsets]
   // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
@@ -99,6 +104,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
+  // [/offsets]
   // The tile of this index. It is in the group of lane `owner`, whose tiles go column after column.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
