@@ -28,6 +28,7 @@ class Store {
   __device__ Store(const CUtensorMap& d_map, T* d, int n, unsigned char* shared, int barrier)
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
+  // [put]
   // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
   // Before: `complete`.
   template <int SUMS>
@@ -57,6 +58,7 @@ class Store {
       send(0, rows_);
     }
   }
+  // [/put]
 
   // [proceed]
   // Does the next action for the tile that `put` took, during products of the tile after it. Only the
@@ -95,12 +97,15 @@ class Store {
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
+  // [room]
   // Waits until all that was stored from shared memory has been read.
   __device__ void make_room() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
+  // [/room]
 
+  // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
 
@@ -114,7 +119,9 @@ class Store {
     gg::ptx::stmatrix_x4_trans(row_addr, {reg[0], reg[1], reg[2], reg[3]});
     gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
   }
+  // [/write]
 
+  // [send]
   // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
   __device__ void send(int first, int rows) {
     const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 8;
@@ -135,6 +142,7 @@ class Store {
       }
     }
   }
+  // [/send]
 
   // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
   // branch of `proceed` set the next one instead, ptxas spilled.

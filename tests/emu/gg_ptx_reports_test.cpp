@@ -242,6 +242,23 @@ TEST(GgPtx, QuotesNoSourceThatIsNewerThanThePtx) {
   }
 }
 
+// A toolkit may lie in the build tree: its headers have the same names there as anywhere.
+TEST(GgPtx, NamesCudasHeadersAlikeWhereverTheyLie) {
+  const Files files;
+  const std::string here = std::filesystem::current_path().string() + "/";
+  for (const std::string& folder : {here + "nvidia/cu13/include", std::string("/elsewhere/include")}) {
+    const std::string ptx = files.ptx(header() +
+                                      ".visible .entry reads(.param .u64 x)\n{\n"
+                                      "  .reg .b32 %r<2>; .shared .b32 s;\n  .loc 1 2 3\n"
+                                      "  .loc 2 7 3, function_name $L__f, inlined_at 1 2 3\n"
+                                      "  ld.shared.u32 %r1, [s];\n  ret;\n}\n.file 1 \"" +
+                                      here + "kernel.cu\"\n.file 2 \"" + folder + "/intrinsics.hpp\"\n");
+    const Outcome outcome = gg_ptx({ptx, "--entry", "reads", "--grid", "1", "--block", "1", "--arg", "null"});
+    EXPECT_NE(outcome.err.find("  kernel.cu:2"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("through include/intrinsics.hpp:7"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST(GgPtx, HelpListsOptionsAndFaults) {
   const Outcome outcome = gg_ptx({"--help"});
   EXPECT_EQ(outcome.code, 0);

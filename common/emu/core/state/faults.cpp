@@ -126,11 +126,14 @@ std::string squeezed(const std::string& text) {
   return result;
 }
 
+// From the current folder if the file is in it, else folder and name. CUDA's own headers are always
+// named so: packages of the toolkit, nvidia/cu13/include/.., may lie in the build tree.
 std::string shown_path(const std::string& path) {
   std::error_code error;
   const std::filesystem::path relative =
       std::filesystem::relative(path, std::filesystem::current_path(error), error);
-  if (!error && !relative.empty() && relative.native().rfind("..", 0) != 0) return relative.string();
+  const bool is_cuda = path.find("/nvidia/cu") != std::string::npos && path.find("/include/") != std::string::npos;
+  if (!error && !is_cuda && !relative.empty() && relative.native().rfind("..", 0) != 0) return relative.string();
   const std::filesystem::path whole(path);
   const std::filesystem::path folder = whole.parent_path().filename();
   return folder.empty() ? whole.filename().string() : (folder / whole.filename()).string();
