@@ -7,6 +7,7 @@
 
 namespace chapter {
 
+// [group]
 struct Group {  // what a block must know of a group
   void* d;      // first element of D
   int row0;     // first row, as the map of A counts
@@ -16,6 +17,7 @@ struct Group {  // what a block must know of a group
   GG_HD int tile_m(int tile, int bm) const { return tile % tiles_m(bm); }  // column after column
   GG_HD int tile_n(int tile, int bm) const { return tile / tiles_m(bm); }
 };
+// [/group]
 
 // The same list on the host: prints which block computes which tiles, as group(tile_m,tile_n).
 inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {

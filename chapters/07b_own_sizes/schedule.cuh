@@ -62,12 +62,14 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   // A thread describes its group; then all add up their tiles, those of 1, 2, 4 .. groups at a time.
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
+    // [describe]
     const int g = batch + thread, *size = sizes + 3 * g;
     Group group = {};  // no rows, no tiles
     if (g < groups && sizes) group = {d_ptrs[g], 0, size[0], size[1], size[2], leading_dims[3 * g + 2]};
     if (g < groups && !sizes)
       group = {d + int64_t(offsets[g]) * n, int(offsets[g]), int(offsets[g + 1] - offsets[g]), n, k, n};
     counts[thread] = group.tiles(bm, bn);
+    // [/describe]
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there
       const int below = thread >= step ? counts[thread - step] : 0;
@@ -98,6 +100,7 @@ class Tiles {
     while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
       batch_ += 32;  // never back: the numbers that a walk gets only grow
     }
+    // [tile]
     const int g = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[g];
     const Group group = schedule.groups[g];
     const int r0 = group.tile_m(in_group, C::BM) * C::BM, col0 = group.tile_n(in_group, C::BM) * C::BN;
@@ -105,6 +108,7 @@ class Tiles {
     tile = {
         g, group.row0 + r0, min(C::BM, group.rows - r0), col0, min(C::BN, group.n - col0), group.k, group.ldd,
         d};
+    // [/tile]
     index_ += int(gridDim.x);
     return true;
   }

@@ -17,6 +17,7 @@
 
 namespace chapter {
 
+// [widths]
 // Calls f with the least width that holds `rows`, as a constant: wgmma's N is part of the instruction.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
@@ -25,6 +26,7 @@ __device__ __forceinline__ void with_width_for(int rows, F& f) {
   }
   f(std::integral_constant<int, WIDTH>());
 }
+// [/widths]
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T>
