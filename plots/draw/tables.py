@@ -105,21 +105,44 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
     return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
 
 
+def own_problem(data: Data, chapter: Chapter) -> str:
+    """What the chapter gains on the problem that its README's table shows first: its name, and the µs of the predecessor
+    and its own, both cold; a dash for one that was not timed, and for the first chapter."""
+    names = counts_ini.count_plan(chapter.folder).problems
+    if not names or not chapter.previous:
+        return NONE
+    before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
+                           and not row.variant and names[0] in (row.set, p_number(row.set, row.shape))), None)
+                     for who in (chapter.previous, chapter.id))
+    if not before or not after:
+        return NONE
+    name = names[0] if names[0] != before.set else f"`{names[0]}`"
+    return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs"
+
+
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
+    """A table for each part of the course; numbers only where a chapter of the part was timed."""
     (prefill, inputs), (decode, also) = data.of_set("prefill"), data.of_set("decode")
     elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
                    for some in (prefill + elsewhere[0], decode + elsewhere[1]))
-    lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, chapter.arch,
-              cell(fast.get(chapter.id), "tflops"), cell(fast.get(chapter.id), "% of roof"),
-              cell(small.get(chapter.id), "us_median"), lines_of(chapter, data.chapters)]
-             for chapter in data.chapters]
-    head = ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof", "µs on `decode`",
-            "lines changed"]
-    text = table(head, 3, lines)
+    parts = []
+    for part in dict.fromkeys(chapter.part for chapter in data.chapters):
+        some = [chapter for chapter in data.chapters if chapter.part == part]
+        timed = any(chapter.id in fast | small for chapter in some)
+        head = ["chapter", "idea", *["its own problem", "TFLOP/s on `prefill`", "µs on `decode`"] * timed, "lines changed"]
+        lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title,
+                  *[own_problem(data, chapter), cell(fast.get(chapter.id), "tflops"), cell(small.get(chapter.id), "us_median")] * timed,
+                  lines_of(chapter, data.chapters)] for chapter in some]
+        archs = ", ".join(dict.fromkeys(chapter.arch for chapter in some))
+        untimed = "" if timed or some[0].arch == "sm_80" else "; checked on the emulator, not timed"
+        parts.append(f"**{part[:1].upper()}{part[1:]}** ({archs}{untimed})\n\n" + table(head, 3 if timed else 2, lines))
+    text = "\n\n".join(parts)
     if not fast and not small:
         return text + "\n\nNothing is measured yet.", []
-    untimed = [chapter.id for chapter in data.chapters if chapter.arch != "sm_80" and chapter.id not in fast | small]
+    timed_parts = {chapter.part for chapter in data.chapters if chapter.id in fast | small}
+    untimed = [chapter.id for chapter in data.chapters
+               if chapter.arch != "sm_80" and chapter.part in timed_parts and chapter.id not in fast | small]
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
     roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops and row.format == "bf16"], best_peer(prefill)
     roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""

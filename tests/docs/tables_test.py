@@ -29,18 +29,22 @@ class TablesTest(PlotsCase):
             row("02_tiled", "prefill", [2048] * 8, 80, date="2026-01-03", peer="cublas_strided"),
             row("01_naive", "prefill", [2048] * 8, 98, peer="triton_tma")])
         (self.repo / "chapters/02_tiled/schedule.cuh").write_text("one\n\ntwo\n")
+        (self.repo / "chapters/02_tiled/checks").mkdir()
+        (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = decode\n")
         (self.repo / "chapters/03_tensor_cores/schedule.cuh").write_text("  one\ntwo\n")
         self.fill(publish)
         self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
-                         ["Idea of 01_naive", "sm_80", "10.0", "10 %"])
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[3:5], ["50.0", "50 %"], "the newest row wins")
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[6], "+4 −1", "the whole folder")
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[6], "+1 −2")
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "failed")
-        self.assertEqual(self.cells("README.md", "chapter"), ["chapter", "idea", "architecture", "TFLOP/s on `prefill`", "% of roof",
-                                                              "µs on `decode`", "lines changed"])
+                         ["Idea of 01_naive", "–", "10.0", "3006"])
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[3], "50.0", "the newest row wins")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[5], "+4 −1", "the whole folder")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "+1 −2")
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[4], "failed")
+        text = (self.repo / "README.md").read_text()
+        self.assertEqual(text.count("| chapter | idea | its own problem | TFLOP/s on `prefill` | µs on `decode` | lines changed |\n"), 2,
+                         "a table for each part")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`decode`: 3006 → 752 µs", "what checks/counts.ini names first")
         # 2 * 512 * 4096 * 7168 FLOP at 10 TFLOP/s
-        self.assertEqual(self.cells("README.md", "[01_naive]")[5:], ["3006", "+2"])
+        self.assertEqual(self.cells("README.md", "[01_naive]")[4:], ["3006", "+2"])
         text = (self.repo / "README.md").read_text()
         self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\n"
                       "Each chapter is timed by its own program, at the clock that its rounds have.\nLibraries timed on `prefill` beside "
@@ -97,7 +101,7 @@ class TablesTest(PlotsCase):
     def test_nothing_measured(self):
         status, out, _ = self.run_tool(publish)
         self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
-        self.assertEqual(self.cells("README.md", "[01_naive]")[3:], ["–", "–", "–", "+2"])
+        self.assertEqual(self.cells("README.md", "[01_naive]")[1:], ["Idea of 01_naive", "+2"])
         self.assertIn("Nothing is measured yet.", (self.repo / "chapters/01_naive/README.md").read_text())
         if HAVE_MATPLOTLIB:
             self.assertIn("plots: ladder: not drawn, no chapter was timed on set prefill in bf16\n", out)
