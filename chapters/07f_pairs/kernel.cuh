@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
+  // [start]
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
@@ -54,6 +55,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::cluster_arrive();
     gg::ptx::cluster_wait();  // and those of the other block
   }
+  // [/start]
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
@@ -70,11 +72,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, offsets, groups, n);
   }
   // [/roles]
+  // [end]
   if constexpr (C::CLUSTER > 1) {
     __syncwarp();  // one lane loaded, or sent a tile
     gg::ptx::cluster_arrive();
     gg::ptx::cluster_wait();  // nobody writes into this block any more
   }
+  // [/end]
 }
 
 }  // namespace chapter

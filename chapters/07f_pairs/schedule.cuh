@@ -31,6 +31,7 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
   // Who: a whole warp of the first block. Lane 4 r + w sends word w to block r.
+  // [send]
   __device__ void send(const Tile& next, int phase) {
     // All have read the tile before.
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
@@ -50,6 +51,7 @@ struct Mailbox {
       gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&sent));
     }
   }
+  // [/send]
   // Who: a whole warp of any block.
   // [receive]
   __device__ Tile receive(int phase) const {
