@@ -115,6 +115,7 @@ class TileFinder {
     return {tile.group, tile.row0 + first, min(piece_rows, tile.rows - first), tile.col0};
   }
   // [/piece]
+  // [plan]
   // Who: a whole warp. Plans the last round: from now on an index from whole_tiles_ on is that of a piece.
   // Before: `find` was only called for this worker's first tile, which stays whole.
   __device__ void plan_last_round(int workers, int slices) {
@@ -132,6 +133,7 @@ class TileFinder {
     pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
     tiles_ = whole_tiles_ + last_tiles * pieces_;
   }
+  // [/plan]
   // The number of tiles, each piece being one. Before: `plan_last_round`. All workers must come to the same
   // number: the counter of claims goes by it.
   __device__ int tiles() const { return tiles_; }

@@ -37,12 +37,18 @@ def p_number(name: str, shape: Shape) -> str:
     return f"P{peers.index(shape) + 1}" if name == "peers" and shape in peers else ""
 
 
+def words_for(name: str, shape: Shape) -> set[str]:
+    """What a problem is called in checks/counts.ini: its set, its place in it, as moe9, and P1 .. of `peers`."""
+    places = [(len(m), sum(m), max(m), n, k) for m, n, k in problems().get(name, [])]
+    place = {f"{name}{places.index(shape) + 1}"} if shape in places else set()
+    return {name, p_number(name, shape)} | place
+
+
 def shown_first(timed: list[tuple[str, str, Shape]], names: list[str]) -> list[tuple[str, str, Shape]]:
-    """Problems that were timed, as set, format and shape: first those that are named, as decode or P8, then the others."""
+    """Problems that were timed, as set, format and shape: first those that are named, as decode, moe9 or P8, then the others."""
     def at(problem):
         name, _, shape = problem
-        word = p_number(name, shape) or name
-        return names.index(word) if word in names else len(names)
+        return min((names.index(word) for word in words_for(name, shape) if word in names), default=len(names))
     return sorted(timed, key=at)
 
 

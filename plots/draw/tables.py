@@ -10,7 +10,7 @@ from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.measured import ROWS, chapter_table, p_number
+from plots.draw.measured import ROWS, chapter_table, p_number, words_for
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
 from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
@@ -112,11 +112,11 @@ def own_problem(data: Data, chapter: Chapter) -> str:
     if not names or not chapter.previous:
         return NONE
     before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
-                           and not row.variant and names[0] in (row.set, p_number(row.set, row.shape))), None)
+                           and not row.variant and names[0] in words_for(row.set, row.shape)), None)
                      for who in (chapter.previous, chapter.id))
     if not before or not after:
         return NONE
-    name = names[0] if names[0] != before.set else f"`{names[0]}`"
+    name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
     return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs"
 
 
