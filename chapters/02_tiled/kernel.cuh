@@ -48,7 +48,7 @@ template <class T>
 __device__ int swizzle_a(int kk, int r) {
   return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows of both vectors
 }
-__device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // of 16 bits: 8 lanes store every other 16 bytes
+__device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
 // `compute` adds half a tile to a swizzled place: the half may not change the bits that a swizzle looks at.
 static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0);
 

@@ -20,6 +20,7 @@ struct Operands {      // of the epilogue, in global memory
   bool geglu;  // or swiglu
 };
 
+// [factors]
 // A thread's factors and biases in a tile.
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
@@ -45,6 +46,7 @@ struct Factors {
   }
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
+// [/factors]
 
 // Who: a whole warp. The outputs of 32 rows, prob being that of row `lane`: words[j] has those of rows
 // 8j + lane % 4 * 2 and the next one, in a column of D.
@@ -67,6 +69,7 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 }
 // [/glu]
 
+// [activate]
 // The same for all rows of the tile, 32 at a time. A choice of the activation for each output would let no
 // two of them be computed at a time; one for the whole tile mixes all of them, and ptxas spilled.
 template <int SUMS>
@@ -84,5 +87,6 @@ __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factor
     prob = next;
   }
 }
+// [/activate]
 
 }  // namespace chapter

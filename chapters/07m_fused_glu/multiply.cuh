@@ -71,7 +71,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
-      // [multiply]
       int last = 0;  // stage of the slice before
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
@@ -93,6 +92,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         }
         last = stage;
       }
+      // [end]
       store.complete();
       // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
       more = tiles.next(next);
@@ -101,13 +101,13 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
-      // [/multiply]
       if constexpr (C::SPLIT > 1) others.add(sums);
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
         store.put(words, tile, col0 / 2);
       }
+      // [/end]
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }

@@ -97,6 +97,7 @@ class BoxStore {
     gg::ptx::bar_sync(barrier_, 128);
   }
 
+  // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
@@ -108,6 +109,7 @@ class BoxStore {
     const int lane = thread() % 32, chunk = thread() / 32;
     gg::ptx::stmatrix_x4_trans(addr_ + box * STEP * D_BYTES + swizzled(lane, chunk), reg);
   }
+  // [/write]
 
   // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
   __device__ void send(int first, int rows) {

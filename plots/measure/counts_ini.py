@@ -28,7 +28,8 @@ class Costs:
 
 @dataclass(frozen=True)
 class CountPlan:
-    # Shown first in the README's tables: sets, moe9 for the ninth problem of `moe`, P1 for one of `peers`; counters.
+    # Shown first in the README's tables, in order: sets, moe9 for the ninth problem of `moe`, P1
+    # for one of `peers`; counters.
     problems: list[str] = field(default_factory=list)
     counters: list[str] = field(default_factory=list)
     runs: dict[str, list[str]] = field(default_factory=dict)  # options by name
