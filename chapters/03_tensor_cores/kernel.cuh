@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: the tensor cores multiply, fed by copies that run STAGES slices ahead of them.
+// New here: the tensor cores multiply, fed by copies that start STAGES - 1 slices ahead or earlier.
 
 #pragma once
 

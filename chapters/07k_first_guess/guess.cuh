@@ -34,6 +34,8 @@ struct Guess {
     tile.col0 += n_rank * C::BN;
     slices = min(C::STAGES, block_slices);
   }
+  // [/guess]
+  // [holds]
   // Who: a whole warp. Whether all groups have so many rows.
   __device__ bool holds(const gg::Offsets& offsets) const {
     if (rows_each == 0) return false;
@@ -43,7 +45,7 @@ struct Guess {
     }
     return __all_sync(~0u, equal);
   }
-  // [/guess]
+  // [/holds]
 };
 
 }  // namespace chapter

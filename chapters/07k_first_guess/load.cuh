@@ -48,7 +48,6 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   const bool holds = guess.holds(offsets);
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   int k_tile = holds ? guess.slices : 0;  // those before are under way
-  // [/guessed]
   Tile tile;
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
@@ -59,6 +58,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     }
     k_tile = 0;
   }
+  // [/guessed]
 }
 
 }  // namespace chapter

@@ -88,6 +88,7 @@ class TileReceiver {
         holds_(holds),
         none_in_mailbox_(holds && guess.one_each) {}
 
+  // [first]
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
@@ -102,6 +103,7 @@ class TileReceiver {
     phase_ ^= 1;
     return tile.group >= 0;
   }
+  // [/first]
 
  private:
   Mailbox<C::BLOCKS>& mailbox_;

@@ -64,6 +64,7 @@ class Quantiser {
     // [/place]
   }
 
+  // [apply]
   // Quantises all rows of the tile. Before: `store.complete`.
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
@@ -89,6 +90,7 @@ class Quantiser {
     store_row_codes<BOXES * STEP>();
     store.leave(tile_, col0_);
   }
+  // [/apply]
 
  private:
   __device__ static int lane() { return int(threadIdx.x % 32); }
@@ -214,6 +216,7 @@ class Quantiser {
   struct Words {
     uint32_t word[4];
   };
+  // [words]
   // Codes of a box: word j has those of rows 8j + 2 * (lane % 4) and the next one, of two columns each.
   __device__ Words words_of(const float (&scaled)[16]) const {
     Words words;
@@ -231,6 +234,7 @@ class Quantiser {
     }
     return words;
   }
+  // [/words]
 
   // Two codes of each row: of the consumer's 64 columns.
   template <int ROWS>
