@@ -102,7 +102,8 @@ TEST_P(Schedule, IsTheOneInTheLesson) {
   std::stringstream shown(lesson.substr(lesson.find("```\nblock 0:") + 4));
   for (std::string line, there; std::getline(lines, line);) {
     std::getline(shown, there);
-    EXPECT_EQ(there.substr(0, there.find("   ")), line);  // a remark may stand three blanks to the right
+    // A remark may stand three blanks to the right.
+    EXPECT_EQ(there.substr(0, there.find("   ")), line);
   }
 }
 
