@@ -2,14 +2,14 @@
 """The table of what a chapter was measured at, in its README and, whole, in its results.md."""
 
 import math
-import re
+from dataclasses import replace
 
 from plots.draw.changes import short_commit
 from plots.draw.markdown import cell, peer_and_version, table
 from plots.draw.results import COMPARED_SETS, Data, run_of
 from plots.measure.chapters import Chapter
 from plots.measure.counts_ini import count_plan
-from plots.measure.files import Row, Shape
+from plots.measure.files import Choices, Row, Shape
 from plots.measure.sets import problems
 
 # Chapters for Hopper and Blackwell, until one times them.
@@ -21,8 +21,7 @@ ROWS = 6  # of a table in a README; results.md has all
 
 def type_of_d(row: Row, default_d: dict[str, str]) -> str:
     """Of a row: its own word for it, the inputs' type for a library, the chapter's default."""
-    return next((word[2:] for word in row.kernel.split() if word.startswith("d=")),
-                row.format if row.peer else default_d.get(row.chapter) or row.format)
+    return row.choices.d or (row.format if row.peer else default_d.get(row.chapter) or row.format)
 
 
 def table_order(problem: tuple[str, str, Shape]) -> tuple:
@@ -66,7 +65,7 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
     names = count_plan(chapter.folder).problems
 
     def label(row):
-        who = peer_and_version(row) if row.peer else " ".join([row.chapter, *(w for w in row.variant.split() if w[:2] != "d=")])
+        who = peer_and_version(row) if row.peer else f"{row.chapter} {replace(row.variant, d='')}".rstrip()
         d = type_of_d(row, default_d)
         return who + (f", D {d}" if d != row.format else "") + \
             (f", of {row.date[:10]} at {short_commit(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
@@ -109,27 +108,27 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
     return text, shown
 
 
-def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, str, bool], Row], fmt: str,
-                    default_d: dict[str, str]) -> list[tuple[str, str, str]]:
+def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, Choices, bool], Row], fmt: str,
+                    default_d: dict[str, str]) -> list[tuple[str, str, Choices]]:
     """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
     ours = [row for row in rows if row.chapter == chapter.id]
-    others = sorted((row for row in ours if row.variant and not re.search("off=|d=", row.variant) and row.timed),
+    others = sorted((row for row in ours if row.variant and not row.variant.off and not row.variant.d and row.timed),
                     key=lambda row: row.us_median)
     # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
-    same = [(chapter.id, "", f"d={fmt}")] if default_d.get(chapter.id) not in ("", fmt) else []
-    before = f"d={default_d.get(chapter.id) or fmt}"
+    same = [(chapter.id, "", Choices(d=fmt))] if default_d.get(chapter.id) not in ("", fmt) else []
+    before = Choices(d=default_d.get(chapter.id) or fmt)
     if not any((chapter.previous, "", before, warm) in found for warm in (False, True)):
-        before = ""
+        before = Choices()
     peers = sorted({row.peer for row in ours if row.peer})
-    return [(chapter.id, "", ""), *((chapter.id, "", row.variant) for row in others[:1]), *same,
-            (chapter.previous, "", before), *((chapter.id, peer, "") for peer in peers)]
+    return [(chapter.id, "", Choices()), *((chapter.id, "", row.variant) for row in others[:1]), *same,
+            (chapter.previous, "", before), *((chapter.id, peer, Choices()) for peer in peers)]
 
 
-def library_time_ratios(found: dict[tuple[str, str, str, bool], Row], chapter: Chapter, before: Row) -> list[float]:
+def library_time_ratios(found: dict[tuple[str, str, Choices, bool], Row], chapter: Chapter, before: Row) -> list[float]:
     """What each library took beside the predecessor, whose row `before` is, of what it took beside ours: each in the
     run of that kernel, and with one type of D."""
-    mine = found.get((chapter.id, "", "", False))
-    pairs = [(row, found.get((chapter.id, peer, "", False))) for (who, peer, _, warm), row in found.items()
+    mine = found.get((chapter.id, "", Choices(), False))
+    pairs = [(row, found.get((chapter.id, peer, Choices(), False))) for (who, peer, _, warm), row in found.items()
              if who == chapter.previous and peer and not warm]
     return [theirs.us_median / ours.us_median for theirs, ours in pairs
             if ours and mine and theirs.timed and ours.timed and run_of(theirs) == run_of(before)

@@ -9,7 +9,7 @@ from pathlib import Path
 from plots.draw.canvas import colours_of
 from plots.draw.changes import short_commit
 from plots.measure.chapters import Chapter
-from plots.measure.files import Row, read_counts, read_errors, read_rows, read_timeline
+from plots.measure.files import Choices, Row, read_counts, read_errors, read_rows, read_timeline
 
 # The peer's name of a chapter with all ideas, timed beside the chapter without some.
 ALL_IDEAS = "all_ideas"
@@ -42,13 +42,12 @@ def newest_on_each(rows: Iterable[Row]) -> list[Row]:
 def as_chapter_row(row: Row) -> Row:
     """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
     run beside it."""
-    words = [word for word in row.kernel.split()[1:] if not word.startswith("off=")]
-    return replace(row, kernel=" ".join(["grouped_gemm", *words]), peer="")
+    return replace(row, kernel=f"grouped_gemm {replace(row.choices, off='')}".rstrip(), peer="")
 
 
 def measurement_key(row: Row) -> tuple:
     """What is measured, without device and run: with --off a run has two rows of one key."""
-    return row.chapter, row.set, row.shape, row.format, row.warm, *row.kernel.split()[1:]
+    return row.chapter, row.set, row.shape, row.format, row.warm, row.choices
 
 
 def prefer_compared(rows: list[Row]) -> list[Row]:
@@ -59,13 +58,13 @@ def prefer_compared(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.peer or (row.device, measurement_key(row)) not in compared]
 
 
-def variant(row: Row, chapters: list[Chapter]) -> str:
+def variant(row: Row, chapters: list[Chapter]) -> Choices:
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
-    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "").split()
-    words = row.kernel.split()[1:]
-    if default and words[:len(default)] == default:
-        words = words[len(default):]
-    return "" if row.peer else " ".join(word for word in words if word != "sustained")
+    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "")
+    choices = replace(row.choices, sustained=False)
+    if row.peer:
+        return Choices()
+    return replace(choices, tile="") if choices.tile == default else choices
 
 
 def cold_if_any(rows: list[Row]) -> tuple[list[Row], str]:
@@ -139,9 +138,9 @@ class Data:
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)
         # Figures and most tables are made of these.
-        self.rows = [row for row in rows if not row.sustained]
-        self.everywhere = [row for row in newest_on_each(first) if not row.sustained]
-        self.extra = newest(row for rows in others for row in rows if not row.sustained)
+        self.rows = [row for row in rows if not row.choices.sustained]
+        self.everywhere = [row for row in newest_on_each(first) if not row.choices.sustained]
+        self.extra = newest(row for rows in others for row in rows if not row.choices.sustained)
         self.chapters, self.is_preview = chapters, False
         self.format = {chapter.id: chapter.format for chapter in chapters}
         self.colours = colours_of(chapters)

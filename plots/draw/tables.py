@@ -15,7 +15,7 @@ from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, librar
 from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
-from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Row, Shape, read_csv, read_run_counts
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
 
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
@@ -256,9 +256,8 @@ def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[st
         least, most = (costs.cost(fmt, tile, counted, choice, writes, overlaps=about.two_accumulators)
                        for writes in (False, True))
         measured = [row for row in data.on(costs.DEVICE) if row.chapter == chapter.id and row.set == "prefill"
-                    and row.format == fmt and not row.peer and not row.warm and tile in row.kernel.split()
-                    # A choice adds words to the name.
-                    and not choice and re.fullmatch(r"\w+( \d+x\d+)+", row.kernel)]
+                    and row.format == fmt and not row.peer and not row.warm and not choice
+                    and tile in row.choices.tile.split() and row.choices == Choices(row.choices.tile)]
         name, kind = ", ".join([f"`{fmt}`", tile, *([f"`{choice}`"] if choice else [])]), costs.ELEMENTS[fmt][0]
         rates[kind], depths[fmt] = costs.MULTIPLY_ADDS[kind], least.slices
         # No other choice changes a slice.
@@ -302,7 +301,7 @@ def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[st
         "tile is that of two multiprocessors, times a tile's cycles. Only the last column is measured."]
 
 
-def problems_of(rows: list[Row]) -> dict[tuple[str, Shape], dict[tuple[str, str, bool], Row]]:
+def problems_of(rows: list[Row]) -> dict[tuple[str, Shape], dict[tuple[str, Choices, bool], Row]]:
     """The rows of each problem as peer, variant and warmth have them, in the order in which they were run."""
     found = {}
     for row in rows:
@@ -317,7 +316,7 @@ def title_of(problem: tuple[str, Shape]) -> str:
     return f"{number}: ".removeprefix(": ") + f"G={groups} {rows} N={n} K={k}"
 
 
-def fastest(found: dict[tuple[str, str, bool], Row], warm: bool) -> Row | None:
+def fastest(found: dict[tuple[str, Choices, bool], Row], warm: bool) -> Row | None:
     """The fastest library of one problem."""
     return min((row for (peer, _, when), row in found.items() if peer and when == warm),
                key=lambda row: row.us_median, default=None)
@@ -334,7 +333,7 @@ def outcome(theirs: Row, ours: Row) -> str:
     return "level" if within_noise(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
 
 
-def scaled(problem: tuple[str, Shape], found: dict[tuple[str, str, bool], Row], ours: Row, references: Iterable[dict[str, str]],
+def scaled(problem: tuple[str, Shape], found: dict[tuple[str, Choices, bool], Row], ours: Row, references: Iterable[dict[str, str]],
            rate: float | None) -> tuple[float, str] | None:
     """The fastest library that was timed on this problem on another day alone, as it would be at this run's rate of
     cuBLAS on 8192^3, as (us, peer)."""
@@ -353,11 +352,11 @@ def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: I
     rate = next((row.roof_tflops for row in reversed(mine) if row.roof_kind == "matrix" and row.roof_tflops), None)
     lines, shown, entered, outcomes = [], [], Counter(), Counter()
     for problem, found in problems_of(mine).items():
-        ours = found.get(("", "", True))
+        ours = found.get(("", Choices(), True))
         if not ours:
             continue
         entered.update(peer_and_version(row) for (peer, _, warm), row in found.items() if peer and warm)
-        library, no_pdl = fastest(found, True), found.get(("", "off=pdl", True))
+        library, no_pdl = fastest(found, True), found.get(("", Choices(off="pdl"), True))
         no_pdl = no_pdl if no_pdl and run_of(no_pdl) == run_of(ours) else None
         shown += filter(None, [ours, library, no_pdl])
         outcomes.update([outcome(library, ours)] if library else [])
@@ -366,7 +365,7 @@ def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: I
         lines.append([
             title_of(problem), cell(ours, "us_median"), cell(ours, "tflops"),
             cell(library, "us_median"), peer_and_version(library) if library else NONE, ratio(library, ours),
-            ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", "", False))),
+            ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", Choices(), False))),
             f"{ratio(another_day, ours)}, scaled: {other}" if us else NONE,
             " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
                                    ours.power_w and f"{ours.power_w:.0f} W"])) or NONE])

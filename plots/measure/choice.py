@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from plots.measure.files import Choices
+
 REPO = Path(__file__).resolve().parents[2]
 # N, K.
 SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (4096, 1536), (28672, 4096), (4096, 14336),
@@ -53,7 +55,7 @@ def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
             sys.exit(done.returncode)
         with open(table, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-    return {row["kernel"].partition(" ")[2]: float(row["us_median"]) for row in rows}
+    return {Choices.of(row["kernel"]).tile: float(row["us_median"]) for row in rows}
 
 
 def loss_of_choice(times: dict[str, float]) -> tuple[float, str]:

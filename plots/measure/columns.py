@@ -20,7 +20,7 @@ from pathlib import Path
 
 from plots.measure import sets
 from plots.measure.chapters import read_chapters
-from plots.measure.files import COLUMNS, DATA, Shape, read_csv
+from plots.measure.files import COLUMNS, DATA, Choices, Shape, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 SHAPE = "groups m_total m_max n k".split()
@@ -81,8 +81,7 @@ def out_of_order(row: dict[str, str]) -> list[str]:
 def bits_of_d(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -> int:
     """Of D, for each column of B: the row's own word, or what the chapter has by default; a gated chapter has half."""
     default, gated = defaults.get(row["chapter"], ("", False))
-    word = next((word[2:] for word in row["kernel"].split() if word.startswith("d=")), "")
-    word = word or ("" if row["peer"] not in ("", "all_ideas") else default) or row["format"]
+    word = Choices.of(row["kernel"]).d or ("" if row["peer"] not in ("", "all_ideas") else default) or row["format"]
     return {"f32": 32, "bf16": 16, "f16": 16}[word] // (2 if gated else 1)
 
 

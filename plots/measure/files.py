@@ -12,11 +12,44 @@ DATA = Path("plots", "measure", "data")  # below the repository's root
 Shape = tuple[int, int, int, int, int]  # groups, rows of all, rows of the largest, N, K
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What the column `kernel` says after the kernel's name, as kernel_name in common/harness/run/report.cpp writes it:
+    how a launch differs from its chapter's defaults. str() gives the words back."""
+    tile: str = ""                 # "256x128", with a cluster's shape behind it "256x128 2x1"
+    off: str = ""                  # ideas of --off
+    d: str = ""                    # the type of D
+    others: tuple[str, ...] = ()   # such as "b=kn" and "butterfly"
+    sustained: bool = False        # timed at a clock of its own: common/harness/bench/timer.h
+
+    @classmethod
+    def of(cls, kernel: str) -> "Choices":
+        tile, off, d, others = [], "", "", []
+        for word in kernel.split()[1:]:
+            if re.fullmatch(r"\d+x\d+", word):
+                tile.append(word)
+            elif word.startswith("off="):
+                off = word.removeprefix("off=")
+            elif word.startswith("d="):
+                d = word.removeprefix("d=")
+            elif word != "sustained":
+                others.append(word)
+        return cls(" ".join(tile), off, d, tuple(others), "sustained" in kernel.split()[1:])
+
+    def __bool__(self) -> bool:
+        return self != Choices()
+
+    def __str__(self) -> str:
+        words = [self.tile, self.off and f"off={self.off}", self.d and f"d={self.d}", *self.others,
+                 "sustained" if self.sustained else ""]
+        return " ".join(word for word in words if word)
+
+
 @dataclass
 class Row:
     """One measurement, as a file has it: its fields but the last are the columns. A number that was not taken is None."""
     chapter: str = ""
-    kernel: str = ""         # its name, then words of tiles and options
+    kernel: str = ""         # its name, then its choices
     device: str = ""         # as the driver calls it
     arch: str = ""
     clock_mhz: float | None = None
@@ -39,21 +72,20 @@ class Row:
     roof_tflops: float | None = None
     roof_kind: str = ""
     prep_us: float | None = None
-    peer: str = ""           # the library that was timed in place of the chapter
+    peer: str = ""           # what was timed in place of the chapter's launch, such as a library
     ok: bool = False         # the check passed
     clock_after_mhz: float | None = None
     power_w: float | None = None
     version: str = ""        # of the peer
-    variant: str = ""        # words of `kernel` that are no defaults; results.py puts them in
+    variant: Choices = Choices()  # those of its choices that are no defaults; results.py puts them in
 
     @property
     def shape(self) -> Shape:
         return self.groups, self.m_total, self.m_max, self.n, self.k
 
     @property
-    def sustained(self) -> bool:
-        """Was it timed at a clock of its own: common/harness/bench/timer.h?"""
-        return "sustained" in self.kernel.split()
+    def choices(self) -> Choices:
+        return Choices.of(self.kernel)
 
     @property
     def timed(self) -> bool:
