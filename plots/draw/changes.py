@@ -24,6 +24,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<[^>\n]+>)', re
 AROUND = re.compile(INCLUDE.pattern + r"|^[ \t]*#[ \t]*pragma[ \t]+once|\bnamespace(?:[ \t]+[\w:]+)?[ \t]*\{", re.M)
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\')', re.S)
 
+ASSERTION = re.compile(r"\b(?:static_assert|GG_REQUIRE)\s*\(")
+END_OF_STATEMENT = re.compile(r"\s*;?")
+BRACKET_OR_TEXT = re.compile(r'[()]|"(?:\\.|[^"\\])*"')
+
 
 def is_kernel(path: str) -> bool:
     return Path(path).suffix in CODE and posixpath.basename(path) != "main.cu"
@@ -46,11 +50,22 @@ def lines_changed(before: Path | None, chapter: Path) -> tuple[int, int]:
     return added, removed
 
 
+def without_assertions(text: str) -> str:
+    """A source without its static_asserts and its refusals of bad input: no time depends on them."""
+    kept, at = "", 0
+    while found := ASSERTION.search(text, at):
+        kept, at, depth = kept + text[at:found.start()], found.end(), 1
+        while depth and (part := BRACKET_OR_TEXT.search(text, at)):
+            at, depth = part.end(), depth + {"(": 1, ")": -1}.get(part[0], 0)
+        at = END_OF_STATEMENT.match(text, at).end()
+    return kept + text[at:]
+
+
 @cache
 def definitions(text: str) -> set[str]:
-    """The functions, types and constants of a source, in any order, without comments and with blank space only
-    where it parts words."""
-    text = COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text)
+    """The functions, types and constants of a source, in any order, without comments and assertions and with blank
+    space only where it parts words."""
+    text = without_assertions(COMMENT_OR_TEXT.sub(lambda found: found[1] or " ", text))
     found, now, depth = set(), "", 0
     for word in re.findall(r'"(?:\\.|[^"\\])*"|[{};]|[^"{};]+|"', AROUND.sub(" ", text)):
         now += word

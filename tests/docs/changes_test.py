@@ -58,6 +58,15 @@ class ChangesTest(unittest.TestCase):
     def changed(self, chapter="01_naive", commit=None):
         return History(self.repo).changed(chapter, commit or self.commit)
 
+    def test_assertions_change_no_kernel(self):
+        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace(
+            "int one() {", 'static_assert(BM % (8 * 2) == 0, "a tile (of :) rows");\nint one() {\n'
+                           '  GG_REQUIRE(one > 0, "K=%d: (too small", f(1));\n')})
+        self.assertFalse(self.changed())
+        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace(
+            "int one() {", "static_assert(BM == 64); int two(); int one() {")})
+        self.assertTrue(self.changed())
+
     def test_code_of_a_kernel_and_its_headers(self):
         kernel, a, b = "chapters/01_naive/kernel.cuh", "common/kernel/ptx/a.cuh", "common/kernel/b.h"
         for path, old, new, files in [

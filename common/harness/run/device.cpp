@@ -57,7 +57,8 @@ static Device first_device(const Chapter& chapter, std::string& why) {
                          properties.multiProcessorCount,
                          size_t(properties.l2CacheSize),
                          version_text(runtime),
-                         emulator() != nullptr};
+                         emulator() != nullptr,
+                         why_no_gpu()};
   why = arch_mismatch(device.name, device.capability, chapter.arch);
   return device;
 }
@@ -75,7 +76,7 @@ Device choose_device(Options::Device wanted, const Chapter& chapter, char** argu
   if (emulator() && wanted == Options::Device::gpu) {
     throw Error(Exit::no_device, not_run + why_not_on_gpu(chapter));
   }
-  if (!emulator() && wanted == Options::Device::emulator) restart_on_emulator(arguments, chapter, "");
+  if (!emulator() && wanted == Options::Device::emulator) restart_on_emulator(arguments, "");
   std::string why;
   const Device device = first_device(chapter, why);
   if (why.empty()) {
@@ -83,7 +84,7 @@ Device choose_device(Options::Device wanted, const Chapter& chapter, char** argu
     return device;
   }
   if (emulator() || wanted == Options::Device::gpu) throw Error(Exit::no_device, not_run + why);
-  restart_on_emulator(arguments, chapter, why);
+  restart_on_emulator(arguments, "no usable GPU (" + why + ")");
 }
 
 }  // namespace gg

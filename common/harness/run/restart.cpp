@@ -18,17 +18,22 @@
 
 namespace gg {
 
-// Set for this program when it starts itself again: nothing else of it lives on.
+// Set when a program starts itself again: why there is no GPU for it, or nothing. Nothing else of
+// the first start lives on.
 static constexpr const char* kRestarted = "GG_EMU_RESTARTED";
+
+std::string why_no_gpu() {
+  const char* const why = std::getenv(kRestarted);
+  return emulator() && why ? why : "";
+}
 
 void play_device_of(const Chapter& chapter) {
   if (emulator() && std::getenv(kRestarted))
     emulator()->play(chapter.arch == Arch::sm_100a ? "b200" : "h200");
 }
 
-void restart_on_emulator(char** arguments, const Chapter& chapter, const std::string& why_no_gpu) {
+void restart_on_emulator(char** arguments, const std::string& why_no_gpu) {
   const std::string folder = in_build_tree("lib/emu"), runtime = folder + "/libcudart.so.13";
-  const std::string no_gpu = why_no_gpu.empty() ? "" : "no usable GPU (" + why_no_gpu + ")";
   if (std::getenv(kRestarted)) {
     const std::string loaded = loaded_runtime();
     const char* why = loaded == runtime
@@ -41,13 +46,12 @@ void restart_on_emulator(char** arguments, const Chapter& chapter, const std::st
   if (access(runtime.c_str(), R_OK) != 0) {
     throw Error(Exit::no_device,
                 format("not run, %s%sno emulator: there is no %s, which building the whole tree makes",
-                       no_gpu.c_str(), no_gpu.empty() ? "" : " and ", runtime.c_str()));
+                       why_no_gpu.c_str(), why_no_gpu.empty() ? "" : " and ", runtime.c_str()));
   }
-  if (!no_gpu.empty()) std::fprintf(stderr, "%s: %s, so the emulator runs it\n", chapter.id, no_gpu.c_str());
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path = folder + (before && *before ? std::string(":") + before : "");
   setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  setenv(kRestarted, "1", 1);
+  setenv(kRestarted, why_no_gpu.c_str(), 1);
   std::fflush(nullptr);
   execv("/proc/self/exe", arguments);
   throw Error(Exit::device_error,
