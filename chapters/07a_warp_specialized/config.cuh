@@ -21,8 +21,8 @@ struct Config {
   static constexpr int CONSUMERS = 2;           // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS;  // a warp of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  // Of a thread: by __launch_bounds__, and after setmaxnreg. What the last warpgroup gives back is
-  // all that consumers can take: one that asks for more waits for ever.
+  // Registers of a thread: by __launch_bounds__, and after setmaxnreg. Consumers can take what the
+  // last warpgroup gives back; one that asks for more waits for ever.
   static constexpr int START_REGISTERS = 65536 / THREADS / 8 * 8;
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * START_REGISTERS);
@@ -49,8 +49,8 @@ struct Tile {
   int col0;
 };
 
-// What the roles share, in shared memory. The two barriers of a stage guard its slice and header: the
-// loading warp writes both between `empty` and `full`, consumers read both between `full` and `empty`.
+// Shared memory. The two barriers of a stage guard its slice and its header: they are written between
+// `empty` and `full`, by TMA and the loading warp, and read between `full` and `empty`, by consumers.
 struct Memory {
   uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled

@@ -17,7 +17,6 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   // B has three dimensions: after a group's last column come zeros, and not the next group's weights.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows}, {BK, C::BM}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
-  // A thread for each group of a batch, in whole warps.
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   plan<<<1, planners, 0, stream>>>(offsets, n, groups, C::BM, C::BN);
   GG_CHECK(cudaGetLastError());
