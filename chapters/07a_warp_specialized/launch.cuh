@@ -14,7 +14,7 @@ namespace chapter {
 template <class C, class T>
 void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
                int k, int blocks, cudaStream_t stream) {
-  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
+  // B has three dimensions: after a group's last column come zeros, and not the next group's weights.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows}, {BK, C::BM}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
@@ -32,7 +32,7 @@ template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
+  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA wants K in multiples of 8, N follows", n, k);
   auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
                       : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>
                       : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 rows or half of the columns of each tile, and stores them.
-// It waits for `full` and signals `empty`.
+// A consumer is a warpgroup that multiplies 64 rows or half of the columns of each tile, and stores
+// them. It waits for `full` and arrives at `empty`, each of its four warps once for every slice.
 
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace chapter {
 
-// `tiles`: of all groups. Sums stay in registers, so all of it is inlined.
+// Who: a consumer's four warps. `tiles`: how many all groups have. Sums stay in registers, so all of
+// it is inlined.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
@@ -24,7 +25,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // [consumer]
-  const auto release = [&](int stage) {  // this warp reads neither its slice nor its header any more
+  // This warp has read the stage's header, and its products of the stage's slice are done.
+  const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
@@ -35,7 +37,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
     // [/consumer]
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]
-    int last = 0;  // stage of the slice before
+    int last = 0;  // stage of the slice before, whose products may still run
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed

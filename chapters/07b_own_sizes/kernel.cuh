@@ -20,7 +20,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: each of 384 threads has C::START_REGISTERS until setmaxnreg.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps packed, bool own_maps, int groups) {
@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES];
   __shared__ Tile headers[STAGES];
+  static_assert(C::SHARED_BYTES + sizeof(bars) + sizeof(headers) <= 227 * 1024);  // a block's limit
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

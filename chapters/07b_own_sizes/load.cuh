@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp finds the block's tiles and brings slices of A and B to shared memory, as far ahead as
-// there are stages.
-// It waits for `empty`. TMA's bytes signal `full`.
+// The loading warp finds the block's tiles and orders slices of A and B from TMA, as far ahead as
+// there are stages. It waits for `empty`. Its arrival and TMA's bytes end a phase of `full`.
 
 #pragma once
 
