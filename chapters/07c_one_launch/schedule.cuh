@@ -39,8 +39,9 @@ struct Mailbox {
   // Who: a whole warp.
   // [receive]
   __device__ Tile receive(int phase) const {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
-    const Tile next = gg::ptx::uniform(tile);                           // all lanes meet here, as in send
+    // The tile is here. All lanes meet in uniform, so no slow one finds `sent` two phases on.
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);
+    const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&received));
     return next;
@@ -111,11 +112,10 @@ class TileFinder {
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
-    const int tiles_m_before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;  // of groups before it
-    const int tile_in_group = index - tiles_m_before * tiles_n_;
-    const int first_row = tile_in_group % tiles_m * C::BM;  // of the group
-    return {first_group_ + owner, begin + first_row, min(C::BM, rows - first_row),
-            tile_in_group / tiles_m * C::BN};
+    // `before`: rows of tiles of all groups before the owner's. `first`: the tile's row in its group.
+    const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
+    const int tile_in_group = index - before * tiles_n_, first = tile_in_group % tiles_m * C::BM;
+    return {first_group_ + owner, begin + first, min(C::BM, rows - first), tile_in_group / tiles_m * C::BN};
   }
 
   const gg::Offsets& offsets_;
