@@ -20,12 +20,15 @@ struct Config {
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  // setmaxnreg deals out no more than the block starts with: a multiple of 8 for each thread.
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
+                (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
   static_assert(CONSUMERS == 2 && (BM == 64 || BM == 128));
   static constexpr bool BY_ROWS = BM == 128;  // consumers have 64 rows each, else half of the columns each
   static constexpr int SUM_COLUMNS = BY_ROWS ? BN : BN / 2;                 // of a consumer
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARED_BYTES = 200 * 1024;  // stages of any of these tiles fill 192 KB of it
+  static_assert(SHARED_BYTES <= 226 * 1024);       // of 227 KB: barriers and mailbox have the last
   static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);  // slices in shared memory
 };
 

@@ -4,7 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: no kernel plans beforehand, for a warp of each block schedules its tiles.
+// New here: no kernel plans beforehand, for a warp of each block schedules its tiles. And blocks
+// may start while the kernel before still runs.
 
 #pragma once
 
@@ -38,9 +39,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);  // `release` of each
     }
-    mailbox.init(1 + 4 * C::CONSUMERS);  // warps that load or multiply
+    mailbox.init(1 + 4 * C::CONSUMERS);  // warps that call tiles.next: those that load or multiply
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a);
     gg::ptx::prefetch_tensormap(&maps.b);
