@@ -4,7 +4,8 @@
 //
 // Group g has matrices and sizes of its own, A [M,K], B [K,N] and D [M,N], found through arrays:
 //     D[row, col] = sum over k of A[row, k] * B[k, col]
-// New here: blocks stay, and take every W-th tile of one list that runs through all groups.
+// New here: block b computes the tiles b, b + gridDim.x, b + 2 * gridDim.x .. of one list that runs
+// through all groups.
 
 #pragma once
 
@@ -23,28 +24,34 @@ constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which ever
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 // A warp for each of a multiprocessor's four schedulers.
 constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N;
+// Bytes of shared memory for tiles of bm x bn.
+template <class T>
+constexpr int shared_bytes_for(int bm, int bn) {
+  return STAGES * (bm + bn) * BK * int(sizeof(T));
+}
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [walk]
 // Where a block is in the list of all groups' tiles: group after group, in each row after row.
 struct Walk {
-  int64_t tile;       // index in the whole list
-  int64_t first = 0;  // index of the first tile of `group`
+  int64_t tile;            // index in the whole list
+  int64_t first_tile = 0;  // index of the first tile of `group`
   int group = 0;
-  int tile_m = 0, tile_n = 0;
+  int tile_m = 0, tile_n = 0;  // row and column of tiles in `group`
 
-  // Goes on to the group that has `tile`; sizes [G,3] are M, N, K. False: there is none, the list is over.
+  // Goes on to the group that has `tile`; sizes [G,3] are M, N, K. False: the list is over. The search
+  // starts from the group that was found last, so `tile` may only grow between two calls.
   GG_HD bool find(const int* sizes, int groups, int bm, int bn) {
     for (; group < groups; ++group) {
       const int tiles_m = (sizes[3 * group] + bm - 1) / bm, tiles_n = (sizes[3 * group + 1] + bn - 1) / bn;
-      const int64_t tile_in_group = tile - first;
+      const int64_t tile_in_group = tile - first_tile;
       if (tile_in_group < int64_t(tiles_m) * tiles_n) {
         tile_m = int(tile_in_group / tiles_n);
         tile_n = int(tile_in_group % tiles_n);
         return true;
       }
-      first += int64_t(tiles_m) * tiles_n;  // the count goes on from one group to the next
+      first_tile += int64_t(tiles_m) * tiles_n;  // the count goes on from one group to the next
     }
     return false;
   }
@@ -168,14 +175,17 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds them, so that
-// some compute while others wait: up to 255 registers per thread, or 128.
+// Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds them, so
+// that some compute while others wait: up to 255 registers per thread, or 128. Another shape of tile
+// needs its number of blocks here, its kernel in `launch`, and an entry in main.cu's `tiles`.
 template <class T, int BM, int BN>
 __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
-  constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(T)), B_STAGE_BYTES = BK * BN * int(sizeof(T));
+  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for<T>(BM, BN), "as it is launched");
+  static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   const int warp = int(threadIdx.x) / 32;
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
@@ -190,6 +200,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
   };
 
   // [tile]
+  // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -207,7 +218,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
     // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one group, and compute waits for groups.
+    // slice are one copy group, and compute waits for copy groups.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, lda, rows_left, k - k0);
@@ -240,7 +251,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     };
     // [/compute]
 
-    // [prologue]
+    // [body]
     for (int k_tile = 0; k_tile < STAGES; ++k_tile) {
       load_a(k_tile);
       if (k_tile < STAGES - 1) load_b(k_tile);  // the last one's load_b is in compute(0)
@@ -249,19 +260,21 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     __syncthreads();                             // so have everyone's
     load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
+    // Copies of slices past the last one may be under way: zeros, some of them in no copy group. None
+    // may land in a stage after the next tile's slice.
     gg::ptx::cp_async_wait_all();  // none of this thread's copies is under way
     __syncthreads();               // nor anyone's, and nobody reads: all stages are free for the next tile
     store<WM, WN>(acc, d_tile, ldd, warp_row, warp_col, rows_left, cols_left);
-    // [/prologue]
+    // [/body]
   }
 }
 
 // [schedule]
 // The same walk on the host: prints which block computes which tiles, as group(tile_m,tile_n).
-inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
+inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
-    for (Walk walk{block}; walk.find(sizes, groups, tile.m, tile.n); walk.tile += blocks) {
+    for (Walk walk{block}; walk.find(sizes, groups, shape.m, shape.n); walk.tile += blocks) {
       std::printf(" %d(%d,%d)", walk.group, walk.tile_m, walk.tile_n);
     }
     std::printf("\n");
@@ -279,7 +292,7 @@ void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, co
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = tile.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
-  const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
+  const int shared_bytes = shared_bytes_for<T>(tile.m, tile.n);
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   // [launch]
   if (blocks == 0) {

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,
-      .reads_offsets_on_host = true,
+      .reads_offsets_on_host = true,  // the harness does, when it writes the descriptions
       .print_schedule = chapter::print_schedule,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(
