@@ -13,14 +13,14 @@
 
 namespace chapter {
 
-// A place for one tile in shared memory. `phase` is the parity of the number of tiles that were
-// sent before this one.
+// A place for one tile in shared memory. `phase` of send and receive: the parity of the number of
+// tiles that were sent before this one. Each receiving warp must receive every tile.
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier: all warps that load or multiply have read it
   Tile tile;
 
-  // Who: one thread. `receivers`: the number of warps that load or multiply.
+  // Who: one thread. `receivers`: the number of warps that receive. Each arrives once for a tile.
   __device__ void init(int receivers) {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
@@ -39,7 +39,8 @@ struct Mailbox {
   // Who: a whole warp.
   // [receive]
   __device__ Tile receive(int phase) const {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
+    // The tile is here. All lanes meet in uniform, so no slow one finds `sent` two phases on.
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&received));
@@ -67,7 +68,7 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l.
+// first_group_ + l. Tiles are counted in int: 2^31 of them have over 300 GB of B and D.
 template <class C>
 class TileFinder {
  public:
@@ -92,7 +93,8 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
+  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. The first global
+  // memory that the block reads.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
@@ -105,10 +107,12 @@ class TileFinder {
     tiles_m_end_ += tiles_m_before_;
   }
   // [/offsets]
-  // The tile of this index. It is in the group of lane `owner`, whose tiles go column after column.
+  // The tile of this index. It is in the group of lane `owner`, whose tiles are numbered column
+  // after column.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
+    // `before`: rows of tiles of all groups before the owner's. `first`: the tile's row in its group.
     const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
     const int tile_in_group = index - before * tiles_n_, first = tile_in_group % tiles_m * C::BM;
     return {first_group_ + owner, begin + first, min(C::BM, rows - first), tile_in_group / tiles_m * C::BN};
@@ -118,10 +122,10 @@ class TileFinder {
   int groups_;              // of the problem
   int tiles_n_;             // columns of tiles
   int first_group_ = 0;     // the group of lane 0
-  int tiles_m_before_ = 0;  // tiles in a column of all groups before first_group_
+  int tiles_m_before_ = 0;  // rows of tiles of all groups before first_group_
   int begin_, rows_;        // this lane's group: its first row, and how many it has
-  int tiles_m_;             // this lane's group: tiles in a column
-  int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
+  int tiles_m_;             // this lane's group: rows of tiles
+  int tiles_m_end_;         // rows of tiles of all groups up to and with this lane's
 };
 
 template <class C>
