@@ -13,7 +13,8 @@ namespace chapter {
 
 // Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading dimensions
 // [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the caller guarantees:
-// K is not 0; N, K and leading dimensions are multiples of 8; A and B at multiples of 16 bytes, D of 4.
+// K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array a_ptrs lie at multiples of 16
+// bytes, D at multiples of 4.
 template <class T>
 struct OwnSizes {
   const T* const* a_ptrs;
@@ -26,7 +27,8 @@ struct OwnSizes {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const OwnSizes<T>& own, int blocks, cudaStream_t stream) {
-  // Of packed groups the maps themselves. Else blanks, for plan: the kernel gets them and does not use them.
+  // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are blanks, from
+  // which plan makes maps, and grouped_gemm does not look at them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
   const bool own_sizes = own.sizes != nullptr;
@@ -49,8 +51,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
             const OwnSizes<T>& own, gg::TileShape tile, int blocks, cudaStream_t stream) {
   // [blank]
   if (own.sizes) {
-    // `plan` replaces address, sizes and stride. Until then the driver wants an address at a multiple of 16,
-    // which any array of cudaMalloc has, and sizes that give such strides.
+    // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides that are
+    // multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
     a = b = reinterpret_cast<const T*>(own.a_ptrs);
     rows = n = k = 8;
   }
