@@ -39,9 +39,10 @@ struct Config {
   static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
-struct alignas(128) Maps {
+struct alignas(128) Maps {  // a kernel may change a map only where it lies at a multiple of 128
   CUtensorMap a, b;
 };
+static_assert(sizeof(CUtensorMap) == 128, "b, too, lies at a multiple of 128");
 
 struct Tile {
   int group;
@@ -49,7 +50,9 @@ struct Tile {
   int col0, cols;  // the same of columns, as the map of B counts
   int k;
   int ldd;  // elements from one row of D to the next
-  void* d;  // D's element at the tile's corner
+  void* d;  // D's element at the tile's corner, a T of the kernel
+  // Loading warp and consumers count a tile's slices by this, so that both count alike.
+  __device__ int slices() const { return (k + BK - 1) / BK; }
 };
 
 // Shared memory. The two barriers of a stage guard its slice and its header: they are written between

@@ -9,8 +9,8 @@ namespace chapter {
 
 // [group]
 struct Group {  // what a block must know of a group
-  void* d;      // first element of D
-  int row0;     // first row, as the map of A counts
+  void* d;      // first element of D, a T of the kernel
+  int row0;     // first row, as the map of A counts: 0 in a map of the group's own
   int rows, n, k, ldd;
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }
   GG_HD int tiles(int bm, int bn) const { return tiles_m(bm) * ((n + bn - 1) / bn); }
@@ -24,7 +24,8 @@ inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
     for (int g = 0, next = block, tiles; g < groups; ++g, next -= tiles) {  // next: seen from group g
-      const Group group = {nullptr, 0, sizes[3 * g], sizes[3 * g + 1], sizes[3 * g + 2], 0};
+      const int m = sizes[3 * g], n = sizes[3 * g + 1], k = sizes[3 * g + 2];
+      const Group group = {.d = nullptr, .row0 = 0, .rows = m, .n = n, .k = k, .ldd = 0};
       for (tiles = group.tiles(tile.m, tile.n); next < tiles; next += blocks)
         std::printf(" %d(%d,%d)", g, group.tile_m(next, tile.m), group.tile_n(next, tile.m));
     }

@@ -12,7 +12,9 @@
 namespace chapter {
 
 // Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading dimensions
-// [G,3] of A, B, D. Null where groups are packed.
+// [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the caller guarantees:
+// K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array a_ptrs lie at multiples of 16
+// bytes, D at multiples of 4.
 template <class T>
 struct OwnSizes {
   const T* const* a_ptrs;
@@ -25,18 +27,21 @@ struct OwnSizes {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const OwnSizes<T>& own, int blocks, cudaStream_t stream) {
+  // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are blanks, from
+  // which plan makes maps, and grouped_gemm does not look at them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
+  const bool own_sizes = own.sizes != nullptr;
   const int warps = groups < PLANNERS ? (groups + 31) / 32 : PLANNERS / 32;
-  const int planners = own.sizes ? 1 + (groups + warps - 1) / warps : 1;  // blocks
-  plan<<<planners, warps * 32, 0, stream>>>(maps, own.a_ptrs, own.b_ptrs, own.d_ptrs, own.sizes,
-                                            own.leading_dims, d, offsets, n, k, groups, C::BM, C::BN);
+  plan<<<plan_blocks(groups, warps, own_sizes), warps * 32, 0, stream>>>(
+      maps, own.a_ptrs, own.b_ptrs, own.d_ptrs, own.sizes, own.leading_dims, d, offsets, n, k, groups, C::BM,
+      C::BN);
   GG_CHECK(cudaGetLastError());
   gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : gg::multiprocessors())),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
                      .stream = stream},
-                    grouped_gemm<C, T>, maps, own.sizes != nullptr, groups);
+                    grouped_gemm<C, T>, maps, own_sizes, groups);
 }
 
 // Packed: A [rows,K], B [G,N,K], D and offsets on the device. Or, if own.sizes is not null, groups of their
@@ -44,13 +49,16 @@ void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
             const OwnSizes<T>& own, gg::TileShape tile, int blocks, cudaStream_t stream) {
+  // [blank]
   if (own.sizes) {
-    // Patterns of maps lie over any memory: each group's gets its address, sizes and stride on the device.
+    // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides that are
+    // multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
     a = b = reinterpret_cast<const T*>(own.a_ptrs);
     rows = n = k = 8;
   }
+  // [/blank]
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
+  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: rows of A, B and D must have whole 16 bytes", n, k);
   auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T, Offset>
                       : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T, Offset>
                       : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T, Offset>

@@ -15,16 +15,19 @@
 
 namespace chapter {
 
-// `packed`: the maps of all groups' A and B, where these are one tensor. `own_maps`: each group has its own.
+// `own_maps`: each group has maps of its own in `schedule`. Otherwise `packed`, a __grid_constant__ parameter
+// of the kernel, has the maps of all groups' A and B.
 template <class C, class T>
 __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memory, Tiles<C, T> tiles) {
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int k_tiles = (tile.k + BK - 1) / BK;
+    const int k_tiles = tile.slices();
+    // TMA reads a map in global memory or in a kernel's parameters: a reference, never a copy.
     const Maps& maps = own_maps ? schedule.maps[tile.group] : packed;
     const int matrix = own_maps ? 0 : tile.group;  // of B, as its map counts
     if (own_maps) {
+      // Once for each map, block and launch would do, but which maps were acquired is not remembered.
       gg::ptx::fence_tensormap_acquire(&maps.a);
       gg::ptx::fence_tensormap_acquire(&maps.b);
     }

@@ -33,7 +33,7 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
     const Tile tile = memory.headers[ring.stage];
-    const int k_tiles = (tile.k + BK - 1) / BK;
+    const int k_tiles = tile.slices();
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]
     int last = 0;  // stage of the slice before, whose products may still run

@@ -22,19 +22,22 @@ __device__ struct {
   Maps maps[MAX_GROUPS];      // of groups with matrices of their own
 } schedule;
 
-// Makes a group's maps of A and B from patterns that have type, box and swizzle. Who: a whole warp; lane 0
-// makes A's, lane 1 B's. `shared`: of the warp. sizes, leading_dims: the group's, [3].
+// Makes a group's maps of A and B from blanks, maps that have type, box and swizzle. Who: a whole warp;
+// lane 0 makes A's, lane 1 B's. `shared`: of the warp. sizes, leading_dims: the group's, [3].
 template <class T>
-__device__ void make_maps(const Maps& patterns, int g, const T* a, const T* b, const int* sizes,
+__device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
                           const int* leading_dims, Maps& shared) {
   // [maps]
-  GG_DEVICE_ASSERT(sizes[1] % 8 == 0 && sizes[2] % 8 == 0 && leading_dims[2] % 8 == 0);
+  // TMA: no K of 0, addresses and distances of rows in whole 16 bytes.
+  GG_DEVICE_ASSERT(sizes[2] > 0 && sizes[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
+  GG_DEVICE_ASSERT(leading_dims[0] % 8 == 0 && leading_dims[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
   const uint32_t a_addr = gg::ptx::shared_addr(&shared.a), b_addr = a_addr + sizeof(CUtensorMap);
   if (lane < 2) {
     const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
-    (lane == 0 ? shared.a : shared.b) = lane == 0 ? patterns.a : patterns.b;
+    (lane == 0 ? shared.a : shared.b) = lane == 0 ? blanks.a : blanks.b;
     gg::ptx::tensormap_replace_global_address(map_addr, lane == 0 ? a : b);
+    // Dimension 0 is K, dimension 1 the rows: M of A, N of B. <1> of a stride: from one row to the next.
     gg::ptx::tensormap_replace_global_dim<0>(map_addr, sizes[2]);  // behind K there are zeros
     gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(sizes[lane], 1));
     gg::ptx::tensormap_replace_global_stride<1>(map_addr, leading_dims[lane] * int64_t(sizeof(T)));
@@ -45,29 +48,51 @@ __device__ void make_maps(const Maps& patterns, int g, const T* a, const T* b, c
   // [/maps]
 }
 
-// Block 0 writes the schedule. The warps of the others make maps, if groups have sizes of their own.
+// Blocks of `plan`, of so many warps. Block 0 writes the schedule. If groups have sizes of their own, each
+// warp of the blocks after it makes one group's maps, and there are as many warps as groups or more.
+inline int plan_blocks(int groups, int warps, bool own_sizes) {
+  return own_sizes ? 1 + (groups + warps - 1) / warps : 1;
+}
+
 template <class T, class Offset>
 __global__ void __launch_bounds__(PLANNERS, 1)
-    plan(const __grid_constant__ Maps patterns, const T* const* a_ptrs, const T* const* b_ptrs,
+    plan(const __grid_constant__ Maps blanks, const T* const* a_ptrs, const T* const* b_ptrs,
          T* const* d_ptrs, const int* sizes, const int* leading_dims, T* d, const Offset* offsets, int n,
          int k, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x), warp = thread / 32;
   __shared__ Maps of_warp[PLANNERS / 32];
+  // [split]
+  GG_DEVICE_ASSERT(!sizes || (int(gridDim.x) - 1) * threads / 32 >= groups);  // as plan_blocks has it
   if (blockIdx.x > 0) {
     const int g = (int(blockIdx.x) - 1) * threads / 32 + warp;
     if (g >= groups) return;
-    make_maps(patterns, g, a_ptrs[g], b_ptrs[g], sizes + 3 * g, leading_dims + 3 * g, of_warp[warp]);
+    make_maps(blanks, g, a_ptrs[g], b_ptrs[g], sizes + 3 * g, leading_dims + 3 * g, of_warp[warp]);
     return;
   }
+  // [/split]
   // A thread describes its group; then all add up their tiles, those of 1, 2, 4 .. groups at a time.
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     // [describe]
-    const int g = batch + thread, *size = sizes + 3 * g;
-    Group group = {};  // no rows, no tiles
-    if (g < groups && sizes) group = {d_ptrs[g], 0, size[0], size[1], size[2], leading_dims[3 * g + 2]};
-    if (g < groups && !sizes)
-      group = {d + int64_t(offsets[g]) * n, int(offsets[g]), int(offsets[g + 1] - offsets[g]), n, k, n};
+    const int g = batch + thread, *size = sizes + 3 * g;  // M, N, K
+    Group group = {};                                     // no rows, no tiles
+    if (g < groups && sizes) {
+      group = {.d = d_ptrs[g],
+               .row0 = 0,
+               .rows = size[0],
+               .n = size[1],
+               .k = size[2],
+               .ldd = leading_dims[3 * g + 2]};
+    }
+    if (g < groups && !sizes) {
+      group = {.d = d + int64_t(offsets[g]) * n,
+               .row0 = int(offsets[g]),
+               .rows = int(offsets[g + 1] - offsets[g]),
+               .n = n,
+               .k = k,
+               .ldd = n};
+    }
+    GG_DEVICE_ASSERT(uintptr_t(group.d) % 4 == 0 && group.n % 8 == 0 && group.ldd % 8 == 0);
     counts[thread] = group.tiles(bm, bn);
     // [/describe]
     for (int step = 1; step < threads; step *= 2) {
@@ -105,9 +130,14 @@ class Tiles {
     const Group group = schedule.groups[g];
     const int r0 = group.tile_m(in_group, C::BM) * C::BM, col0 = group.tile_n(in_group, C::BM) * C::BN;
     T* const d = static_cast<T*>(group.d) + int64_t(r0) * group.ldd + col0;
-    tile = {
-        g, group.row0 + r0, min(C::BM, group.rows - r0), col0, min(C::BN, group.n - col0), group.k, group.ldd,
-        d};
+    tile = {.group = g,
+            .row0 = group.row0 + r0,
+            .rows = min(C::BM, group.rows - r0),
+            .col0 = col0,
+            .cols = min(C::BN, group.n - col0),
+            .k = group.k,
+            .ldd = group.ldd,
+            .d = d};
     // [/tile]
     index_ += int(gridDim.x);
     return true;
