@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: blocks read the offsets themselves, so a launch is the same whatever they hold.
+// New here: the grid does not depend on the offsets, so the host launches without knowing them.
 
 #pragma once
 
@@ -26,8 +26,9 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
-// Threads of a block for tiles of bm rows. Operands of different types take registers to convert: then
-// twice the warps share the larger tile.
+// Threads of a block for tiles of bm rows; both the kernel and launch rely on it. Operands of
+// different types are converted in registers: for a tile of 128x128 the 255 of each of 128 threads
+// would not suffice, so 256 threads share its sums.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -53,7 +54,8 @@ struct Stage {
 // [copy]
 // Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
 // slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
-// behind `rows_left` or `cols_left` become zeros, and nothing is read for them.
+// behind `rows_left` or `cols_left` become zeros, and nothing is read for them. Distances are 64
+// bits wide: with large K or N they exceed 2^31 elements.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -151,7 +153,8 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Eight warps per SM, in two blocks or one: up to 255 registers per thread.
+// Registers are to suffice for eight warps per multiprocessor, in two blocks or one: at most 255
+// per thread. launch asks how many blocks fit; of 64x64, with half the shared memory, more may.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
@@ -173,7 +176,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
 
   // [tile]
   const int group = int(blockIdx.y);
-  const int64_t row_begin = offsets[group];
+  const int64_t row_begin = offsets[group];  // 64 bits for any Offset: row_begin * k needs them
   const int group_rows = int(offsets[group + 1] - row_begin);
   const int tiles_m = (group_rows + BM - 1) / BM, tiles_n = (n + BN - 1) / BN;
   for (int64_t tile = blockIdx.x; tile < int64_t(tiles_m) * tiles_n; tile += gridDim.x) {
@@ -238,8 +241,10 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
   }
 }
 
-// Every group gets the same share of the blocks that fit on the device at once, whatever its number of rows.
-// The host reads no offsets: `host_offsets` is null, and an argument because all chapters are launched alike.
+// Every group gets the same share of the blocks that fit on the device at once, whatever its number
+// of rows, so a launch may be recorded in a graph and replayed with other offsets. The host reads
+// none: `host_offsets` is null, and an argument because chapters 01 to 03 have it. Relies on 1 to
+// 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
             int n, int k, int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
@@ -251,7 +256,8 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Both tiles of every type would be 16 kernels to compile.
+  // All types have tiles of 128x128. Others are compiled for bf16 and int32_t alone: two for all
+  // types would be 16 kernels. one_tile_for_others in main.cu says the same to the harness.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "helion", "many", "huge"},
       .options = {"offsets", "shared-b", "tile"},
       .tiles = {{128, 128}, {64, 64}},
+      // Other tiles than the first are for the first types and int32_t offsets alone, as in launch.
       .one_tile_for_others = true,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Operands<bf16, f16, float>,
