@@ -18,7 +18,8 @@
 namespace chapter {
 
 // [widths]
-// Calls f with the least width that holds `rows`, as a constant: wgmma's N is part of the instruction.
+// Calls f with round_up(rows, STEP), which load_tiles computes too, as a constant: wgmma's N is
+// part of the instruction. 0 < rows <= WIDTH.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
   if constexpr (WIDTH > STEP) {
@@ -44,7 +45,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   for (Tile tile; tiles.next(tile);) {
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
+      // All widths use the same ones. All indices are constants once inlined: these are registers.
+      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);
       // [multiply]
       int last = 0;  // stage of the slice before
 #pragma unroll 1
@@ -71,7 +73,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
       // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
-    with_width_for<C::BM>(tile.rows, do_tile);  // as many rows as load_tiles loaded
+    with_width_for<C::BM>(tile.rows, do_tile);  // all warps alike: wgmma wants all four
   }
 }
 
