@@ -25,16 +25,15 @@ struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, dealt out anew
-  static constexpr int FIRST_REGISTERS = 65536 / THREADS / 8 * 8;       // of a thread, before that
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS,
-                "with more, setmaxnreg_inc would wait for ever");
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  // setmaxnreg deals out no more than the block starts with: a multiple of 8 for each thread.
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
+                (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
-  static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
-                "a block may have 227 KB; barriers, mailbox and the stages' alignment take under 2 KB");
+  static_assert(SHARED_BYTES <= 226 * 1024);  // of 227 KB: barriers and mailbox have the last
 };
 
 template <class C>

@@ -36,8 +36,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them. The kernel initialised `empty` for one arrival of each consumer.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -69,7 +69,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
         last = stage;
       }
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
-      release(last);
+      release(last);                       // there was one, for k > 0
       // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
