@@ -11,7 +11,11 @@ namespace chapter {
 
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
-constexpr int STEP = 32;        // rows of a tile, and wgmma's N, come in steps of it
+static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
+// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
+// up to STEP.
+constexpr int STEP = 32;
+static_assert(STEP % 8 == 0, "wgmma's N is a multiple of 8, and the swizzle repeats after 8 rows");
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -22,23 +26,27 @@ struct Config {
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  // setmaxnreg deals out no more than the block starts with: a multiple of 8 for each thread.
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
+                (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
+  static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
+  static_assert(SHARED_BYTES <= 226 * 1024);  // of 227 KB: barriers and mailbox have the last
 };
 
 template <class C>
 struct Maps {
-  CUtensorMap a[C::BM / STEP];  // a[i] is for tiles of (i + 1) * STEP rows, which are one box of a slice of A
+  CUtensorMap a[C::BM / STEP];  // a[i] is for width (i + 1) * STEP: boxes of so many rows
   CUtensorMap b;
 };
 
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
-  int rows;   // 1 to BM: load_tiles picks a map by it
-  int col0;
+  int rows;   // 1 to BM. load_tiles and multiply_tiles round it up to the tile's width
+  int col0;   // its first column, as D counts
 };
 
 // Shared memory.

@@ -17,6 +17,7 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
+  // One for each width.
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows});
   }
@@ -33,10 +34,13 @@ template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
+  GG_REQUIRE(k > 0, "K=%d: a consumer gives back the stage of a last slice, so there must be one", k);
   auto* launch_tile = tile.m == 256   ? launch_as<Config<256, 4>, T>
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>
                       : tile.m == 64  ? launch_as<Config<64, 8>, T>
-                                      : launch_as<Config<32, 9>, T>;
+                      : tile.m == 32  ? launch_as<Config<32, 9>, T>
+                                      : nullptr;
+  GG_REQUIRE(launch_tile && tile.n == 128, "--tile %dx%d: launch() has no such tile", tile.m, tile.n);
   launch_tile(a, b, d, offsets, rows, groups, n, k, stream);
 }
 

@@ -18,7 +18,8 @@
 namespace chapter {
 
 // [widths]
-// Calls f with the least width that holds `rows`, as a constant: wgmma's N is part of the instruction.
+// Calls f with round_up(rows, STEP), which load_tiles computes too, as a constant: wgmma's N is
+// part of the instruction. 0 < rows <= WIDTH.
 template <int WIDTH, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
   if constexpr (WIDTH > STEP) {
@@ -35,8 +36,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them. The kernel initialised `empty` for one arrival of each consumer.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -44,7 +45,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   for (Tile tile; tiles.next(tile);) {
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
+      // All widths use the same ones. All indices are constants once inlined: these are registers.
+      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);
       // [multiply]
       int last = 0;  // stage of the slice before
 #pragma unroll 1
@@ -67,11 +69,11 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
         last = stage;
       }
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
-      release(last);
+      release(last);                       // there was one, for k > 0
       // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
-    with_width_for<C::BM>(tile.rows, do_tile);  // as many rows as load_tiles loaded
+    with_width_for<C::BM>(tile.rows, do_tile);  // all warps alike: wgmma wants all four
   }
 }
 

@@ -9,18 +9,20 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. The sums are D transposed: 64 columns from col_in_tile on in the tile, and rows in
-// registers. D is [rows,n].
+// Who: a whole warpgroup. The sums are D transposed: a warp has 16 of the warpgroup's 64 columns,
+// which begin at the tile's column `first_col`, and a thread's sums go through the tile's rows.
+// D is [rows,n]. Rows from tile.rows on and columns from n on are not stored.
 template <int SUMS, class T>
-__device__ void store_sums(const float (&sums)[SUMS], T* d, const Tile& tile, int col_in_tile, int n) {
+__device__ void store_sums(const float (&sums)[SUMS], T* d, const Tile& tile, int first_col, int n) {
   // [store]
   const int warp = int(threadIdx.x) / 32 % 4, lane = int(threadIdx.x) % 32;
-  const int row0 = lane % 4 * 2, col0 = tile.col0 + col_in_tile + warp * 16 + lane / 4;
-  T* const to = d + int64_t(tile.row0 + row0) * n + col0;
+  // Where sum 0 belongs: the row in the tile, the column in D.
+  const int row_in_tile = lane % 4 * 2, col_in_d = tile.col0 + first_col + warp * 16 + lane / 4;
+  T* const to = d + int64_t(tile.row0 + row_in_tile) * n + col_in_d;
 #pragma unroll
   for (int i = 0; i < SUMS; ++i) {  // sums i and i + 1 are neighbours in a column
     const int r = i / 4 * 8 + i % 2, c = i / 2 % 2 * 8;
-    if (row0 + r < tile.rows && col0 + c < n) to[int64_t(r) * n + c] = gg::from_float<T>(sums[i]);
+    if (row_in_tile + r < tile.rows && col_in_d + c < n) to[int64_t(r) * n + c] = gg::from_float<T>(sums[i]);
   }
   // [/store]
 }
