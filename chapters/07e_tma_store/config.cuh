@@ -24,14 +24,18 @@ struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // where HOLDS_ROWS
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
-  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
+  static_assert(BM % STEP == 0);
+  static_assert(BM <= 2 * STORE_ROWS);  // held rows go where the first STORE_ROWS were
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
+  // Operands and rows of D begin at multiples of 1024, as the swizzle wants.
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && STORE_BYTES % 1024 == 0);
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
+  static_assert(SHARED_BYTES <= 226 * 1024);  // of 227 KB: barriers and the mailbox have the last
 };
 
 template <class C>
