@@ -16,16 +16,17 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for the
-// same tiles. So all have the same next action and come to the same barriers; only held_ differs.
+// Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
+// the same tiles. So all have the same next action and come to the same barriers; only held_
+// differs.
 // Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have more rows
 // (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
-// registers, as 16 bits: two rows of a column in each. Then `proceed` sends every tile, also one that
-// has no held rows, one action at a time.
+// registers, as 16 bits: two rows of a column in each. Then `proceed` sends every tile, also one
+// that has no held rows, one action at a time.
 template <class C, class T>
 class Store {
   static constexpr int BM = C::BM;
-  static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // a row of one of launch.cuh's boxes
+  static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
 
  public:
   // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
@@ -115,8 +116,8 @@ class Store {
 
   // Writes this warp's quarter of a box to shared memory: 32 rows of its 16 columns. As wgmma left
   // the sums, reg[i] is an 8x8 matrix: rows i / 2 * 8 and up, columns i % 2 * 8 and up. A stmatrix
-  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 8 columns are
-  // one chunk.
+  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 8 columns
+  // are one chunk.
   __device__ void write_box(int box, const uint32_t (&reg)[8]) {
     static_assert(STEP == 32);  // two stmatrix of 16 rows
     const int lane = thread() % 32, row = lane / 16 * 8 + lane % 8, chunk = thread() / 32 * 2 + lane / 8 % 2;
