@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07e: D leaves by TMA, under the products of the tile behind it.
+// Chapter 07e: D is stored by TMA, during the products of the next tile.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
@@ -20,7 +20,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each. Where HOLDS_ROWS,
+// setmaxnreg deals them out anew.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,

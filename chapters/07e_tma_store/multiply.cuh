@@ -54,7 +54,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
                             k_tile > 0 || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        store.proceed();  // with the tile before, during these products
+        store.proceed();  // with the tile before, during these products. It touches no sums
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
@@ -62,7 +62,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      // Read before the last wait, and not after `put`: that frees the mailbox, so that load_tiles
+      // gets the tile after `next` while these products go on.
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
