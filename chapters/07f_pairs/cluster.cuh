@@ -11,7 +11,7 @@
 namespace chapter {
 
 // One arrival at the mbarrier that block `rank` of the cluster has where this block has the one at
-// bar_addr. Without mapa the arrival would be at this block's own, and the other would wait for ever.
+// bar_addr. Without mapa it would arrive at this block's own, and the other would wait for ever.
 // A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
 // read, and shows no write to anybody.
 // Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come).

@@ -77,7 +77,7 @@ class TileReceiver {
   // `rank`: the block's, in its cluster. It has the columns behind those of the ranks before.
   __device__ TileReceiver(Mailbox<C::CLUSTER>& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
 
-  // Who: a whole warp. The tile, with col0 of this block's columns. False: there is no other.
+  // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     tile = mailbox_.receive(phase_);
     tile.col0 += rank_ * C::BN;

@@ -94,7 +94,7 @@ class TileReceiver {
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
-  // Who: a whole warp. The tile, with col0 of this block's columns. False: there is no other.
+  // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     if (none_in_mailbox_) return false;
     tile = mailbox_.receive(phase_);
