@@ -31,7 +31,7 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 }
 
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
-// what one block has of a worker's tile. 256x128 in pairs, where there are two multiprocessors: with
+// what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
 // fewer than CLUSTER the grid is empty, which is an error. Smaller tiles would lose more at a
 // cluster's start than it saves.
 template <class T>
