@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [/roles]
   if constexpr (C::CLUSTER > 1) {
-    __syncwarp();  // one lane loaded, or sent a tile
+    __syncwarp();  // lanes may end a role one by one; a cluster barrier is the whole warp's
     gg::ptx::cluster_arrive();
     gg::ptx::cluster_wait();  // nobody writes into this block any more
   }
