@@ -11,10 +11,10 @@
 
 namespace chapter {
 
-// Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading dimensions
-// [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the caller guarantees:
-// K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array a_ptrs lie at multiples of 16
-// bytes, D at multiples of 4.
+// Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading
+// dimensions [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the
+// caller guarantees: K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array
+// a_ptrs lie at multiples of 16 bytes, D at multiples of 4.
 template <class T>
 struct OwnSizes {
   const T* const* a_ptrs;
@@ -27,8 +27,8 @@ struct OwnSizes {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const OwnSizes<T>& own, int blocks, cudaStream_t stream) {
-  // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are blanks, from
-  // which plan makes maps, and grouped_gemm does not look at them.
+  // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are
+  // blanks, from which plan makes maps, and grouped_gemm does not look at them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
   const bool own_sizes = own.sizes != nullptr;

@@ -107,8 +107,7 @@ class TileFinder {
     tiles_m_end_ += tiles_m_before_;
   }
   // [/offsets]
-  // The tile of this index. It is in the group of lane `owner`, whose tiles are numbered column
-  // after column.
+  // The tile of this index, in the group of lane `owner`. Its tiles are numbered down the columns.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);

@@ -20,7 +20,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
+    const int rows = round_up(tile.rows, STEP);  // the tile's width, as multiply_tiles finds it
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;

@@ -30,8 +30,10 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's. 256x128 in
-// pairs, where there is room for one: smaller tiles lose more at a cluster's start than it saves.
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
+// what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
+// fewer than CLUSTER the grid is empty, which is an error. Smaller tiles would lose more at a
+// cluster's start than it saves.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {

@@ -18,8 +18,10 @@ constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in s
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks side by side in N,
-// which load each slice of A once, for all.
+// A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have up to BM rows and
+// COLUMNS columns, of which the block of rank r multiplies and stores BN, from the tile's column
+// r * BN on. The blocks load each slice of A once, for all. Each has STAGES slices in its shared
+// memory, of BM rows of A and BN columns of B. CLUSTER is 1 or 2: more was never tried.
 template <int BM_, int STAGES_, int CLUSTER_ = 1>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
@@ -28,7 +30,7 @@ struct Config {
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
-  static constexpr int CLUSTER = CLUSTER_, COLUMNS = BN * CLUSTER;          // blocks and columns of a worker
+  static constexpr int CLUSTER = CLUSTER_, COLUMNS = BN * CLUSTER;          // a worker's blocks and columns
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
@@ -44,11 +46,13 @@ struct Maps {
   CUtensorMap b, d;
 };
 
+// A worker's tile. TileReceiver::next makes col0 the first of the block's own columns.
+// No word is ever INT_MIN, or a receiver would not arrive (gg::ptx::has_come).
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   int rows;   // 1 to BM: load_tiles picks a map by it
-  int col0;   // in the mailbox, of the worker's first block
+  int col0;   // its first column; N or more where a block has no columns of D
 };
 
 // Shared memory.
@@ -57,7 +61,7 @@ struct Memory {
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns, swizzled
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
+  uint32_t empty_addr;    // [STAGES] barriers: all consumers of all blocks multiplied the slice
 };
 
 }  // namespace chapter

@@ -15,6 +15,8 @@
 
 namespace chapter {
 
+// A block of a cluster may have no columns of D, since N ends before them. It loads its rows of A
+// all the same, for the others. TMA fills its B with zeros, and the store leaves its columns out.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,
                            int k) {

@@ -26,12 +26,14 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
+  // [release]
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // may speak for them: thread r to the block of rank r.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   Ring<C::STAGES> ring;
   Tile next;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a block tells another one of its cluster that it has read something.
+// How a block tells another one of its cluster that it has read something. The instructions for
+// clusters are in common/kernel/ptx/cluster.cuh.
 
 #pragma once
 
@@ -9,8 +10,10 @@
 
 namespace chapter {
 
-// One arrival at the mbarrier that block `rank` of the cluster has at this address. A plain one, without a
-// fence that reaches the cluster, is enough: it says that something was read, and shows no write to anybody.
+// One arrival at the mbarrier that block `rank` of the cluster has where this block has the one at
+// bar_addr. Without mapa it would arrive at this block's own, and the other would wait for ever.
+// A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
+// read, and shows no write to anybody.
 // Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come).
 template <int BLOCKS>
 __device__ void arrive_in(int rank, uint32_t bar_addr) {

@@ -77,7 +77,8 @@ class Row:
     clock_after_mhz: float | None = None
     power_w: float | None = None
     version: str = ""        # of the peer
-    variant: Choices = Choices()  # those of its choices that are no defaults; results.py puts them in
+    # Those of its choices that are no defaults; results.py puts them in.
+    variant: Choices = Choices()
 
     @property
     def shape(self) -> Shape:

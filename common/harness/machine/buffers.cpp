@@ -159,61 +159,62 @@ void Buffers::show() {
   const size_t groups = layout_.groups.size();
   const auto floats = [this](Tensor tensor) { return static_cast<float*>(of(tensor).first()); };
   const auto codes = [this](Tensor tensor) { return static_cast<uint8_t*>(of(tensor).first()); };
-  Problem& p = problem_;
-  p.a_ = of(Tensor::a).first();
-  p.b_ = discrete_ ? nullptr : of(Tensor::b).first();
-  p.d_ = of(Tensor::d).first();
-  p.offsets_ = {offsets_.get(), setup_.wide_offsets};
-  p.host_offsets_ = setup_.host_offsets ? host_offsets_.data() : nullptr;
-  p.layout_ = &layout_;
-  p.request_ = &setup_;
-  p.groups_ = int(groups);
-  p.rows_each_ = rows_each(layout_.groups);
-  p.b_group_stride_ = layout_.b_group_stride;
-  p.rows_ = layout_.rows;
-  p.m_total_ = layout_.offsets.back();
-  p.formats_ = setup_.formats;
-  p.b_layout_ = setup_.b_layout;
-  p.tile_k_ = setup_.tile_k;
-  p.blocks_ = setup_.blocks;
-  p.dynamic_schedule_ = setup_.scheduler == Scheduler::dynamic;
-  p.ideas_off_ = &setup_.ideas_off;
-  p.tile_ = setup_.tile;
-  p.n_ = shape_.n_of(0);
-  p.k_ = shape_.k_of(0);
+  ProblemParts p;
+  p.a = of(Tensor::a).first();
+  p.b = discrete_ ? nullptr : of(Tensor::b).first();
+  p.d = of(Tensor::d).first();
+  p.offsets = {offsets_.get(), setup_.wide_offsets};
+  p.host_offsets = setup_.host_offsets ? host_offsets_.data() : nullptr;
+  p.layout = &layout_;
+  p.request = &setup_;
+  p.groups = int(groups);
+  p.rows_each = rows_each(layout_.groups);
+  p.b_group_stride = layout_.b_group_stride;
+  p.rows = layout_.rows;
+  p.m_total = layout_.offsets.back();
+  p.formats = setup_.formats;
+  p.b_layout = setup_.b_layout;
+  p.tile_k = setup_.tile_k;
+  p.blocks = setup_.blocks;
+  p.dynamic_schedule = setup_.scheduler == Scheduler::dynamic;
+  p.ideas_off = &setup_.ideas_off;
+  p.tile = setup_.tile;
+  p.n = shape_.n_of(0);
+  p.k = shape_.k_of(0);
   const char* const* pointers = static_cast<char**>(pointers_.get());
   const int* const sizes = static_cast<int*>(sizes_.get());
-  p.own_ = shape_.own_sizes ? OwnGroups{.a = pointers,
-                                        .b = pointers + groups,
-                                        .d = pointers + 2 * groups,
-                                        .sizes = sizes,
-                                        .leading_dims = sizes + 3 * groups}
-                            : OwnGroups{};
-  p.scales_ = {.sfa = codes(Tensor::sfa), .sfb = discrete_ ? nullptr : codes(Tensor::sfb)};
+  p.own = shape_.own_sizes ? OwnGroups{.a = pointers,
+                                       .b = pointers + groups,
+                                       .d = pointers + 2 * groups,
+                                       .sizes = sizes,
+                                       .leading_dims = sizes + 3 * groups}
+                           : OwnGroups{};
+  p.scaled = {.sfa = codes(Tensor::sfa), .sfb = discrete_ ? nullptr : codes(Tensor::sfb)};
   if (discrete_) {
-    p.discrete_ = {.b = discrete_->b_addresses(),
-                   .sfb_ptrs = static_cast<const uint8_t* const*>(discrete_->sfb_addresses())};
+    p.discrete = {.b = discrete_->b_addresses(),
+                  .sfb_ptrs = static_cast<const uint8_t* const*>(discrete_->sfb_addresses())};
   }
-  p.epilogue_ = {.alpha = floats(Tensor::alpha),
-                 .prob = floats(Tensor::prob),
-                 .bias = of(Tensor::bias).first(),
-                 .norm_const = floats(Tensor::norm_const),
-                 .hadamard = static_cast<const bf16*>(of(Tensor::hadamard).first()),
-                 .amax = floats(Tensor::amax),
-                 .d_col = of(Tensor::d_col).first(),
-                 .sfd_row = codes(Tensor::sfd_row),
-                 .sfd_col = codes(Tensor::sfd_col),
-                 .c = of(Tensor::c).first(),
-                 .bias_format = setup_.epilogue.bias_format,
-                 .discrete_col_sfd = setup_.epilogue.discrete_col_sfd,
-                 .activation = setup_.epilogue.activation,
-                 .butterfly = setup_.epilogue.butterfly};
+  p.epilogue = {.alpha = floats(Tensor::alpha),
+                .prob = floats(Tensor::prob),
+                .bias = of(Tensor::bias).first(),
+                .norm_const = floats(Tensor::norm_const),
+                .hadamard = static_cast<const bf16*>(of(Tensor::hadamard).first()),
+                .amax = floats(Tensor::amax),
+                .d_col = of(Tensor::d_col).first(),
+                .sfd_row = codes(Tensor::sfd_row),
+                .sfd_col = codes(Tensor::sfd_col),
+                .c = of(Tensor::c).first(),
+                .bias_format = setup_.epilogue.bias_format,
+                .discrete_col_sfd = setup_.epilogue.discrete_col_sfd,
+                .activation = setup_.epilogue.activation,
+                .butterfly = setup_.epilogue.butterfly};
+  problem_ = Problem(p);
 }
 
 Problem Buffers::reading(const Buffers& from) const {
-  Problem problem = problem_;
-  problem.a_ = from.problem_.d_;
-  return problem;
+  ProblemParts parts = problem_.parts();
+  parts.a = from.problem_.d<void>();
+  return Problem(parts);
 }
 
 void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_groups, int unowned) {

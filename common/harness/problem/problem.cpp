@@ -9,8 +9,8 @@
 namespace gg {
 
 bool Problem::is_off(const char* idea) const {
-  const auto found = ideas_off_->by_name.find(idea);
-  if (found == ideas_off_->by_name.end()) {
+  const auto found = parts_.ideas_off->by_name.find(idea);
+  if (found == parts_.ideas_off->by_name.end()) {
     fail(Exit::device_error, "the launch asks whether '%s' is off, which main.cu does not list", idea);
   }
   return found->second;
@@ -18,13 +18,13 @@ bool Problem::is_off(const char* idea) const {
 
 Problem Problem::with_tile(const ClusterTileShape& tile) const {
   Problem other = *this;
-  other.tile_ = tile;
+  other.parts_.tile = tile;
   return other;
 }
 
 Problem Problem::with_ideas(const IdeasOff& off) const {
   Problem other = *this;
-  other.ideas_off_ = &off;
+  other.parts_.ideas_off = &off;
   return other;
 }
 

@@ -77,75 +77,83 @@ struct EpilogueTensors {
   bool butterfly = false;
 };
 
-// All pointers but host_offsets are in the memory of the machine that runs the launch.
+// What a Problem is made of. All pointers but host_offsets, layout, request and ideas_off are in
+// the memory of the machine that runs the launch; those four outlive the Problem.
+struct ProblemParts {
+  const void *a = nullptr, *b = nullptr;
+  void* d = nullptr;
+  Offsets offsets{};
+  const int32_t* host_offsets = nullptr;
+  int groups = 0, n = 0, k = 0, rows_each = 0;
+  int64_t b_group_stride = 0, rows = 0, m_total = 0;
+  Formats formats{};
+  BLayout b_layout = BLayout::kn;
+  ClusterTileShape tile{};
+  int tile_k = 0, blocks = 0;
+  bool dynamic_schedule = false;
+  const Layout* layout = nullptr;
+  const Request* request = nullptr;
+  const IdeasOff* ideas_off = nullptr;
+  OwnGroups own{};
+  Scales scaled{};
+  DiscreteB discrete{};
+  EpilogueTensors epilogue{};
+};
+
 class Problem {
  public:
+  Problem() = default;
+  explicit Problem(const ProblemParts& parts) : parts_(parts) {}
+
   template <class T>
   const T* a() const {
-    return static_cast<const T*>(a_);
+    return static_cast<const T*>(parts_.a);
   }
   template <class T>
   const T* b() const {
-    return static_cast<const T*>(b_);
+    return static_cast<const T*>(parts_.b);
   }
   template <class T>
   T* d() const {
-    return static_cast<T*>(d_);
+    return static_cast<T*>(parts_.d);
   }
-  const Offsets& offsets() const { return offsets_; }            // [G+1]
-  const int32_t* host_offsets() const { return host_offsets_; }  // null from chapter 05a on
-  int groups() const { return groups_; }
-  int n() const { return n_; }
-  int k() const { return k_; }
-  int64_t b_group_stride() const { return b_group_stride_; }  // 0: one B for all groups
+  const Offsets& offsets() const { return parts_.offsets; }            // [G+1]
+  const int32_t* host_offsets() const { return parts_.host_offsets; }  // null from chapter 05a on
+  int groups() const { return parts_.groups; }
+  int n() const { return parts_.n; }
+  int k() const { return parts_.k; }
+  int64_t b_group_stride() const { return parts_.b_group_stride; }  // 0: one B for all groups
   // Rows of packed A in memory: the last offset or more.
-  int64_t rows() const { return rows_; }
+  int64_t rows() const { return parts_.rows; }
   // Rows of all groups: the last offset.
-  int64_t m_total() const { return m_total_; }
+  int64_t m_total() const { return parts_.m_total; }
   // Known to a caller beforehand: the rows of every group where all have as many, else 0. A
   // recorded launch may be replayed with other offsets, so a kernel looks for itself.
-  int rows_each() const { return rows_each_; }
+  int rows_each() const { return parts_.rows_each; }
 
-  const Layout& layout() const { return *layout_; }
+  const Layout& layout() const { return *parts_.layout; }
 
-  const OwnGroups& own() const { return own_; }
-  const Scales& scaled() const { return scales_; }
-  const DiscreteB& discrete() const { return discrete_; }
-  const EpilogueTensors& epilogue() const { return epilogue_; }
+  const OwnGroups& own() const { return parts_.own; }
+  const Scales& scaled() const { return parts_.scaled; }
+  const DiscreteB& discrete() const { return parts_.discrete; }
+  const EpilogueTensors& epilogue() const { return parts_.epilogue; }
 
   // The reader's request.
-  const Request& request() const { return *request_; }
-  const Formats& formats() const { return formats_; }
-  BLayout b_layout() const { return b_layout_; }
-  ClusterTileShape tile() const { return tile_; }
-  int tile_k() const { return tile_k_; }  // 0: the chapter chooses
-  int blocks() const { return blocks_; }  // of a persistent kernel; 0: the chapter chooses
-  bool dynamic_schedule() const { return dynamic_schedule_; }
+  const Request& request() const { return *parts_.request; }
+  const Formats& formats() const { return parts_.formats; }
+  BLayout b_layout() const { return parts_.b_layout; }
+  ClusterTileShape tile() const { return parts_.tile; }
+  int tile_k() const { return parts_.tile_k; }  // 0: the chapter chooses
+  int blocks() const { return parts_.blocks; }  // of a persistent kernel; 0: the chapter chooses
+  bool dynamic_schedule() const { return parts_.dynamic_schedule; }
   // Did the reader switch this idea off? The chapter lists it among its ideas.
   bool is_off(const char* idea) const;
+  const ProblemParts& parts() const { return parts_; }
   Problem with_tile(const ClusterTileShape& tile) const;
   Problem with_ideas(const IdeasOff& off) const;  // instead; lives no longer than `off`
 
  private:
-  friend class Buffers;  // buffers.h fills these in
-  const void *a_ = nullptr, *b_ = nullptr;
-  void* d_ = nullptr;
-  Offsets offsets_{};
-  const int32_t* host_offsets_ = nullptr;
-  int groups_ = 0, n_ = 0, k_ = 0, rows_each_ = 0;
-  int64_t b_group_stride_ = 0, rows_ = 0, m_total_ = 0;
-  Formats formats_{};
-  BLayout b_layout_ = BLayout::kn;
-  ClusterTileShape tile_{};
-  int tile_k_ = 0, blocks_ = 0;
-  bool dynamic_schedule_ = false;
-  const Layout* layout_ = nullptr;
-  const Request* request_ = nullptr;
-  const IdeasOff* ideas_off_ = nullptr;
-  OwnGroups own_;
-  Scales scales_;
-  DiscreteB discrete_;
-  EpilogueTensors epilogue_;
+  ProblemParts parts_{};
 };
 
 }  // namespace gg

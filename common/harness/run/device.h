@@ -18,7 +18,8 @@ struct Device {
   size_t l2_bytes = 0;
   std::string cuda;  // "13.0", the runtime's version
   bool emulated = false;
-  std::string why_no_gpu{};  // in one clause, where the emulator stands in for it unasked; else empty
+  // In one clause, where the emulator stands in for a GPU unasked; else empty.
+  std::string why_no_gpu{};
 };
 
 // The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is
