@@ -99,7 +99,9 @@ class TileFinder {
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
   }
-  // Returns the tile of this index. Past the last one its group is -1. Call it with growing indices.
+  // Returns the tile of this index. Past the last one its group is -1. Call it with growing
+  // indices: it never goes back to groups before first_group_, and would return a wrong tile, even
+  // outside D.
   __device__ Tile find(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.
@@ -151,7 +153,8 @@ class TileFinder {
   int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
-// `counter`: of this launch.
+// Sends a worker's tiles, and then the end. Who: the scheduling warp of its first block. `counter`:
+// the number of this launch's, from next_counter.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& offsets, int groups, int n,
                                int k, int counter) {
@@ -161,12 +164,13 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   int index = int(blockIdx.x) / C::CLUSTER, phase = 0;
   Tile tile = finder.find(index);
   mailbox.send(tile, phase);
-  const int tiles = finder.count_tiles();  // nobody waits for it: the first tile is on its way
+  const int tiles = finder.count_tiles();  // the first tile, sent already, need not wait for it
   const bool claims = tiles > workers && (k + BK - 1) / BK >= LEAST_SLICES;
   while (tile.group >= 0) {
     phase ^= 1;
     if (claims) {
-      // Claim late: a tile claimed early would wait for this worker, though another may be free first.
+      // Claim late: a tile claimed early would wait for this worker, though another may be free
+      // first. And once for each tile that was found, not more often: claim relies on it.
       mailbox.wait_received(phase);
       index = claim(counter, workers, tiles);
     } else {
