@@ -34,10 +34,10 @@ __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memo
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers have multiplied what was in this stage. The first time round there was nothing.
+      // All consumers have multiplied what was in this stage; in turn 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        if (k_tile == 0) memory.headers[stage] = tile;
+        if (k_tile == 0) memory.headers[stage] = tile;  // before the arrival, so seen after `full`
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
         gg::ptx::tma_load_3d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, k0, tile.row0, 0, full_addr);
         gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, matrix,

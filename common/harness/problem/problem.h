@@ -77,7 +77,7 @@ struct EpilogueTensors {
   bool butterfly = false;
 };
 
-// What a Problem is made of. All pointers but host_offsets, layout, request and ideas_off are in
+// The parts of a Problem. All pointers but host_offsets, layout, request and ideas_off are in
 // the memory of the machine that runs the launch; those four outlive the Problem.
 struct ProblemParts {
   const void *a = nullptr, *b = nullptr;

@@ -65,7 +65,7 @@ void choose_problems(Plan& plan, const Options& options, const Chapter& chapter,
   }
   plan.forms = forms_to_check(options, chapter, types);
   if (!options.bench) return;
-  // What the same sets leave out is said once.
+  // The same sets leave out the same problems, which is said once.
   const bool same = options.check && !takes_defaults(options);
   plan.to_time = same ? plan.to_check
                       : shapes_for(options, chapter, sets_to_time(options, chapter, emulated), plan.left_out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a run will do: the problems that it checks, those that it times or counts, and the forms
+// A plan of a run: the problems that it checks, those that it times or counts, and the forms
 // that it tries. Everything that can be refused is refused while the plan is made.
 
 #pragma once

@@ -22,7 +22,7 @@
 namespace gg {
 namespace {
 
-// What the reader may not expect, on stderr.
+// Prints on stderr how this run differs from what was asked for.
 void print_notes(const Chapter& chapter, const Device& device, const Plan& plan) {
   if (!device.why_no_gpu.empty())
     std::fprintf(stderr, "%s: %s, so the emulator runs it\n", chapter.id, device.why_no_gpu.c_str());
