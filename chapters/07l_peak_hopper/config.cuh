@@ -19,9 +19,8 @@ constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most
 constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
 
-// A K-major row of a slice has BK elements of 16 bits. An MN-major box of B has BK rows of 64 columns:
-// only if BK is 64 has it as many bytes as 64 K-major columns, and load.cuh and multiply.cuh find
-// columns by that.
+// A K-major row of a slice has BK elements. An MN-major box of B has BK rows of 64 columns: load.cuh
+// and multiply.cuh rely on it being as large as 64 K-major columns, which it is only if BK is 64.
 static_assert(BK == 64 && BK * 2 == ROW_BYTES);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }

@@ -56,8 +56,7 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   // (4) The launch: its tiles and its two ends.
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::TALL ? 3500 : 300);
   const double by_tiles = ends + all_tiles;
-  // (5) Memory: a second bound. The bytes are the same for all configurations; what tells them apart
-  // are BN, by a term without a known reason, and a hundredth of (1) to (4).
+  // (5) Memory: a second bound. Its bytes are the same for all configurations, the BN term is not.
   const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
   const double by_memory = bytes / 2200 + C::BN * (sizes.k / BK) + by_tiles / 100;
   return std::max(by_tiles, by_memory);
@@ -71,9 +70,7 @@ void for_each_config(F f) {
   f(Config<2, 256, 4>());
   f(Config<2, 256, 4, 2>());
   f(Config<2, 128, 6>());
-  // The next two are hardly needed: without them, by the estimate, 3 of 1000 problems would take over
-  // 1 % longer.
-  f(Config<2, 64, 8>());
+  f(Config<2, 64, 8>());  // hardly needed, as the next: without both 3 of 1000 problems lose over 1 %
   f(Config<2, 32, 9>());
   f(Config<1, 128, 8>());
   f(Config<1, 32, 9>());  // with more stages no block of the next launch would fit beside one of this
