@@ -19,6 +19,10 @@ constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most
 constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
 
+// A K-major row of a slice has BK elements. An MN-major box of B has BK rows of 64 columns: load.cuh
+// and multiply.cuh rely on it being as large as 64 K-major columns, which it is only if BK is 64.
+static_assert(BK == 64 && BK * 2 == ROW_BYTES);
+
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 // Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER of them
@@ -42,6 +46,8 @@ struct Config {
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
+  // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
+  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
 
 template <class C>

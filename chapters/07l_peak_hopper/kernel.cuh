@@ -23,7 +23,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
+// 384 threads may have 168, and each of 256 threads 255.
 template <class C, class T, class D, Major B_MAJOR>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, D* d, const __grid_constant__ gg::Offsets offsets,
@@ -64,7 +65,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // The next kernel's blocks may start where there is room. Else they may behind this one's last products.
+  // Here where groups have few rows (early) or workers one tile each, otherwise after a block's last
+  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks may
+  // start. They too wait below until this kernel has ended.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]

@@ -19,10 +19,11 @@ template <class C, class T, class D, Major B_MAJOR>
 void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
                bool dependent, cudaStream_t stream) {
   const auto [m_total, groups, n, k, rows_each] = sizes;
-  // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
+  // B has three dimensions: after a group's last column TMA reads zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
                                : gg::make_swizzled_map(b, {n, k, groups}, {64, BK, 1});
+  // D in f32 is stored without a map: maps.d stays unset, and the kernel prefetches it but never uses it.
   if constexpr (sizeof(D) == 2) maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
@@ -39,7 +40,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
 // estimated, and the largest where T and D are not bf16 or B is [G,K,N]. `dependent`: the launch may begin
-// under the one before.
+// before the one before has ended.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
@@ -65,8 +66,8 @@ void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t ro
       best = launch_as<C, T, D, Major::k>;
     });
     // [/choose]
-    GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
-               multiprocessors);
+    GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m,
+               tile.n, multiprocessors);
     best(a, b, d, offsets, rows, sizes, dependent, stream);
   }
 }

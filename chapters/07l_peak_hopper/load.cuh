@@ -43,7 +43,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       if constexpr (B_MAJOR == Major::k) {
         gg::ptx::tma_load_3d(b_addr, &maps.b, k0, tile.col0, tile.group, full_addr);
       } else {
-        for (int c = 0; c < C::BN; c += 64) {  // a box has 64 columns, 128 bytes of a row
+        for (int c = 0; c < C::BN; c += 64) {  // a box: BK rows of 64 columns, ROW_BYTES each
           gg::ptx::tma_load_3d(b_addr + c * ROW_BYTES, &maps.b, tile.col0 + c, k0, tile.group, full_addr);
         }
       }

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "huge", "peers", "moe", "ragged", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
+      // The sizes of for_each_config in choose.cuh.
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
       .one_tile_for_others = true,
       .chooses_tile = true,

@@ -67,7 +67,7 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
     best = launch_as<C>;
   });
   // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
              multiprocessors);
   best(a, b, d, operands, offsets, rows, sizes, dependent, stream);
 }

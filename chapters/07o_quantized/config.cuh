@@ -46,6 +46,8 @@ struct Config {
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES =
       STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES + CODE_BYTES);
+  // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
+  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
 
 template <class C>

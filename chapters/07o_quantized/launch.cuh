@@ -75,7 +75,7 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
     best = launch_as<C>;
   });
   // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: its blocks want more than %d multiprocessors", tile.m, tile.n,
+  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
              multiprocessors);
   best(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
 }
