@@ -23,17 +23,17 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes
   // through all groups: a tile may have the next group's columns, whose outputs are not stored.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
-  const int64_t b_row = k * int64_t(sizeof(bf16));  // bytes: a row of B is a column of the product
-  const int64_t pairs = int64_t(groups) * n / PAIR;
+  // `row`: bytes from a row of B to the next one, which is the next column of the product.
+  const int64_t row = int64_t(k) * 2, pairs = int64_t(groups) * n / PAIR;
   maps.b = gg::make_tensor_map({.data = b,
                                 .dims = {k, 8, 2, 4, pairs},  // k, column of 8, gate or up, warp, PAIR
-                                .stride_bytes = {b_row, PAIR / 2 * b_row, 8 * b_row, PAIR * b_row},
+                                .stride_bytes = {row, PAIR / 2 * row, 8 * row, PAIR * row},
                                 .box = {BK, 8, 2, 4, C::BN / PAIR},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
   maps.d = gg::make_tensor_map({.data = d,
                                 .dims = {n / 2, rows},
-                                .stride_bytes = {n / 2 * int64_t(sizeof(bf16))},
+                                .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
                                 .box = {PAIR / 2, STEP},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_64B});
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {

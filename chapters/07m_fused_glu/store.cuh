@@ -29,10 +29,11 @@ class BoxStore {
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
   // Takes the outputs of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
-  // d_col0: this warpgroup's first column of D. (tile.col0 counts B's, and is the whole block's.)
+  // col0: this warpgroup's first column of D. tile.col0 is no substitute: it counts columns of B, and
+  // is the whole block's.
   // Before: `complete`.
   template <int WORDS>
-  __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile, int d_col0) {
+  __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile, int col0) {
     if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
     stored_ = true;
 #pragma unroll
@@ -47,7 +48,7 @@ class BoxStore {
     }
     row0_ = tile.row0;
     rows_ = tile.rows;
-    d_col0_ = d_col0;
+    col0_ = col0;
     if constexpr (C::HOLDS_ROWS) {
       action_ = SEND_FIRST;
     } else {
@@ -120,14 +121,14 @@ class BoxStore {
     if (thread() == 0) {
 #pragma unroll 1
       for (int box = 0; box < boxes; ++box) {
-        gg::ptx::tma_store_2d(&d_map_, d_col0_, row0 + box * STEP, addr_ + box * STEP * D_BYTES);
+        gg::ptx::tma_store_2d(&d_map_, col0_, row0 + box * STEP, addr_ + box * STEP * D_BYTES);
       }
       gg::ptx::bulk_commit_group();
     }
 #pragma unroll 1
     for (int row = boxes * STEP + thread() / 4; row < rows; row += 32) {
-      if (d_col0_ + chunk * 8 < n_) {
-        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + d_col0_ + chunk * 8) =
+      if (col0_ + chunk * 8 < n_) {
+        *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0_ + chunk * 8) =
             *reinterpret_cast<const uint4*>(shared_ + swizzled(row, chunk));
       }
     }
@@ -144,8 +145,8 @@ class BoxStore {
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
   // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 8 : 1];
-  int row0_ = 0, rows_ = 0, d_col0_ = 0;  // of the tile that leaves
-  int action_ = DONE;                     // its next action
+  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
+  int action_ = DONE;                   // its next action
   bool stored_ = false;
 };
 

@@ -41,13 +41,14 @@ struct Factors {
         first_prob(prob_of(0)) {
     if (!operands.bias) return;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-    const int64_t gate_at = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
+    // Of the bias, the elements of this thread's gate column, and of its up's.
+    const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
     const auto bias_at = [&](int64_t at) {
       const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);
       return gg::epilogue::bias_of(operands.bias_format, code);
     };
-    gate_bias = bias_at(gate_at);
-    up_bias = bias_at(gate_at + PAIR / 2);
+    gate_bias = bias_at(gate);
+    up_bias = bias_at(gate + PAIR / 2);
   }
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
