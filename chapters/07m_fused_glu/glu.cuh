@@ -40,7 +40,7 @@ struct Factors {
         first_prob(prob_of(0)) {
     if (!operands.bias) return;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-    // Of the bias, the elements of this thread's gate column, and of its up's.
+    // The element of the bias of this thread's gate column.
     const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
     const auto bias_at = [&](int64_t at) {
       const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);
