@@ -14,10 +14,11 @@ namespace chapter {
 
 constexpr int BK = 64;           // depth of a slice
 constexpr int ROW_BYTES = 128;   // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;         // columns of B: 32 gates, and behind them the 32 ups that belong to them
-constexpr int D_BYTES = 64;      // of a row of D, of the 32 columns that a consumer makes of a pair
+constexpr int PAIR = 64;         // columns of B that a consumer has: 32 gates, and behind them their 32 ups
+constexpr int D_BYTES = 64;      // of a row of D: the 32 columns, of bf16, that a consumer makes of them
 constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
+static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -37,7 +38,10 @@ struct Config {
   static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
+  static_assert(BN % PAIR == 0);           // a tile has no half of a PAIR, nor has a box of B
+  // The other rows wait in registers (BoxStore). kernel.cuh gives the consumers of such tiles more
+  // registers, and choose.cuh counts the longer end of a launch.
+  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks

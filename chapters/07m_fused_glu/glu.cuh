@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The gated linear unit of a tile, on its sums in registers. B's map deals gates and ups so that a thread has
-// both of an output: nothing is exchanged, and nothing was rounded before.
+// The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
+// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: nothing
+// is exchanged, and nothing was rounded before.
 
 #pragma once
 
@@ -11,6 +12,8 @@
 #include "config.cuh"
 
 namespace chapter {
+
+static_assert(PAIR == 2 * gg::epilogue::GLU_COLUMNS);  // as gate_column and up_column count
 
 struct Operands {      // of the epilogue, in global memory
   const float* alpha;  // [G]
@@ -25,10 +28,11 @@ struct Operands {      // of the epilogue, in global memory
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
   const float* prob;                                // of the tile's rows
-  int rows;
-  float first_prob;  // of row `lane`
+  int rows;                                         // of the tile
+  float first_prob;  // of row `lane`. Declared last: its initialiser reads prob and rows.
 
-  // Who: a whole consumer. col0: its first column of B; from n on all of them lie behind B.
+  // Who: a whole consumer. col0: its first column of B. From n on its columns are another group's, and
+  // their outputs are not stored: `min` only keeps the reading of a bias inside the tensor.
   __device__ Factors(const Operands& operands, const Tile& tile, int col0, int n)
       : alpha(operands.alpha[tile.group]),
         prob(operands.prob + tile.row0),
@@ -36,6 +40,7 @@ struct Factors {
         first_prob(prob_of(0)) {
     if (!operands.bias) return;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+    // The element of the bias of this thread's gate column.
     const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
     const auto bias_at = [&](int64_t at) {
       const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);
@@ -48,8 +53,8 @@ struct Factors {
 };
 // [/factors]
 
-// Who: a whole warp. The outputs of 32 rows, prob being that of row `lane`: words[j] has those of rows
-// 8j + lane % 4 * 2 and the next one, in a column of D.
+// Who: a whole warp. The outputs of 32 rows of D, prob being that of row `lane`: words[j] has those of
+// rows 8j + lane % 4 * 2 and the next one, in this thread's column of D.
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
@@ -59,8 +64,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
   for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {  // row 8j + lane % 4 * 2 + e: its gate, and 8 rows of B behind it its up
+    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
+      // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);
       x[e] = activation(gate, up, __shfl_sync(~0u, prob, j * 8 + lane % 4 * 2 + e));
     }
@@ -70,8 +76,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 // [/glu]
 
 // [activate]
-// The same for all rows of the tile, 32 at a time. A choice of the activation for each output would let no
-// two of them be computed at a time; one for the whole tile mixes all of them, and ptxas spilled.
+// The same for all rows of the tile, 32 at a time. Where `geglu` is tested matters to ptxas. Tested for
+// each output, it lets no two outputs be computed at a time. Tested once, outside the loop, it lets
+// ptxas interleave the outputs of all rows, which took too many registers: it spilled.
 template <int SUMS>
 __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
                                          uint32_t (&words)[SUMS / 4]) {

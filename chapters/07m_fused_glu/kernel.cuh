@@ -5,7 +5,7 @@
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
 //     D[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart
-// New here: B's map deals gates and ups so that a thread has both of an output.
+// New here: B's map orders gates and ups so that a thread has the sums of both of an output.
 
 #pragma once
 
@@ -75,6 +75,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
+  // Tiles of up to 128 rows do with the 168 registers. Of more rows, a consumer has up to 128 sums and
+  // the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -71,7 +71,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
-      int last = 0;  // stage of the slice before
+      // Stage of the slice before.
+      int last = 0;
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
         const int stage = ring.stage;
@@ -96,7 +97,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       store.complete();
       // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
       more = tiles.next(next);
-      const int col0 = tile.col0 + consumer * PAIR;
+      const int col0 = tile.col0 + consumer * PAIR;    // this consumer's first column of B
       const Factors factors(operands, tile, col0, n);  // they are loaded during the last products too
       gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
       release(last);
@@ -105,7 +106,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        store.put(words, tile, col0 / 2);
+        store.put(words, tile, col0 / 2);  // D's columns from there on
       }
       // [/end]
     };

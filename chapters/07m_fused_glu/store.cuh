@@ -29,6 +29,8 @@ class BoxStore {
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
   // Takes the outputs of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
+  // col0: this warpgroup's first column of D. tile.col0 is no substitute: it counts columns of B, and
+  // is the whole block's.
   // Before: `complete`.
   template <int WORDS>
   __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile, int col0) {
