@@ -20,18 +20,20 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes through
-  // all groups: a tile may have the next group's columns, which nobody stores.
+  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes
+  // through all groups: a tile may have the next group's columns, whose outputs are not stored.
+  static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
+  // `row`: bytes from a row of B to the next one, which is the next column of the product.
   const int64_t row = int64_t(k) * 2, pairs = int64_t(groups) * n / PAIR;
   maps.b = gg::make_tensor_map({.data = b,
-                                .dims = {k, 8, 2, 4, pairs},  // k, row of 8, gate or up, warp, pair
+                                .dims = {k, 8, 2, 4, pairs},  // k, column of 8, gate or up, warp, PAIR
                                 .stride_bytes = {row, PAIR / 2 * row, 8 * row, PAIR * row},
                                 .box = {BK, 8, 2, 4, C::BN / PAIR},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
   maps.d = gg::make_tensor_map({.data = d,
                                 .dims = {n / 2, rows},
-                                .stride_bytes = {n / 2 * 2},
+                                .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
                                 .box = {PAIR / 2, STEP},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_64B});
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
@@ -58,6 +60,8 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
+  // `estimate` is that of the product alone. It leaves the activation out, whose cycles are about as
+  // many for any choice, and it counts N columns of D in its bytes, where N / 2 are stored.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
