@@ -17,10 +17,10 @@ __device__ int tiles_in_column(int rows) {
   return (rows + C::BM - 1) / C::BM;
 }
 
-// One of a group's tiles, which go column after column; tile_in_group counts them from 0 on. The
-// group's steps of 32 rows are dealt out evenly over the tiles of a column, so these differ by one
-// step at most. begin, rows: the group's first row, and how many it has: at least one, so tiles_m
-// is not 0. tiles_m: tiles_in_column(rows). The tile has 1 to BM rows.
+// Returns a tile of a group. tile_in_group counts these from 0 on, column after column. The group's
+// steps of 32 rows are dealt out evenly over the tiles of a column, which differ by one step at most.
+// begin, rows: the group's first row, and how many it has: at least one, so tiles_m is not 0.
+// tiles_m: tiles_in_column(rows). The tile has 1 to BM rows.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tile_in_group) {
