@@ -98,7 +98,8 @@ class TileFinder {
   // Returns the tile of this index. Past the last one its group is -1. Call it with growing indices.
   __device__ Tile find(int index) {
     for (;;) {
-      // Lanes whose group ends after this tile.
+      // Lanes whose group ends after this tile. The first one's group has it, and so has rows: a group
+      // without rows ends where the one before it ends.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
@@ -121,7 +122,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index. It is in the group of lane `owner`.
+  // The tile of this index. It is in the group of lane `owner`, which has rows.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
