@@ -18,18 +18,24 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have
-// more rows (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
-// registers, as 16 bits: two rows of a column in each. `proceed` sends every tile then, one action at a time.
+// Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
+// the same tiles. So all have the same next action and come to the same barriers; only held_
+// differs.
+// Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have more rows
+// (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
+// registers, as 16 bits: two rows of a column in each. Then `proceed` sends every tile, also one
+// that has no held rows, one action at a time.
 template <class C, class T>
 class BoxStore {
   static constexpr int BM = C::BM;
+  static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
 
  public:
   // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
   __device__ BoxStore(const CUtensorMap& d_map, T* d, int n, unsigned char* shared, int barrier)
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
+  // [put]
   // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
   // Before: `complete`.
   template <int SUMS>
@@ -37,7 +43,7 @@ class BoxStore {
     if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
     stored_ = true;
 #pragma unroll
-    for (int box = 0; box * 16 < SUMS; ++box) {
+    for (int box = 0; box * 16 < SUMS; ++box) {  // this thread's 16 sums of 32 rows
       uint32_t reg[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -54,11 +60,12 @@ class BoxStore {
     rows_ = tile.rows;
     col0_ = col0;
     if constexpr (C::HOLDS_ROWS) {
-      action_ = SEND_FIRST;
+      action_ = SEND_FIRST;  // not at once: `send` has a barrier, and no products are queued now
     } else {
-      send(0, rows_);
+      send(0, rows_);  // at once: to ask for an action in each slice would cost these tiles more
     }
   }
+  // [/put]
 
   // [proceed]
   // Does the next action for the tile that `put` took, during products of the tile after it. Only the
@@ -72,7 +79,7 @@ class BoxStore {
         make_room();
 #pragma unroll
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
-          if (STORE_ROWS + box * STEP < rows_)
+          if (STORE_ROWS + box * STEP < rows_)  // `put` has filled these registers
             write_box(box, reinterpret_cast<uint32_t(&)[8]>(held_[box * 8]));
         }
       } else if (action_ == SEND_HELD) {
@@ -97,18 +104,22 @@ class BoxStore {
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
+  // [room]
   // Waits until all that was stored from shared memory has been read.
   __device__ void make_room() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
+  // [/room]
 
+  // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
 
-  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
-  // matrix: rows i / 2 * 8 and up, columns i % 2 * 8 and up. A stmatrix takes four of them, and lane l gives
-  // the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk.
+  // Writes this warp's quarter of a box to shared memory: 32 rows of its 16 columns. As wgmma left
+  // the sums, reg[i] is an 8x8 matrix: rows i / 2 * 8 and up, columns i % 2 * 8 and up. A stmatrix
+  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 8 columns
+  // are one chunk.
   __device__ void write_box(int box, const uint32_t (&reg)[8]) {
     static_assert(STEP == 32);  // two stmatrix of 16 rows
     const int lane = thread() % 32, row = lane / 16 * 8 + lane % 8, chunk = thread() / 32 * 2 + lane / 8 % 2;
@@ -116,8 +127,12 @@ class BoxStore {
     gg::ptx::stmatrix_x4_trans(row_addr, {reg[0], reg[1], reg[2], reg[3]});
     gg::ptx::stmatrix_x4_trans(row_addr + 16 * ROW_BYTES, {reg[4], reg[5], reg[6], reg[7]});
   }
+  // [/write]
 
-  // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
+  // [send]
+  // Stores `rows` rows of D from the beginning of shared memory: whole boxes by TMA, the others by
+  // threads. The first one is the tile's row `first`. Thread 0 starts the copies, for make_room and
+  // finish wait in thread 0: a copy group is known to its thread alone.
   __device__ void send(int first, int rows) {
     const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 8;
     gg::ptx::fence_proxy_async();
@@ -137,9 +152,11 @@ class BoxStore {
       }
     }
   }
+  // [/send]
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
-  // branch of `proceed` set the next one instead, ptxas spilled.
+  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. One
+  // assignment sets the next action: with one in each branch of `proceed` ptxas spilled registers,
+  // which ends the build.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
 
   const CUtensorMap& d_map_;
@@ -147,7 +164,8 @@ class BoxStore {
   int n_, barrier_;
   const unsigned char* shared_;
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
-  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
+  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops. Not
+  // initialised: `put` fills it up to the tile's width, and `proceed` reads no further.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
   int action_ = DONE;                   // its next action
