@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// In the last round some workers may have no tile. Its tiles may each be cut into pieces of fewer rows, so
-// that more workers have something.
+// In the last round some workers may have no tile. Its tiles may each be cut into pieces of fewer
+// rows, so that more workers have something. Here: into how many.
 
 #pragma once
 
@@ -16,10 +16,6 @@ constexpr int L2_BYTES_PER_CYCLE = 45;
 // Fitted: cycles of a tile beside its slices. Stamps found 900 and 1080 (entries 56 and 28). The
 // choice hardly depends on it.
 constexpr int CYCLES_AROUND = 1000;
-
-// The most pieces of a tile: a tile of BM rows has so many steps, and no piece has less than one.
-template <class C>
-constexpr int MAX_PIECES = C::BM / STEP;
 
 // Cycles of a slice of a tile of `rows` rows, a multiple of STEP: those of its products or those of
 // its loads, whichever are more.
@@ -36,16 +32,17 @@ __device__ float cycles_of_tile(int rows, int slices) {
   return float(cycles_of_slice<C>(rows)) * float(slices) + CYCLES_AROUND;
 }
 
-// Returns into how many pieces each tile of the last round is cut, 1 to MAX_PIECES: the number
-// with the least estimate, of equal ones the least number. Who: a whole warp; each lane estimates
-// what its number of pieces would take. All workers must pass the same, and get the same then.
-// last_tiles: of the last round, 1 to `workers`. average_rows: of the launch's tiles, for which each
-// tile of the last round is taken.
+// Returns into how many pieces each tile of the last round is cut, 1 to BM / STEP, the steps of
+// a full tile: the number with the least estimate, of equal ones the least number. Who: a whole
+// warp; each lane estimates what its number of pieces would take. All workers must pass the same,
+// and get the same then.
+// last_tiles: of the last round, 1 to `workers`. average_rows: of the launch's tiles; each tile of
+// the last round is taken to have so many.
 // [pieces]
 template <class C>
 __device__ int pieces_of_last_round(int last_tiles, float average_rows, int workers, int slices) {
-  static_assert(MAX_PIECES<C> <= 32, "each number of pieces has a lane");
-  const int lane = int(threadIdx.x) % 32, pieces = lane % MAX_PIECES<C> + 1;
+  static_assert(C::BM / STEP <= 32, "each number of pieces has a lane");
+  const int lane = int(threadIdx.x) % 32, pieces = lane % (C::BM / STEP) + 1;
   const int rows = min(C::BM, int(ceilf(average_rows)));
   const float piece_cycles = cycles_of_tile<C>(round_up((rows + pieces - 1) / pieces, STEP), slices);
   // Rounds of pieces, and a half: workers end the rounds before at different times, which costs
@@ -53,8 +50,7 @@ __device__ int pieces_of_last_round(int last_tiles, float average_rows, int work
   const float cycles = (float((last_tiles * pieces + workers - 1) / workers) + 0.5f) * piece_cycles;
   // Bits of positive floats compare as the floats do. The lowest five make room for the lane.
   const unsigned key = (__float_as_uint(cycles) & ~31u) | unsigned(lane);
-  const int best_lane = int(__reduce_min_sync(~0u, key)) % 32;
-  return best_lane % MAX_PIECES<C> + 1;
+  return int(__reduce_min_sync(~0u, key)) % 32 % (C::BM / STEP) + 1;
 }
 // [/pieces]
 
