@@ -24,8 +24,10 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
+  // Stores C too, which is as wide as D (launch.cuh).
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
+    // A multiple of 64, as N is (launch.cuh): so each read begins with gates and ends by N.
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
