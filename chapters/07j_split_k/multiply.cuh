@@ -37,7 +37,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   };
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   // [split]
-  // With store's named barrier: the same four warps come to the uses of both in the same order.
+  // memory.sums_addr is of its mbarriers. The named barrier is store's too: the same four warps come
+  // to all uses of it in the same order.
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
