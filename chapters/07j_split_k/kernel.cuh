@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: a block multiplies some slices of K, and the first block of a cluster adds up the sums of all.
+// New here: a block multiplies some slices of K, and the block of rank 0 adds up its cluster's sums.
 
 #pragma once
 
@@ -22,7 +22,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor. A block that deals out registers anew (C::HOLDS_ROWS) has 384
+// threads, and before that 65536 / 384 = 168 registers for each, rounded down to a multiple of 8.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+// The loading warp goes through its block's slices of K, as far ahead as there are stages. Of each
+// slice it loads the block's own columns of B, and its share of A's rows, into all blocks side by
+// side in N. A block that splits K has no block beside it: it loads all rows, for itself alone. It
+// waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this one load.
 
 #pragma once
 
@@ -16,6 +17,7 @@
 
 namespace chapter {
 
+// `rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,
                            Slices slices) {
@@ -28,7 +30,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
     for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = (slices.first + k_tile) * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers of the cluster have multiplied what was here. The first time round there was nothing.
+      // The consumers of all blocks side by side have multiplied what was here, if anything was.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
-// next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it
+// has the next tile. Where blocks split K it multiplies its block's slices only; the block of rank
+// 0 along K adds the sums of all and stores. It waits for `full` and signals `empty`, that of all
+// blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -36,6 +37,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   };
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   // [split]
+  // memory.sums_addr is of its mbarriers. The named barrier is store's too: the same four warps come
+  // to all uses of it in the same order.
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
