@@ -207,9 +207,9 @@ class TileFinder {
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess, const gg::Offsets& offsets,
                                int groups, int n, int k, int counter) {
+  // [begin]
   const bool holds = guess.holds(offsets);
   if (guess.nothing_sent(holds)) return;
-  // [find]
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS, phase = 0;
@@ -220,6 +220,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     mailbox.send(tile, phase);
     phase ^= 1;
   }
+  // [/begin]
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
   finder.plan_last_round(workers, slices);      // nobody waits for that: the first tile is known or sent
   const int tiles = finder.tiles();
@@ -240,7 +241,6 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     mailbox.send(tile, phase);
     phase ^= 1;
   }
-  // [/find]
 }
 
 }  // namespace chapter
