@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07k: where all groups have as many rows, nothing waits for the offsets.
+// Chapter 07k: where all groups have as many rows, the first loads do not wait for the offsets.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: the first slices are loaded by what the caller says of all groups, before anybody has looked.
+// New here: a block computes its first tile from the number of rows that, as the caller says, all groups
+// have, and loads its first slices. Meanwhile each warp with a role compares the offsets with that number.
 
 #pragma once
 
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
   const Slices slices = slices_of<C>(k, k_rank);
-  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
+  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);  // reads no memory
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
@@ -68,6 +69,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
+  // The roles go on using values from above, as `guess`: ptxas keeps them in registers that setmaxnreg
+  // leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);
