@@ -21,8 +21,7 @@ static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
 
 constexpr int MOST_CONSUMERS = 2;  // of a block
 
-// Numbers of named barriers: that of consumer 0, and consumer c has the number + c. 0 is
-// __syncthreads.
+// Numbers of named barriers, those of consumer 0: consumer c has the number + c. 0: __syncthreads.
 enum NamedBarrier {
   OF_CONSUMER = 1,                        // its four warps: multiply.cuh and split_k.cuh
   FILLED = OF_CONSUMER + MOST_CONSUMERS,  // it and its storing warp: HandOver in store.cuh

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Y = X W^T for each 16 neighbours of a row, and D is Y as bf16. X lies in shared memory, in boxes
-// of 32 rows and 32 columns, as Outbox put it there. A warp transforms a box, and D takes the place
-// of X.
+// of 32 rows and 32 columns, as Outbox put it there. A warp transforms a box: D replaces X.
 
 #pragma once
 

@@ -6,8 +6,7 @@
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
 //     D = v / scale, one for each 32 neighbours of a row; D_col = v / scale, one for each 32 of a column
-// New here: B's map deals neighbouring columns to one thread, and their two FP8 elements fill 16 bits of
-// stmatrix.
+// New here: B's map deals neighbouring columns to one thread: two FP8 elements fill 16 bits of stmatrix.
 
 #pragma once
 
