@@ -14,9 +14,21 @@ namespace chapter {
 
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;        // columns of B: 32 gates, and behind them the 32 ups that belong to them
-constexpr int D_BYTES = 64;     // of a row of D, of the 32 columns that a consumer makes of a pair
-constexpr int STEP = 32;        // rows of a tile go in multiples of it; store.cuh is written for 32
+constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, and behind them their 32 ups
+constexpr int D_BYTES = 64;     // of a row of D: the 32 columns, of bf16, that a consumer makes of them
+constexpr int STEP = 32;        // rows of a tile go in multiples of it; so many make a box of D
+static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
+
+constexpr int MOST_CONSUMERS = 2;  // of a block
+
+// Numbers of named barriers, those of consumer 0: consumer c has the number + c. 0: __syncthreads.
+enum NamedBarrier {
+  OF_CONSUMER = 1,                        // its four warps: multiply.cuh and split_k.cuh
+  FILLED = OF_CONSUMER + MOST_CONSUMERS,  // it and its storing warp: HandOver in store.cuh
+  EMPTIED = FILLED + MOST_CONSUMERS,      // the same
+  BARRIERS_END = EMPTIED + MOST_CONSUMERS
+};
+static_assert(BARRIERS_END <= 16);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -27,9 +39,13 @@ template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
-  static constexpr int STORING = SCHEDULER + 1;                         // and so on: one for each consumer
+  static constexpr int STORING = SCHEDULER + 1;  // consumer 0's storing warp, the next one is consumer 1's
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;  // of a thread, once dealt out anew
+  static_assert(CONSUMERS <= MOST_CONSUMERS && STORING + CONSUMERS <= THREADS / 32);
+  // Registers of a thread. A TALL kernel starts with all that ptxas may give (kernel.cuh), and
+  // setmaxnreg then moves some from the last warpgroup to the consumers.
+  static constexpr int FIRST_REGISTERS = std::min(255, 65536 / THREADS / 8 * 8);
+  static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
@@ -37,12 +53,16 @@ struct Config {
   static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static constexpr bool TALL = BM > 128;   // a consumer's sums want more registers than other roles need
+  static_assert(BN % PAIR == 0);           // a tile has no half of a PAIR, nor has a box of B
+  // A consumer's thread may have more than 64 sums: kernel.cuh moves registers, and choose.cuh counts
+  // the longer end of a launch.
+  static constexpr bool TALL = BM > 128;
+  static_assert(!TALL || (OTHER_REGISTERS <= FIRST_REGISTERS && FIRST_REGISTERS <= CONSUMER_REGISTERS));
   static_assert(BM % STEP == 0 && BM <= 256);
   static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
-  // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
+  // A block has at most 227 KB. The barriers, the mailbox and `tiles` in kernel.cuh are less than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
 
@@ -60,12 +80,20 @@ struct alignas(16) Tile {
   int col0;   // of B; in the mailbox, of the worker's first block
 };
 
+// A tile of a consumer's 32 columns of X in shared memory: what its storing warp has to know.
+struct alignas(16) OutputTile {
+  int group;   // -1: there is no other tile
+  int row0;    // its first row, as D counts
+  int rows;    // 1 to BM
+  int d_col0;  // its first column of D: half of the consumer's first column of B
+};
+
 // Shared memory.
 struct Memory {
   uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled
-  unsigned char* boxes;  // [CONSUMERS][STORE_BYTES]: X, and then Y, of 32 columns, swizzled
-  Tile* tiles;           // [CONSUMERS]: whose X lies there, its col0 in D; group -1: there is no other tile
+  unsigned char* boxes;  // [CONSUMERS][STORE_BYTES]: X, and then D, of 32 columns, swizzled
+  OutputTile* tiles;     // [CONSUMERS]: whose X or D lies there
   unsigned char* sums;   // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
   uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.

@@ -15,7 +15,7 @@ namespace chapter {
 
 static_assert(PAIR == 2 * gg::epilogue::GLU_COLUMNS);  // as gate_column and up_column count
 
-struct Operands {      // of the epilogue, and where its largest goes, in global memory
+struct Operands {      // of the epilogue, and where its largest |Y| go, in global memory
   const float* alpha;  // [G]
   const float* prob;   // [rows]
   const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
@@ -53,8 +53,8 @@ struct Factors {
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
 
-// Who: a whole warp. The outputs of 32 rows of D, prob being that of row `lane`: words[j] has those of
-// rows 8j + lane % 4 * 2 and the next one, in this thread's column of D.
+// Who: a whole warp. X of 32 rows, prob being that of row `lane`: words[j] has that of rows
+// 8j + lane % 4 * 2 and the next one, in this thread's column.
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
@@ -64,7 +64,7 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
   for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D
+    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of X
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
       // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);

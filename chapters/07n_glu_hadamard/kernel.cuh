@@ -4,9 +4,11 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
-//     X[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart
-//     D[row, 16q + j] = sum over i < 16 of X[row, 16q + i] * W[j, i]; amax[g] is the largest of its rows
-// New here: a warp of each consumer's own transforms and stores its tiles, while it multiplies the next ones.
+//     X[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart, as bf16
+//     Y[row, 16q + j] = sum over i < 16 of X[row, 16q + i] * W[j, i]; D is Y as bf16
+//     amax[g] is the largest |Y| of its rows
+// New here: each consumer has a storing warp, which transforms and stores a tile's outputs while the
+// consumer multiplies the next tile.
 
 #pragma once
 
@@ -42,7 +44,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
-  __shared__ Tile tiles[C::CONSUMERS];
+  __shared__ OutputTile tiles[C::CONSUMERS];
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
@@ -85,6 +87,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if constexpr (C::TALL) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailbox, guess, offsets, slices, n_rank, n);
     if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, guess, offsets, groups, n, k, counter);
+    // Only where consumers call put and put_none (multiply.cuh): else it would wait for them for ever.
     if (warp >= C::STORING && warp < C::STORING + C::CONSUMERS && k_rank == 0) {
       store_tiles<C>(maps.d, d, operands, memory, warp - C::STORING, n / 2);
     }

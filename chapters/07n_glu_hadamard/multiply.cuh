@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 columns of B of each tile and makes 32 columns of X of them.
-// It leaves X to its storing warp and goes on with the next tile.
+// It leaves X to its storing warp (store.cuh) and goes on with the next tile.
 // It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
@@ -51,14 +51,16 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       __syncwarp();  // in all its lanes
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+    if (guess.slices > 0) gg::ptx::bar_sync(OF_CONSUMER + consumer, 128);  // all of them have landed
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
-                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
-  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), OF_CONSUMER + consumer);
+  // There are fewer slices than blocks. The first block, k_rank 0, has some as K > 0, so no storing
+  // warp waits for a consumer that returns here.
+  if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
     for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
     return;
@@ -94,7 +96,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       }
       // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
       more = tiles.next(next);
-      const int col0 = tile.col0 + consumer * PAIR;
+      const int col0 = tile.col0 + consumer * PAIR;    // this consumer's first column of B
       const Factors factors(operands, tile, col0, n);  // they are loaded during the last products too
       gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
       release(last);
@@ -104,12 +106,12 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});
+        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});  // D has half as many columns
       }
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
-  if (k_rank == 0) outbox.put_none();
+  if (k_rank == 0) outbox.put_none();  // also where there was no tile: the storing warp waits for it
 }
 
 }  // namespace chapter

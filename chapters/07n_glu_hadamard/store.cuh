@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How X of a tile becomes D. A consumer puts its 32 columns into shared memory. Its storing warp makes Y of
+// How X of a tile becomes D. A consumer puts its 32 columns into shared memory. Its storing warp makes D of
 // them there, and TMA stores boxes of 32 rows. Rows that fill no box are stored by lanes, for a box would
 // reach into the next group's rows.
 
@@ -17,30 +17,35 @@
 
 namespace chapter {
 
-// Two named barriers of each consumer and its storing warp. `filled`: X of a tile lies in shared memory.
-// `emptied`: TMA has read it.
-struct Meeting {
+// Two named barriers that a consumer and its storing warp share. Invariant: the consumer's part of
+// `boxes` and its tile are the storing warp's from `filled` to `emptied`, and the consumer's from
+// `emptied` to `filled`. Between two arrivals at one barrier each side waits at the other one, so
+// neither gets a phase ahead.
+struct HandOver {
   static constexpr int THREADS = 128 + 32;
-  int filled, emptied;
+  int filled;   // X of a tile, and what the tile is, are in shared memory. The consumer arrives.
+  int emptied;  // D of it has been read from there. The storing warp arrives, also before the first tile.
 
-  __device__ explicit Meeting(int consumer) : filled(3 + consumer), emptied(5 + consumer) {}
+  __device__ explicit HandOver(int consumer) : filled(FILLED + consumer), emptied(EMPTIED + consumer) {}
 };
 
-// The consumer's end. A whole consumer has one and makes each call.
+// The consumer's end. A whole consumer has one and makes each call. Each call first waits until the
+// memory is given back.
 template <class C>
 class Outbox {
  public:
   __device__ Outbox(const Memory& memory, int consumer)
-      : meeting_(consumer),
+      : hand_over_(consumer),
         tile_(memory.tiles + consumer),
         addr_(gg::ptx::keep(gg::ptx::shared_addr(memory.boxes + consumer * C::STORE_BYTES))) {}
 
-  // Takes X of a tile's rows, rounded up to a multiple of STEP. tile.col0 is the first of its 32 columns in
-  // D. Only tile.rows rows are stored, and only columns that D has.
+  // Takes X of a tile's rows, rounded up to a multiple of STEP, in words as `activate` makes them.
+  // Only tile.rows rows are stored, and only columns that D has.
   // [put]
   template <int WORDS>
-  __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile) const {
-    gg::ptx::bar_sync(meeting_.emptied, Meeting::THREADS);
+  __device__ void put(const uint32_t (&words)[WORDS], const OutputTile& tile) const {
+    static_assert(STEP == 32 && D_BYTES == 4 * 16);  // a box is a stmatrix of each of four warps
+    gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
     // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums. Lane l
     // gives the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk.
     const int lane = int(threadIdx.x) % 32, chunk = int(threadIdx.x) / 32 % 4;
@@ -50,36 +55,36 @@ class Outbox {
       gg::ptx::stmatrix_x4_trans(addr_ + box * BOX_BYTES + swizzled(lane, chunk), reg);
     }
     if (threadIdx.x % 128 == 0) *tile_ = tile;
-    gg::ptx::bar_arrive(meeting_.filled, Meeting::THREADS);
+    gg::ptx::bar_arrive(hand_over_.filled, HandOver::THREADS);
   }
   // [/put]
-  // Call it after the last tile.
+  // Call it once, after the last tile: the storing warp returns.
   __device__ void put_none() const {
-    gg::ptx::bar_sync(meeting_.emptied, Meeting::THREADS);
+    gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
     if (threadIdx.x % 128 == 0) *tile_ = {-1, 0, 0, 0};
-    gg::ptx::bar_arrive(meeting_.filled, Meeting::THREADS);
+    gg::ptx::bar_arrive(hand_over_.filled, HandOver::THREADS);
   }
 
  private:
-  Meeting meeting_;
-  Tile* tile_;
+  HandOver hand_over_;
+  OutputTile* tile_;
   uint32_t addr_;
 };
 
-// The role of a consumer's storing warp. n: columns of D.
+// The role of a consumer's storing warp, until the consumer calls put_none. d_columns: of D, N / 2.
 // [store]
 template <class C>
 __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands, const Memory& memory,
-                            int consumer, int n) {
+                            int consumer, int d_columns) {
   const int lane = int(threadIdx.x) % 32;
-  const Meeting meeting(consumer);
+  const HandOver hand_over(consumer);
   const Transform transform(operands.w);
   for (;;) {
-    gg::ptx::bar_arrive(meeting.emptied, Meeting::THREADS);
-    gg::ptx::bar_sync(meeting.filled, Meeting::THREADS);
-    const Tile tile = gg::ptx::uniform(memory.tiles[consumer]);
+    gg::ptx::bar_arrive(hand_over.emptied, HandOver::THREADS);
+    gg::ptx::bar_sync(hand_over.filled, HandOver::THREADS);
+    const OutputTile tile = gg::ptx::uniform(memory.tiles[consumer]);
     if (tile.group < 0) return;
-    if (tile.col0 >= n) continue;  // N is a multiple of 64, so D has all 32 columns or none
+    if (tile.d_col0 >= d_columns) continue;  // d_columns is a multiple of 32: D has all 32 or none
     unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;
     uint32_t largest = 0;
 #pragma unroll 1
@@ -87,14 +92,14 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
       const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;
       largest = gg::epilogue::larger(largest, transform.apply(box, rows));
       gg::ptx::fence_proxy_async();
-      __syncwarp();  // Y of all lanes is there, for TMA too
+      __syncwarp();  // D of all lanes is there, for TMA too
       if (rows < STEP) {
         for (int row = lane / 4, chunk = lane % 4; row < rows; row += 8) {
-          *reinterpret_cast<uint4*>(d + int64_t(row0 + row) * n + tile.col0 + chunk * 8) =
+          *reinterpret_cast<uint4*>(d + int64_t(row0 + row) * d_columns + tile.d_col0 + chunk * 8) =
               *reinterpret_cast<const uint4*>(box + swizzled(row, chunk));
         }
       } else if (gg::ptx::elect()) {
-        gg::ptx::tma_store_2d(&d_map, tile.col0, row0, gg::ptx::shared_addr(box));
+        gg::ptx::tma_store_2d(&d_map, tile.d_col0, row0, gg::ptx::shared_addr(box));
         gg::ptx::bulk_commit_group();
       }
     }
@@ -102,7 +107,7 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
     if (gg::ptx::elect()) {
       // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
       atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest));
-      gg::ptx::bulk_wait_group_read<0>();
+      gg::ptx::bulk_wait_group_read<0>();  // by the lane that committed: groups are a thread's
     }
     __syncwarp();  // TMA has read all boxes, and lanes the last rows
   }

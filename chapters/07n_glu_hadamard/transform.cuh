@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Y = X W^T for each 16 neighbours of a row. X lies in shared memory, in boxes of 32 rows and 32 columns, as
-// Outbox put it there. A warp transforms a box, and Y takes the place of X.
+// Y = X W^T for each 16 neighbours of a row, and D is Y as bf16. X lies in shared memory, in boxes
+// of 32 rows and 32 columns, as Outbox put it there. A warp transforms a box: D replaces X.
 
 #pragma once
 
@@ -18,6 +18,7 @@ namespace chapter {
 
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W, and of a quadrant of a box
 constexpr int BOX_BYTES = STEP * D_BYTES;
+static_assert(STEP == 2 * W_SIZE && D_BYTES == 2 * W_SIZE * sizeof(bf16));  // a box is 2x2 quadrants
 
 // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
@@ -37,8 +38,9 @@ class Transform {
     // [/w]
   }
 
-  // Makes Y of X in a box. Returns the largest magnitude that this lane has in the first `rows` rows, as its
-  // bits; NaN is left out. Behind it: __syncwarp.
+  // Makes D of X in a box. Returns the largest |Y| that this lane has in the first `rows` rows, as
+  // its bits. NaN is left out: by `multiply` alone, by `add` with all 16 of which it is one. After
+  // it, before D is read: fence_proxy_async for TMA, and __syncwarp.
   __device__ uint32_t apply(unsigned char* box, int rows) const {
     return has_w_ ? multiply(gg::ptx::shared_addr(box), rows) : add(box, rows);
   }
@@ -46,26 +48,29 @@ class Transform {
  private:
   __device__ static int lane() { return int(threadIdx.x) % 32; }
 
-  // By sums and differences: a lane has 16 columns of a row. It knows Hadamard's W alone.
+  // By sums and differences: a lane has 16 columns of a row. It knows Hadamard's W alone. From row
+  // `rows` on X stays as it is.
   // [add]
   __device__ static uint32_t add(unsigned char* box, int rows) {
     uint32_t largest = 0;
 #pragma unroll 1
     for (int i = lane(); i < rows * 2; i += 32) {
       uint4* chunks[2];
-      uint32_t x[W_SIZE / 2];
+      uint32_t words[W_SIZE / 2];  // two columns in each: first X, then D
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         chunks[c] = reinterpret_cast<uint4*>(box + swizzled(i / 2, i % 2 * 2 + c));
-        const uint4 words = *chunks[c];
-        x[c * 4] = words.x, x[c * 4 + 1] = words.y, x[c * 4 + 2] = words.z, x[c * 4 + 3] = words.w;
+        const uint4 x = *chunks[c];
+        words[c * 4] = x.x, words[c * 4 + 1] = x.y, words[c * 4 + 2] = x.z, words[c * 4 + 3] = x.w;
       }
       float y[W_SIZE];
-      gg::epilogue::hadamard_butterfly(x, y);
+      gg::epilogue::hadamard_butterfly(words, y);
 #pragma unroll
-      for (int j = 0; j < W_SIZE / 2; ++j) x[j] = gg::ptx::cvt_rn_x2<bf16>(y[j * 2], y[j * 2 + 1]);
+      for (int j = 0; j < W_SIZE / 2; ++j) words[j] = gg::ptx::cvt_rn_x2<bf16>(y[j * 2], y[j * 2 + 1]);
 #pragma unroll
-      for (int c = 0; c < 2; ++c) *chunks[c] = {x[c * 4], x[c * 4 + 1], x[c * 4 + 2], x[c * 4 + 3]};
+      for (int c = 0; c < 2; ++c)
+        *chunks[c] = {words[c * 4], words[c * 4 + 1], words[c * 4 + 2], words[c * 4 + 3]};
+      // NaN if one of the 16 is: amax_with leaves it out.
       largest = gg::epilogue::amax_with(largest, gg::epilogue::largest_magnitude(y));
     }
     return largest;

@@ -37,12 +37,14 @@ struct Config {
   static_assert(CLUSTER == 1 || SPLIT == 1);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
+  // The other rows wait in registers (BoxStore). kernel.cuh gives the consumers of such tiles more
+  // registers, and choose.cuh counts the longer end of a launch.
+  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   static constexpr int D_BOX_BYTES =
       std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer: rows of D, or of D_col
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
-  static constexpr int CODE_BYTES = BM * 4;  // of a consumer: a code of each row of each of its warps
+  static constexpr int CODE_BYTES = BM * 4;  // of a consumer: a scale code of each row of each of its warps
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES =
       STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES + CODE_BYTES);
@@ -70,7 +72,7 @@ struct Memory {
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns of D, and of D_col, swizzled
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
-  unsigned char* codes;   // [CONSUMERS][BM][4]: of a row's scale, as each warp's 16 columns would have it
+  unsigned char* codes;   // [CONSUMERS][BM][4]: a row's scale code, as each warp's 16 columns ask for
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
   uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums

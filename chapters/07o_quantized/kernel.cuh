@@ -6,7 +6,7 @@
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
 //     D = v / scale, one for each 32 neighbours of a row; D_col = v / scale, one for each 32 of a column
-// New here: B's map deals neighbouring columns to one thread, whose codes fill the 16 bits of stmatrix.
+// New here: B's map deals neighbouring columns to one thread: two FP8 elements fill 16 bits of stmatrix.
 
 #pragma once
 
@@ -78,6 +78,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
+  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a consumer
+  // has up to 128 sums and the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -66,6 +66,8 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
+  // `estimate` is that of the product alone. It leaves the two passes out, whose cycles are about as many
+  // for any choice. Its bytes of D, N columns of bf16, are as many as D and D_col have together.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest magnitude.
-// A block of a column is in four lanes of a warp. One of a row is in eight lanes of two warps: they find the
-// code of its scale each, and the larger code is the block's.
+// A scale block is 32 neighbours that share a scale. One of a column is in four lanes of a warp. One of a
+// row is in eight lanes of two warps: each warp finds a scale code, and the larger one is the block's.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's codes, 64 columns of a tile of D and of D_col, get to memory. stmatrix transposes them on
-// the way to shared memory, two to each of its elements. TMA stores boxes of 32 rows from there: groups are
-// multiples of 128 rows, so all boxes are full.
+// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix
+// transposes them on the way to shared memory, two in its 16 bits. TMA stores boxes of 32 rows
+// from there: groups are multiples of 128 rows, so all boxes are full.
 
 #pragma once
 
