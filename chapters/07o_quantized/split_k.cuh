@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Split-K: each block of a cluster multiplies some slices of K, and the first one gets the sums of the others
-// and adds them, in the order of ranks.
+// Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up send
+// their sums to the block of rank 0, which adds them in the order of ranks: D has the same bits in
+// every launch.
 
 #pragma once
 
+#include "cluster.cuh"
 #include "common/kernel/ptx/barrier.cuh"
 #include "common/kernel/ptx/cluster.cuh"
 #include "common/kernel/ptx/mbarrier.cuh"
@@ -18,7 +20,8 @@ struct Slices {
   int first, count;
 };
 
-// Those of the block of this rank along K. Where there are too few for all, the last blocks get none.
+// Those of the block of this rank along K, neighbours. Each slice of K is one block's. Where there
+// are too few for all, the last blocks get none.
 // [slices]
 template <class C>
 __device__ Slices slices_of(int k, int rank) {
@@ -27,61 +30,82 @@ __device__ Slices slices_of(int k, int rank) {
 }
 // [/slices]
 
-// Blocks that get any: ranks 0 and up.
+// The blocks that get any are ranks 0 to this number - 1. k is at least 1: no tensor map has a size
+// of 0.
 template <class C>
 __device__ int blocks_with_slices(int k) {
   const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT;
   return (all + each - 1) / each;
 }
 
-// Who: a whole consumer of each block that has slices. It has the same 64 columns of the tile in all of them.
+// Who: each of the 128 threads of a consumer, in each block that has slices. Thread t has the same
+// elements of the tile in all blocks. All call `add` once for each tile, in the same order.
 template <class C>
 class AddSums {
  public:
-  static constexpr int THREADS = 128, STEP_BYTES = THREADS * 4;  // from a thread's sum to its next
+  // `blocks`: those that have slices. `bars_addr`: two barriers. `landed`, used in rank 0 only: the
+  // sums of all others have landed there. `read`, used in the others only: rank 0 has read their
+  // last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier that
+  // only these threads use.
+  __device__ AddSums(int k_rank, int blocks, uint32_t bars_addr, float* sums, int barrier)
+      : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(bars_addr), sums_(sums) {}
 
-  // `blocks`: those that have slices. `bars_addr`: two barriers. In the first block: the bytes of the others'
-  // sums have landed. In the others: it has read their last sums. `shared`: in the first block,
-  // C::SUMS_BYTES / (SPLIT - 1) for each other one. `barrier`: a named barrier of this warpgroup's own.
-  __device__ AddSums(int rank, int blocks, uint32_t bars_addr, float* shared, int barrier)
-      : rank_(rank), blocks_(blocks), barrier_(barrier), landed_addr_(bars_addr), shared_(shared) {}
-
-  // Adds the sums of all blocks to those of the first. Invariant: no phase is overtaken. The first block
-  // opens `read` when it has read all sums, and nobody sends the next tile's before. So `landed` never counts
-  // bytes of two tiles. Bytes before the `expect_tx` end no phase: its one arrival is still missing.
-  // [add]
+  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs, which may change
+  // at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it has read all sums
+  // of a tile, and nobody sends the next tile's before. So `landed` never counts bytes of two
+  // tiles.
   template <int SUMS>
   __device__ void add(float (&sums)[SUMS]) {
-    const uint32_t read_addr = landed_addr_ + 8;
-    const int thread = int(threadIdx.x) % THREADS;
-    if (rank_ > 0) {
-      gg::ptx::mbarrier_wait_parity(read_addr, phase_ ^ 1);  // the sums of the tile before have been read
-      const auto landed = gg::ptx::mapa(landed_addr_, 0);
-      const auto to = gg::ptx::mapa(gg::ptx::shared_addr(shared_ + (rank_ - 1) * FLOATS + thread), 0);
-#pragma unroll
-      for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * STEP_BYTES}, sums[i], landed);
+    if (k_rank_ > 0) {
+      send(sums);
     } else {
-      if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (blocks_ - 1) * SUMS * STEP_BYTES);
-      gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // all sums of all other blocks are here
-#pragma unroll 1
-      for (int rank = 1; rank < blocks_; ++rank) {
-        const float* from = shared_ + (rank - 1) * FLOATS + thread;
-#pragma unroll
-        for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
-      }
-      gg::ptx::bar_sync(barrier_, THREADS);  // all threads have read and added them
-      if (thread > 0 && thread < blocks_) gg::ptx::mbarrier_arrive(gg::ptx::mapa(read_addr, thread));
+      receive_and_add(sums);
     }
     phase_ ^= 1;
   }
-  // [/add]
 
  private:
-  static constexpr int FLOATS = C::BM * 64;  // of one block
+  static constexpr int THREADS = 128;
+  static constexpr int SUM_STRIDE = THREADS * 4;   // bytes from a thread's sums[i] to its sums[i + 1]
+  static constexpr int BLOCK_FLOATS = C::BM * 64;  // room for one block's sums
+  static_assert((C::SPLIT - 1) * BLOCK_FLOATS * 4 == C::SUMS_BYTES);
 
-  int rank_, blocks_, barrier_, phase_ = 0;
+  // [send]
+  template <int SUMS>
+  __device__ void send(const float (&sums)[SUMS]) const {
+    const int thread = int(threadIdx.x) % THREADS;
+    gg::ptx::mbarrier_wait_parity(read_addr(), phase_ ^ 1);  // rank 0 has read those of the tile before
+    const auto landed = gg::ptx::mapa(landed_addr_, 0);
+    const auto to = gg::ptx::mapa(gg::ptx::shared_addr(sums_ + (k_rank_ - 1) * BLOCK_FLOATS + thread), 0);
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * SUM_STRIDE}, sums[i], landed);
+  }
+  // [/send]
+
+  // [receive]
+  template <int SUMS>
+  __device__ void receive_and_add(float (&sums)[SUMS]) const {
+    const int thread = int(threadIdx.x) % THREADS;
+    // Bytes that land before this end no phase: its one arrival is still missing.
+    if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (blocks_ - 1) * SUMS * SUM_STRIDE);
+    gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // all sums of all other blocks are here
+#pragma unroll 1
+    for (int rank = 1; rank < blocks_; ++rank) {
+      const float* from = sums_ + (rank - 1) * BLOCK_FLOATS + thread;
+#pragma unroll
+      for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
+    }
+    gg::ptx::bar_sync(barrier_, THREADS);  // all threads have read theirs: arrive_in relies on it
+    if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
+  }
+  // [/receive]
+
+  __device__ uint32_t read_addr() const { return landed_addr_ + 8; }
+
+  int k_rank_, blocks_, barrier_;
+  int phase_ = 0;  // parity of the number of tiles added
   uint32_t landed_addr_;
-  float* shared_;
+  float* sums_;
 };
 
 }  // namespace chapter
