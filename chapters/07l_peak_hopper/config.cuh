@@ -25,9 +25,10 @@ static_assert(BK == 64 && BK * 2 == ROW_BYTES);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER of them
-// are side by side in N and load each slice of A once, for all. Or SPLIT of them have one tile, and each some
-// slices of K.
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
+// of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
+// SPLIT blocks share a tile: each multiplies some slices of K, all 64 columns of it, and loads for
+// itself alone.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
@@ -46,8 +47,7 @@ struct Config {
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
-  // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
-  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
+  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);  // a block's most; 1 KB is for mbarriers and the mailbox
 };
 
 template <class C>
@@ -69,10 +69,11 @@ struct Memory {
   uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns, swizzled
-  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
+  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums
+  // [STAGES] barriers: the slice is multiplied. One arrival of each consumer of CLUSTER blocks.
+  uint32_t empty_addr;
+  uint32_t sums_addr;  // [CONSUMERS][2] barriers, not the sums: `landed` and `read` of AddSums
 };
 
 }  // namespace chapter

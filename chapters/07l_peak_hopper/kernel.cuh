@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
   const Slices slices = slices_of<C>(k, k_rank);
-  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
+  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);  // reads no memory
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
@@ -72,6 +72,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
+  // The roles go on using values from above, as `guess`: ptxas keeps them in registers that setmaxnreg
+  // leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C, T, B_MAJOR>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages. It begins with the guessed tile.
+// of B into its own, as far ahead as there are stages. It begins with the
+// guessed tile, before it knows whether the guess holds.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once
@@ -63,7 +64,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. The first time round there was nothing.
+      // All consumers of the cluster have released what was here, read or not. In the ring's first turn
+      // there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

@@ -21,6 +21,10 @@
 
 namespace chapter {
 
+// The named barrier of a consumer's four warps. The discard, Store and AddSums use it; the four warps come to
+// it in the same order, so the uses do not mix.
+__device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
+
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T, Major B_MAJOR, class D>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
@@ -37,26 +41,31 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  Store<C, D> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  Store<C, D> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
+    // stages, and the block must not end while TMA writes to it.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
+    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
+    // only the first warp waits and releases.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // in all its lanes
+      __syncwarp();  // all its lanes have seen the phase
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+    // The other warps wait here: while phase 0 of a stage is not over, a wait for its phase 1 returns at
+    // once.
+    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
-                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     Tile tile;
     for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
-// that load and multiply, while they have the tile before. It claims the next one as late as that allows. It
-// waits for its own mailbox's `received` and signals the `sent` of all.
+// The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
+// It sends each to the warps of all its blocks that load and multiply, while they have the tile before. It
+// claims the next one as late as that allows. It waits for its own mailbox's `received` and signals the
+// `sent` of all. Where the guess holds and gives all workers their only tile, it sends nothing.
 
 #pragma once
 
@@ -23,9 +24,9 @@
 namespace chapter {
 
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
-// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
-// a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show.
+// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile
+// that is sent, and a tile is sent only after all have received the one before. So no warp is two phases
+// behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -74,19 +75,20 @@ struct Mailbox {
   // [/receive]
 };
 
-// A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives
-// every tile of its block.
+// Where a warp gets its block's tiles: the first one from a guess that holds, all others from the mailbox.
+// Each warp that loads or multiplies has its own receiver, and takes all that is sent.
 template <class C>
 class TileReceiver {
  public:
   // `rank`: of the block along N. It has the columns behind those of the ranks before. `holds`: whether the
-  // guess does. All warps must say the same, for the mailbox's first tile is then the second one.
+  // guess does. All warps of the worker must say the same, also the scheduling one: by it they know whether
+  // the mailbox's first tile is the worker's first or second, and whether there is any.
   __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, const Guess<C>& guess, bool holds)
       : mailbox_(mailbox),
         guess_(guess),
         rank_(rank),
         holds_(holds),
-        none_in_mailbox_(holds && guess.one_each) {}
+        none_in_mailbox_(guess.nothing_sent(holds)) {}
 
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
@@ -133,7 +135,7 @@ class TileFinder {
   }
   // [/piece]
   // Who: a whole warp. Plans the last round: from now on an index from whole_tiles_ on is that of a piece.
-  // Before: `find` was only called for this worker's first tile, which stays whole.
+  // Before: `find` was called for this worker's first tile, which stays whole, or not at all.
   __device__ void plan_last_round(int workers, int slices) {
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
@@ -143,7 +145,7 @@ class TileFinder {
     tiles_ = all_tiles;
     if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
     const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
-    // At least `workers`: the first tiles have been sent whole, and the finder does not go back.
+    // At least `workers`: the first tiles, sent or guessed, are whole, and the finder does not go back.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
     pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
@@ -203,21 +205,22 @@ class TileFinder {
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess, const gg::Offsets& offsets,
                                int groups, int n, int k, int counter) {
+  // [begin]
   const bool holds = guess.holds(offsets);
-  if (holds && guess.one_each) return;
-  // [find]
+  if (guess.nothing_sent(holds)) return;
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS, phase = 0;
   bool more = true;
-  if (!holds) {  // else every warp has its first tile
+  if (!holds) {  // else every receiver has the first tile already
     const Tile tile = finder.find(index);
     more = tile.group >= 0;
     mailbox.send(tile, phase);
     phase ^= 1;
   }
+  // [/begin]
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
-  finder.plan_last_round(workers, slices);      // nobody waits: the first tile is on its way
+  finder.plan_last_round(workers, slices);      // nobody waits for that: the first tile is known or sent
   const int tiles = finder.tiles();
   const bool claims = tiles > workers && slices >= LEAST_SLICES;
   while (more) {
@@ -236,7 +239,6 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     mailbox.send(tile, phase);
     phase ^= 1;
   }
-  // [/find]
 }
 
 }  // namespace chapter

@@ -43,6 +43,9 @@ struct Guess {
     }
     return __all_sync(~0u, equal);
   }
+  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
+  // one waited for the other, which does not come, the kernel would hang.
+  __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
   // [/guess]
 };
 

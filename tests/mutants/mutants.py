@@ -37,7 +37,9 @@ from chapters.lineage import CHAPTERS, described, lineage, lines_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT_S = 120
+# Of a check that hangs: seconds of all cores together, which no other program takes away, and of a
+# clock for one that waits.
+LIMIT_CPU_S, LIMIT_S = 240, 1800
 FAULT, CHECK_FAILED = 3, 1
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
 
@@ -297,12 +299,13 @@ def run(chapter: Chapter, settings: list[str], arguments: list[str]) -> subproce
         tile = arguments[arguments.index("--tile") + 1] if "--tile" in arguments else ""
         default = chapter.multiprocessors[""] if not tile else "1"
         multiprocessors = "2" if "2x1" in arguments else chapter.multiprocessors.get(tile, default)
+    command = ["/bin/sh", "-c", f'ulimit -t {LIMIT_CPU_S}; exec "$@"', "sh", program.parent / "gg-emu", "--multiprocessors",
+               multiprocessors, *settings, program, "--device", "emu", "--check", *arguments]
     try:
-        return subprocess.run([program.parent / "gg-emu", "--multiprocessors", multiprocessors, *settings, program,
-                               "--device", "emu", "--check", *arguments],
-                              capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return None
+    return None if -done.returncode in (signal.SIGXCPU, signal.SIGKILL) else done
 
 
 def kernels_launched(chapter: Chapter, arguments: list[str]) -> set[str]:
