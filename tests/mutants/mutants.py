@@ -25,6 +25,7 @@ in a survivors.txt is not among the 48: a sample takes no line out there, and wh
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
