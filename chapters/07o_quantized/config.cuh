@@ -41,7 +41,7 @@ struct Config {
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  // Of a consumer: rows of D, or of D_col; both; and a scale code for each row and warp.
+  // These are a consumer's: rows of D, or of D_col; both; and a scale code for each row and warp.
   static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
   static constexpr int CODE_BYTES = BM * 4;

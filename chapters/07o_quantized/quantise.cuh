@@ -33,8 +33,8 @@ struct Operands {      // of the epilogue, and where its results go
 constexpr int SCALE_BLOCK = 32;  // neighbours that share a scale
 constexpr int ATOM = 128;        // columns of D that an atom has, of SFD_row and of SFD_col
 static_assert(ATOM == gg::ScaleLayout::kAtomBlocks * SCALE_BLOCK && ATOM == gg::ScaleLayout::kAtomRows);
-static_assert(2 * WARP_COLUMNS == SCALE_BLOCK);  // a scale block of a row is in two warps
-static_assert(STEP == SCALE_BLOCK);              // .. and one of a column is a box's rows
+// A scale block of a row is in two warps, and one of a column is the rows of a box.
+static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 
 // Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of columns 2 * (lane / 4) and
 // the next one of its warp's 16. Of each 32 rows it has 8j + 2 * (lane % 4) + e: element 4j + e of `sums` is
@@ -221,7 +221,7 @@ class Quantiser {
     store.template take<false>(box, elements_of(scaled));
   }
   // [/rows]
-  // What the four warps have left for a row, warp w in byte w.
+  // Returns the codes that the four warps have left for a row, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row) const {
     return reinterpret_cast<const uint32_t*>(row_codes_)[row];
   }
