@@ -18,6 +18,7 @@ constexpr int WARP_COLUMNS = 16;  // that a consumer's warp multiplies: M of wgm
 constexpr int D_BYTES = 64;       // of a row of D, of a consumer's 64 columns; the same of D_col
 constexpr int STEP = 32;          // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;   // rows of D for which a consumer has room in shared memory
+static_assert(D_BYTES == 4 * WARP_COLUMNS);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -30,6 +31,7 @@ struct Config {
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  // For 256 rows ptxas 13.0 needs them: with 216 it spills.
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
@@ -41,10 +43,11 @@ struct Config {
   // registers, and choose.cuh counts the longer end of a launch.
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  static constexpr int D_BOX_BYTES =
-      std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer: rows of D, or of D_col
+  // These are a consumer's: rows of D, or of D_col; both; and a scale code for each row and warp.
+  static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
-  static constexpr int CODE_BYTES = BM * 4;  // of a consumer: a scale code of each row of each of its warps
+  static constexpr int CODE_BYTES = BM * 4;
+  static_assert(STORE_BYTES % 1024 == 0);  // BoxStore's shared memory begins at such a multiple
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES =
       STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES + CODE_BYTES);
@@ -62,7 +65,7 @@ struct Maps {
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
-  int rows;   // 32 to BM, a multiple of STEP: load_tiles picks a map by it
+  int rows;   // 32 to BM, a multiple of STEP since groups are: a map and a width are picked by it
   int col0;   // in the mailbox, of the worker's first block
 };
 
@@ -72,7 +75,7 @@ struct Memory {
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns of D, and of D_col, swizzled
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
-  unsigned char* codes;   // [CONSUMERS][BM][4]: a row's scale code, as each warp's 16 columns ask for
+  unsigned char* codes;   // [CONSUMERS][BM][4]: scale codes of D's rows, one for each warp's 16 columns
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
   uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums

@@ -5,8 +5,8 @@
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B is [G,N,K]:
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
-//     D = v / scale, one for each 32 neighbours of a row; D_col = v / scale, one for each 32 of a column
-// New here: B's map deals neighbouring columns to one thread: two FP8 elements fill 16 bits of stmatrix.
+//     D = v * norm_const / scale, one scale for each 32 neighbours of a row; D_col: for each 32 of a column
+// New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16 bits of stmatrix.
 
 #pragma once
 

@@ -22,6 +22,9 @@
 
 namespace chapter {
 
+// The named barrier of a consumer's 128 threads, at which all parts of it meet. 0 is that of __syncthreads.
+__device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
+
 // Sums stay in registers, so all of it is inlined.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
@@ -38,7 +41,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  BoxStore<C> store(maps, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  BoxStore<C> store(maps, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
@@ -51,13 +54,13 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       __syncwarp();  // in all its lanes
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);  // all of them have landed
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
-                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     Tile tile;
     for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
@@ -96,8 +99,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       store.complete();
       // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
       more = tiles.next(next);
+      // It loads alpha, prob, bias and offsets, during the last products too.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
-                             memory.codes + consumer * C::CODE_BYTES, 1 + consumer);
+                             memory.codes + consumer * C::CODE_BYTES, barrier_of(consumer));
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();

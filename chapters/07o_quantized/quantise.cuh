@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest magnitude.
-// A scale block is 32 neighbours that share a scale. One of a column is in four lanes of a warp. One of a
-// row is in eight lanes of two warps: each warp finds a scale code, and the larger one is the block's.
+// A scale block is 32 neighbours that share a scale. One of a column is in four lanes of a warp. One of a row
+// is in eight lanes each of two warps: each warp finds a code for the scale, and the larger code is right.
+// In names, a code is that of a scale (UE8M0), and an element is a number of D or D_col in FP8.
 
 #pragma once
 
@@ -23,13 +24,17 @@ struct Operands {      // of the epilogue, and where its results go
   const float* norm_const;  // a factor of all scales
   gg::Format d_format;      // E4M3 or E5M2, of D and D_col
   float* amax;              // [G]; starts as -infinity, which an expert without rows keeps
-  uint8_t* sfd_row;         // scales of D: atoms of 128 rows by 4 * 32 columns
-  uint8_t* sfd_col;         // scales of D_col: atoms of 128 columns by 4 * 32 rows
-  bool discrete_col_sfd;    // those of a group lie together
+  uint8_t* sfd_row;         // scale codes of D: atoms of 128 rows by 4 * 32 columns
+  uint8_t* sfd_col;         // scale codes of D_col: atoms of 128 columns by 4 * 32 rows
+  bool discrete_col_sfd;    // SFD_col has the atoms of a group together
   int64_t rows;             // of D, those behind the last group too
 };
 
-constexpr int ATOM = 128;  // columns of D whose scales are one word of a row; SFD_col's atoms have as many
+constexpr int SCALE_BLOCK = 32;  // neighbours that share a scale
+constexpr int ATOM = 128;        // columns of D that an atom has, of SFD_row and of SFD_col
+static_assert(ATOM == gg::ScaleLayout::kAtomBlocks * SCALE_BLOCK && ATOM == gg::ScaleLayout::kAtomRows);
+// A scale block of a row is in two warps, and one of a column is the rows of a box.
+static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 
 // Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of columns 2 * (lane / 4) and
 // the next one of its warp's 16. Of each 32 rows it has 8j + 2 * (lane % 4) + e: element 4j + e of `sums` is
@@ -37,16 +42,16 @@ constexpr int ATOM = 128;  // columns of D whose scales are one word of a row; S
 template <class C>
 class Quantiser {
  public:
-  // Loads what the tile needs, so call it early. `codes`: [BM][4], those of the consumer's four warps.
-  // `barrier`: its own.
+  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer, [BM][4], one for
+  // each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int col0,
-                       int n, unsigned char* codes, int barrier)
+                       int n, unsigned char* row_codes, int barrier)
       : operands_(operands),
         tile_(tile),
         col0_(col0),
         n_(n),
         barrier_(barrier),
-        codes_(codes),
+        row_codes_(row_codes),
         alpha_(operands.alpha[tile.group]),
         norm_(*operands.norm_const) {
     load_probs(0);
@@ -56,16 +61,22 @@ class Quantiser {
       odd_bias_ = bias_at(column + 1);
     }
     // [place]
+    // Columns of D are ScaleLayout's rows here. SFD_col is one layout of all rows of D, or one of each group's
+    // rows, one layout after the other. Groups are multiples of 128 rows, so the layouts of the groups before
+    // have as many bytes as one layout of their `begin` rows.
     const int begin = operands.discrete_col_sfd ? offsets[tile.group] : 0;
     const int64_t rows = operands.discrete_col_sfd ? offsets[tile.group + 1] - begin : operands.rows;
-    const gg::ScaleLayout earlier = {n, begin / 32}, layout = {n, (rows + 31) / 32};
-    row_block_ = (tile.row0 - begin) / 32;
-    column_codes_ = operands.sfd_col + earlier.bytes() + layout.offset(warp_column() + lane() / 2, 0);
+    const gg::ScaleLayout before = {n, begin / SCALE_BLOCK};
+    const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
+    first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
+    column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column() + lane() / 2, 0);
     // [/place]
   }
 
   // [apply]
-  // Quantises all rows of the tile. Before: `store.complete`.
+  // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
+  // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the end. The next
+  // tile's `apply` may overwrite it after `store.begin`, which no warp passes before all have left this one.
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
     constexpr int BOXES = SUMS / 16;
@@ -76,13 +87,13 @@ class Quantiser {
       if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
       auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
       make_values(v, probs_[box % 2]);
-      largest = gg::epilogue::amax_with(largest, encode_rows(v, box));
+      largest = gg::epilogue::amax_with(largest, share_row_codes(v, box));  // of 16 columns; NaN: of none
       quantise_columns(v, box, store);
     }
     largest = __reduce_max_sync(~0u, largest);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest));
-    gg::ptx::bar_sync(barrier_, 128);  // the codes of all warps are there
+    gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
       quantise_rows(reinterpret_cast<const float(&)[16]>(sums[box * 16]), box, store);
@@ -96,14 +107,16 @@ class Quantiser {
   __device__ static int lane() { return int(threadIdx.x % 32); }
   __device__ static int warp() { return int(threadIdx.x / 32 % 4); }
   __device__ int warp_column() const { return col0_ + warp() * WARP_COLUMNS; }  // its first one
-  // D has the columns that this consumer's atom of scales has. Those from N on have code 0.
+  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
-  // Columns 64 and up of the atom are in no tile: tiles have 64 columns, and these lie behind N.
+  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then this
+  // consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
+  static_assert(C::BN % ATOM == 0 || (C::BN == 64 && C::CLUSTER == 1));
   __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
 
   __device__ float bias_at(int64_t at) const {
-    const uint32_t code = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
-    return gg::epilogue::bias_of(operands_.bias_format, code);
+    const uint32_t bits = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
+    return gg::epilogue::bias_of(operands_.bias_format, bits);
   }
   // prob of this lane's rows of a box.
   __device__ void load_probs(int box) {
@@ -123,18 +136,19 @@ class Quantiser {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    // A bias, or NaN of A, would count. Zeros in place of the values, not behind them, would be in other
-    // registers than the sums, and ptxas spilled.
+    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were the first
+    // branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
     if (warp_column() >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
     }
   }
 
-  // The code of each row of a box, as the warp's 16 columns would have it. Eight lanes have a row: they
-  // trade, until each has one row. Returns: the largest magnitude of that row, NaN if there is one.
+  // Writes the code of each row of a box to shared memory, as this warp's 16 columns alone would have it.
+  // Eight lanes have the same rows: they trade, until each has one row. Returns: the largest magnitude of that
+  // row in the 16 columns, NaN if there is one.
   // [trade]
-  __device__ uint32_t encode_rows(const float (&v)[16], int box) const {
+  __device__ uint32_t share_row_codes(const float (&v)[16], int box) const {
     float kept[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // row 8 * (i / 2) + 2 * (lane % 4) + i % 2
@@ -151,7 +165,7 @@ class Quantiser {
       }
     }
     const uint32_t largest = gg::epilogue::magnitude(kept[0]);
-    codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest));
+    row_codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest));
     return largest;
   }
   // [/trade]
@@ -162,7 +176,8 @@ class Quantiser {
     return gg::epilogue::scale_code(largest, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
   }
 
-  // The 32 rows of a box are a block of each column. Lanes 2c and 2c + 1 get that of the warp's column c.
+  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the warp's
+  // column c, and the even one stores its code.
   // [columns]
   __device__ void quantise_columns(const float (&v)[16], int box, BoxStore<C>& store) const {
     float even = 0, odd = 0;
@@ -181,11 +196,11 @@ class Quantiser {
     float scaled[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) scaled[i] = v[i] * (i % 4 < 2 ? even_factor : odd_factor);
-    store.template take<true>(box, words_of(scaled));
+    store.template take<true>(box, elements_of(scaled));
     if (has_codes() && lane() % 2 == 0) {
-      const int block = row_block_ + box;
+      const int block = first_scale_block_ + box;
       uint8_t* to = column_codes_ + block / 4 * gg::ScaleLayout::kAtomBytes + block % 4;
-      *to = uint8_t(code);
+      *to = uint8_t(code);  // a byte: tiles begin at multiples of STEP, and a word has four scale blocks
       if (is_alone()) to[8] = 0;  // of the column 64 further
     }
   }
@@ -193,7 +208,7 @@ class Quantiser {
 
   // [rows]
   __device__ void quantise_rows(const float (&v)[16], int box, BoxStore<C>& store) const {
-    const uint32_t code = code_of_pair(codes_of(box * STEP + row_of_lane()), warp() / 2);
+    const uint32_t code = code_of_row(codes_of_warps(box * STEP + row_of_lane()), warp() / 2);
     const float factor = gg::epilogue::factor_of_code(code, norm_);
     float scaled[16];
 #pragma unroll
@@ -203,48 +218,54 @@ class Quantiser {
       scaled[even] = v[even] * of_row;
       scaled[even + 2] = v[even + 2] * of_row;
     }
-    store.template take<false>(box, words_of(scaled));
+    store.template take<false>(box, elements_of(scaled));
   }
   // [/rows]
-  __device__ uint32_t codes_of(int row) const { return reinterpret_cast<const uint32_t*>(codes_)[row]; }
-  // The larger one of two warps' codes: a scale is never less for a larger block, and NaN has the last code.
-  __device__ static uint32_t code_of_pair(uint32_t codes, int pair) {
-    const uint32_t two = codes >> pair * 16;
+  // Returns the codes that the four warps have left for a row, that of warp w in byte w.
+  __device__ uint32_t codes_of_warps(int row) const {
+    return reinterpret_cast<const uint32_t*>(row_codes_)[row];
+  }
+  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one of two
+  // warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
+  __device__ static uint32_t code_of_row(uint32_t of_warps, int scale_block) {
+    const uint32_t two = of_warps >> scale_block * 16;
     return gg::epilogue::larger(two & 255, two >> 8 & 255);
   }
 
   struct Words {
     uint32_t word[4];
   };
-  // [words]
-  // Codes of a box: word j has those of rows 8j + 2 * (lane % 4) and the next one, of two columns each.
-  __device__ Words words_of(const float (&scaled)[16]) const {
+  // The elements of a box: word j has those of rows 8j + 2 * (lane % 4) and the next one, of two columns
+  // each. The even column's is in the lower byte of 16 bits, as D has it in memory.
+  __device__ Words elements_of(const float (&scaled)[16]) const {
     Words words;
-    const auto encode = [&]<gg::Format D>(std::integral_constant<gg::Format, D>) {
+    // [words]
+    const auto convert = [&]<gg::Format D>(std::integral_constant<gg::Format, D>) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 4; ++j) {  // two columns of a row, then two of the next row
         const float four[] = {scaled[j * 4], scaled[j * 4 + 2], scaled[j * 4 + 1], scaled[j * 4 + 3]};
         words.word[j] = gg::epilogue::word_of<D>(four);
       }
     };
+    // [/words]
     if (operands_.d_format == gg::Format::e5m2) {
-      encode(std::integral_constant<gg::Format, gg::Format::e5m2>());
+      convert(std::integral_constant<gg::Format, gg::Format::e5m2>());
     } else {
-      encode(std::integral_constant<gg::Format, gg::Format::e4m3>());
+      convert(std::integral_constant<gg::Format, gg::Format::e4m3>());
     }
     return words;
   }
-  // [/words]
 
-  // Two codes of each row: of the consumer's 64 columns.
+  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row (is_alone).
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;
-    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, 32)};  // rows: offset() does not ask
+    const gg::ScaleLayout layout = {operands_.rows, gg::scale_blocks(n_, SCALE_BLOCK)};
 #pragma unroll
     for (int row = int(threadIdx.x) % 128; row < ROWS; row += 128) {
-      const uint32_t codes = codes_of(row), both = code_of_pair(codes, 0) | code_of_pair(codes, 1) << 8;
-      uint8_t* to = operands_.sfd_row + layout.offset(tile_.row0 + row, col0_ / 32);
+      const uint32_t of_warps = codes_of_warps(row);
+      const uint32_t both = code_of_row(of_warps, 0) | code_of_row(of_warps, 1) << 8;
+      uint8_t* to = operands_.sfd_row + layout.offset(tile_.row0 + row, col0_ / SCALE_BLOCK);
       if (is_alone()) {
         *reinterpret_cast<uint32_t*>(to) = both;
       } else {
@@ -256,11 +277,11 @@ class Quantiser {
   const Operands& operands_;
   Tile tile_;
   int col0_, n_, barrier_;
-  unsigned char* codes_;
+  unsigned char* row_codes_;
   float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
   float2 probs_[2][4];     // of this lane's rows, of two boxes
-  int row_block_;          // of the tile's first rows, in SFD_col
-  uint8_t* column_codes_;  // where block 0 of this lane's column is
+  int first_scale_block_;  // of the tile's rows: its number in a column of its layout in SFD_col
+  uint8_t* column_codes_;  // where the code of scale block 0 of this lane's column is
 };
 
 }  // namespace chapter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix
-// transposes them on the way to shared memory, two in its 16 bits. TMA stores boxes of 32 rows
+// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix transposes
+// them on the way to shared memory, two columns' elements together as 16 bits. TMA stores boxes of 32 rows
 // from there: groups are multiples of 128 rows, so all boxes are full.
 
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may
+// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then `leave`.
+// Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may
 // have more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the others in
 // registers: two rows of two columns in each. `proceed` sends every tile then, one action at a time.
 template <class C>
@@ -27,12 +28,15 @@ class BoxStore {
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
-  // Makes room for a tile. Before: `complete`.
+  // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all threads have
+  // returned from the `leave` of the tile before, as they have met at the barrier since. That was in the
+  // actions which `complete` has done, or, where tiles do not hold rows, it is here. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
     stored_ = true;
   }
-  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled.
+  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled: it indexes
+  // registers.
   template <bool COLUMNS, class Words>
   __device__ void take(int box, const Words& words) {
     if (box < STORE_ROWS / STEP) {
@@ -42,7 +46,7 @@ class BoxStore {
       for (int i = 0; i < 4; ++i) held_[((box - STORE_ROWS / STEP) * 2 + COLUMNS) * 4 + i] = words.word[i];
     }
   }
-  // All rows have been taken: they may be sent.
+  // All rows have been taken. Sends them, or, where tiles hold rows, leaves that to `proceed`.
   __device__ void leave(const Tile& tile, int col0) {
     row0_ = tile.row0;
     rows_ = tile.rows;
@@ -108,9 +112,9 @@ class BoxStore {
     return addr_ + output * C::D_BOX_BYTES + box * STEP * D_BYTES;
   }
 
-  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
-  // matrix of two columns an element: rows i * 8 and up. A stmatrix takes four of them, and lane l gives the
-  // address of row l % 8 of matrix l / 8, whose 16 columns are one chunk.
+  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is a matrix
+  // of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix takes four of them, and lane
+  // l gives the address of row l % 8 of matrix l / 8, whose 16 columns are one chunk.
   __device__ void write_box(int output, int box, const uint32_t (&reg)[4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread() % 32, chunk = thread() / 32;
