@@ -32,7 +32,8 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // tiles beg
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 // Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
-// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+// each lane has the bias of one of them and its scale, a part is a scale block of D's rows, and amax leaves
+// out 32 values where one is NaN.
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several

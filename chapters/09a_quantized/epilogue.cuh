@@ -13,6 +13,10 @@
 
 namespace chapter {
 
+// A part is a scale block of each row, and has a lane for each of its columns; a warp's 32 rows are a scale
+// block of each column.
+static_assert(PART == 32);
+
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
   const float* prob;   // [rows]
@@ -21,11 +25,12 @@ struct Operands {      // of the epilogue, and where its results go
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
-  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's; null: D has none
-  const float* norm_const;  // a factor of them all
-  void* d_col;              // D once more, with scales of its columns for each 32 rows; null without sfd_row
-  uint8_t* sfd_col;         // those scales: in atoms of 128 columns
-  bool discrete_col_sfd;    // those of a group lie together
+  // These four come together, or all but norm_const are null: `launch` checks it.
+  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's
+  const float* norm_const;  // a factor of all scales
+  void* d_col;              // D once more, with scales of its columns for each 32 rows
+  uint8_t* sfd_col;         // those scales: in atoms of 128 columns by four scale blocks
+  bool discrete_col_sfd;    // those of a group lie together, as if there were no other group
   int64_t rows;             // of D, those after the last group too
 };
 
@@ -72,10 +77,12 @@ class Epilogue {
     const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
-    const int row0 = row_ - int(threadIdx.x) % 32;  // of the warp
-    if (operands_.d_col) quantise_columns(v, row0, col, cols);
-    if (operands_.sfd_row) quantise(v, largest, col);  // last, as it overwrites v
+    // [order]
+    const int row0 = row_ - int(threadIdx.x) % 32;              // of the warp
+    if (operands_.d_col) quantise_columns(v, row0, col, cols);  // needs v as it is
+    if (operands_.sfd_row) quantise_rows(v, largest, col);      // multiplies v, each row with its factor
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);
+    // [/order]
   }
 
   // Who: a whole warp, after the row's last part.
@@ -113,12 +120,12 @@ class Epilogue {
   }
   // [/trade]
 
-  // Who: a whole warp. Its 32 rows are a scale block of each column of the part, and lane c has the
-  //   scale of column c.
+  // Who: a whole warp; no lane may skip a shuffle. Stores the part as a box of D_col, and its 32 codes, lane
+  //   c that of column c. Codes of columns from N on too, which fill an atom. `v` is left as it is.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
-    const uint32_t largest = largest_of_columns(v);
+    const uint32_t largest = largest_of_columns(v);  // of column c in lane c
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
     const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
     const float factor = gg::epilogue::factor_of_code(code, norm_);
@@ -127,6 +134,8 @@ class Epilogue {
     for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
     // [/columns]
     if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
+    // Where this lane's code is. The warp's 32 rows begin at a multiple of 32, so `row_ / 32` is the same in
+    // all lanes. A row of a ScaleLayout is a column of D here, and its scale blocks are 32 rows of D each.
     // [place]
     const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
     const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)},
@@ -135,13 +144,13 @@ class Epilogue {
     const int64_t offset =
         per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / 32)
                   : all.offset(col + lane, row_ / 32);
-    operands_.sfd_col[offset] = uint8_t(code);
+    operands_.sfd_col[offset] = uint8_t(code);  // by no other thread: the column's 32 rows are in this warp
     // [/place]
   }
 
-  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored
-  // with the last of them.
-  __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
+  // Scales this lane's row of a part, a scale block, to what D's format holds. The codes of four parts lie
+  // together: the word is stored with the last of them.
+  __device__ void quantise_rows(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
     const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);

@@ -39,6 +39,8 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
 // A [rows,K], B [G,N,K] or [G,K,N], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G]
 // without a 0 in front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512],
 // SFB [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
+// Rows that pad a group are rows as all others: they count in amax, and in scales of columns. Zeros in A and
+// in prob, and scales that are not NaN, leave both as they are.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,
@@ -49,7 +51,10 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   const int d_bits = gg::format_info(operands.d_format).bits;
   GG_REQUIRE(n * d_bits % 128 == 0 && k % (16 * IN_BYTE) == 0,
              "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * IN_BYTE, 128 / d_bits);
-  GG_REQUIRE(!operands.sfd_row || (operands.d_col && d_bits == 8), "scales of D want D and D_col in FP8");
+  const bool scaled = operands.sfd_row;  // the kernel asks for sfd_row or d_col, and relies on the others
+  GG_REQUIRE(scaled == bool(operands.d_col) && scaled == bool(operands.sfd_col) &&
+                 (!scaled || (operands.norm_const && d_bits == 8)),
+             "SFD_row, norm_const, D_col and SFD_col come together, with D in FP8");
   const int blocks = tile.cluster, cta_group = tile.m / BLOCK_ROWS;
   GG_REQUIRE((blocks == 1 || blocks == 2) && (cta_group == 1 || cta_group == blocks) &&
                  tile.m % BLOCK_ROWS == 0 && tile.n == BN,
