@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Which columns of a tile a half has, in the order in which its storing warps read them: 64 at a
-// time, those first that the next tile shares. And where the half has room for X and Y.
+// A storing warp reads its half of a tile's columns 64 at a time, those first that the next tile
+// shares. Where it reads last, there is room for X and Y.
 
 #pragma once
 
@@ -15,8 +15,8 @@ static_assert(BN / HALVES % (2 * PART) == 0);  // a half has whole reads
 // [columns]
 class Columns {
  public:
-  // Of half 0 or 1 of a tile. n: columns of C, a multiple of 64. Storing warps and the transforming
-  // warp make it of the same numbers: so they agree on how many reads a half has, and where its X lies.
+  // half: 0 or 1; n: columns of C, a multiple of 64. Storing warps and the transforming warp make it of
+  // the same numbers, so they agree on how many reads a half has, and on where its X and Y lie.
   __device__ Columns(const Tile& tile, int n, int half, int accumulator)
       : begin_(half * (BN / HALVES)),
         end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),
