@@ -15,8 +15,8 @@ static_assert(BN / HALVES % (2 * PART) == 0);  // a half has whole reads
 // [columns]
 class Columns {
  public:
-  // half: 0 or 1; n: columns of C, a multiple of 64. Storing warps and the transforming warp make it of
-  // the same numbers, so they agree on how many reads a half has, and on where its X and Y lie.
+  // half: 0 or 1; n: columns of C, a multiple of 64. Storing warps and the transforming warp make it
+  // of the same numbers, so they agree on how many reads a half has, and on where its X and Y lie.
   __device__ Columns(const Tile& tile, int n, int half, int accumulator)
       : begin_(half * (BN / HALVES)),
         end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),

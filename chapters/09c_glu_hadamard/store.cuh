@@ -53,8 +53,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
-    // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile t + 1:
-    // from then on products of tile t + 2 may overwrite the columns where X and Y of tile t lie.
+    // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile
+    // t + 1: after that, products of tile t + 2 may overwrite the columns of X and Y of tile t.
     epilogue.finish();
   }
   output.finish();

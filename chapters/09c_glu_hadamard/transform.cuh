@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps
-// have put it, and leave Y beside it: both in columns that a half of the tile does not share with the
-// next tile, once all warps of the half have read their sums. A half's parts take turns there. The
-// transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
+// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing
+// warps have put it, and leave Y beside it: both in columns that a half of the tile does not share
+// with the next tile, once all warps of the half have read their sums. A half's parts take turns
+// there. The transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace chapter {
 
-// How a storing warp gets a part transformed: it sends X, then it receives Y. It has one exchange for
-// all its tiles, since the phase of `y_ready` goes on from tile to tile.
+// How a storing warp gets a part transformed: it sends X, then it receives Y. It has one exchange
+// for all its tiles, since the phase of `y_ready` goes on from tile to tile.
 class Exchange {
  public:
   // `half`: of the tile's columns, this warp's.
@@ -29,7 +29,7 @@ class Exchange {
       : x_ready_addr_(gg::ptx::mapa(memory.x_ready_addr + half * 8, 0)),
         y_ready_addr_(memory.y_ready_addr + half * 8) {}
 
-  // Who: a whole warp, each lane with X of its row. `x_place`: Columns::x_in_tmem, this warp's lanes.
+  // Who: a whole warp, each lane with X of its row. `x_place`: Columns::x_in_tmem, in its lanes.
   // Before: this warp needs nothing any more of what lies there, nor in the columns of Y.
   // After: when all eight warps of the half have called this, products write Y in all their lanes.
   // [send_x]
