@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: MIT
 //
-// A storing warp reads its columns of a tile 64 at a time, those first that the next tile shares.
+// A storing warp reads its half of a tile's columns 64 at a time, those first that the next tile
+// shares. Where it reads last, there is room for X and Y.
 
 #pragma once
 
 #include "config.cuh"
+#include "schedule.cuh"
 
 namespace chapter {
 
-static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of D, four codes each
+static_assert(BN / HALVES % (2 * PART) == 0);  // a half has whole reads
 
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and of 128 where D has scales. Two
-  // roles that ask must agree about it.
-  __device__ Columns(int half, int cols, int accumulator)
-      : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
+  // half: 0 or 1; n: columns of C, a multiple of 64. Storing warps and the transforming warp make it
+  // of the same numbers, so they agree on how many reads a half has, and on where its X and Y lie.
+  __device__ Columns(const Tile& tile, int n, int half, int accumulator)
+      : begin_(half * (BN / HALVES)),
+        end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),
+        down_(accumulator == 0),
+        tmem_begin_(accumulator * (BN - SHARED_COLUMNS)) {}
 
-  // Where read i begins, which is of 64 columns. What the next tile shares comes first: accumulator 0 has it
-  // at its end, accumulator 1 at its beginning.
+  // Column of the tile where read i begins, which is of 64. What the next tile shares comes first:
+  // accumulator 0 has it at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
-  // Where 64 columns of this half begin that the next tile does not share. They may lie beyond N.
-  __device__ int unshared() const { return begin_ + (down_ ? 0 : 2 * PART); }
+  // Column of tensor memory that has the sums of column `col` of the tile.
+  __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
+  // Column of tensor memory from which on X and Y have 64. They are this half's, and the next tile
+  // does not share them. Where N ends in this tile, they may lie beyond N.
+  __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:
   int begin_, end_;
   bool down_;
+  int tmem_begin_;
 };
 // [/columns]
 

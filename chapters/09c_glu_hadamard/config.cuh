@@ -36,9 +36,11 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; of a block's part
-constexpr int HALVES = 2;            // of a tile: each has two parts, one after the other transformed
-constexpr int X_COLUMNS = PART / 2;  // of tensor memory, for X of a part; Y's follow
+constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
+constexpr int HALVES = 2;                      // of a tile's columns; a half has four warps of a block
+static_assert(BN / HALVES == 2 * (2 * PART));  // two reads: epilogue.cuh keeps X of no more
+constexpr int X_COLUMNS = PART / 2;            // of tensor memory, for X of a part; Y's follow
+static_assert(X_COLUMNS + PART <= 2 * PART);   // both in the 64 of Columns::x_in_tmem
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
@@ -97,7 +99,7 @@ struct Memory {
   uint32_t taken_addr;
   uint32_t x_ready_addr;  // [HALVES] barriers: X is there in both blocks. One of each warp that has the half.
   uint32_t y_ready_addr;  // [HALVES] barriers: Y is complete. One arrival, by a commit.
-  gg::ptx::Tcgen05Desc w;  // this block's rows of W
+  gg::ptx::Tcgen05Desc w_desc;  // this block's rows of W
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]

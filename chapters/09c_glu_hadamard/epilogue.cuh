@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums in registers are scaled, a bias is added; gates and ups become X, and C is stored. X is sent and comes
-// back as Y; its largest is found, and it is stored as D.
+// Sums in registers are scaled, a bias is added; gates and ups become X, and C is stored. X is kept
+// until the warp has read all its sums. Then it is sent and comes back as Y; its largest is found, and
+// it is stored as D.
 
 #pragma once
 
@@ -31,16 +32,15 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  // `first_col`: of C, of the gates that come first. `place`: columns for X and Y in this warp's lanes; they
-  // may
-  //   hold sums of the part that comes last.
-  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Transform& transform,
-                      gg::ptx::TmemAddr place, const Tile& tile, int row, int n, int first_col)
+  // `first_col`: of C, of the gates that come first. `x_place`: for X and Y in this warp's lanes.
+  //   Sums of the last read may lie there: nothing is written before `finish`.
+  __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Exchange& exchange,
+                      gg::ptx::TmemAddr x_place, const Tile& tile, int row, int n, int first_col)
       : maps_(maps),
         operands_(operands),
         output_(output),
-        transform_(transform),
-        place_(place),
+        exchange_(exchange),
+        x_place_(x_place),
         alpha_(operands.alpha[tile.group]),
         prob_(operands.prob[row]),
         group_(tile.group),
@@ -81,7 +81,8 @@ class Epilogue {
   }
   // [/apply]
 
-  // Who: a whole warp, after the row's last part. Sums are needed no more, so X and Y may lie there.
+  // Who: a whole warp, after the last of a tile's two, one or no reads: all sums have been loaded, so
+  //   X and Y may lie in their place.
   // [finish]
   __device__ void finish() {
     if (operands_.w) {
@@ -95,17 +96,17 @@ class Epilogue {
   // [/finish]
 
  private:
-  struct Part {
-    uint32_t x[PART / 2];  // X, two bf16 in a word
+  struct Kept {
+    uint32_t x[PART / 2];  // X of a part, two bf16 in a word
     int col = -1;          // of C, where its gates begin; -1: there is no such part
   };
 
-  __device__ void transform(const Part& part) {
-    if (part.col < 0) return;
+  __device__ void transform(const Kept& kept) {
+    if (kept.col < 0) return;
     float y[PART];
-    transform_.send_x(place_, part.x);
-    transform_.receive_y(place_, y);
-    store(y, part.col);
+    exchange_.send_x(x_place_, kept.x);
+    exchange_.receive_y(x_place_, y);
+    store(y, kept.col);
   }
 
   // Y of the part whose gates begin in column `col` of C.
@@ -141,11 +142,11 @@ class Epilogue {
   const Maps& maps_;
   const Operands& operands_;
   Output& output_;
-  Transform& transform_;
-  gg::ptx::TmemAddr place_;
+  Exchange& exchange_;
+  gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  Part older_, newer_;                    // a warp has two parts of a tile at most
+  Kept older_, newer_;                    // of the last two reads: a warp has no more (config.cuh)
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
 };

@@ -34,8 +34,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * HALVES];
-  __shared__ __align__(16)
-      uint4 w_tile[2][W_ROWS];  // this block's rows of W: 16 bytes of each, then the others
+  // This block's rows of W: the first 16 bytes of each, then the others.
+  __shared__ __align__(16) uint4 w_tile[2][W_ROWS];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
@@ -68,7 +68,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);  // who store and load; who multiplies and transforms
     gg::ptx::fence_mbarrier_init();
   }
-  memory.w = load_w(w_tile, operands.w);
+  memory.w_desc = load_w(w_tile, operands.w);
   if (warp == MULTIPLIER) {
     // All columns: so the first one has the same address in both blocks, as products of a pair want it.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));
@@ -95,7 +95,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   } else if (warp == MULTIPLIER) {
     if (block_rank() == 0) multiply_tiles<C>(memory, tiles, k);  // for both blocks
   } else if (warp == TRANSFORMER) {
-    if (block_rank() == 0) transform_tiles<C>(memory, tiles, n, operands.w);  // for both blocks
+    if (block_rank() == 0) transform_tiles<C>(memory, tiles, n, operands.w != nullptr);  // for both blocks
   } else {
     store_tiles<C>(maps, operands, memory, tiles, n);
   }

@@ -26,13 +26,11 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
-  Transform transform(memory, half);
+  Exchange exchange(memory, half);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    const int cols = min(BN, n - tile.col0);
-    const Columns columns(half, cols, accumulator.stage);
-    const int accumulator_col = accumulator.stage * (BN - SHARED_COLUMNS);  // of tensor memory
-    const auto place = gg::ptx::tmem_at(memory.sums, row / 32 * 32, accumulator_col + columns.unshared());
-    Epilogue epilogue(maps, operands, output, transform, place, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
+    const Columns columns(tile, n, half, accumulator.stage);
+    const auto x_place = gg::ptx::tmem_at(memory.sums, row / 32 * 32, columns.x_in_tmem());
+    Epilogue epilogue(maps, operands, output, exchange, x_place, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
@@ -46,7 +44,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate[PART], up[PART];  // of the row
-      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, accumulator_col + columns.at(i));
+      const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, columns.in_tmem(columns.at(i)));
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
@@ -55,7 +53,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
-    // X and Y are done with before this warp's next arrival at `taken`, which says so.
+    // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile
+    // t + 1: after that, products of tile t + 2 may overwrite the columns of X and Y of tile t.
     epilogue.finish();
   }
   output.finish();

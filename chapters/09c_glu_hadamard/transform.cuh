@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing warps have put
-// it, and leave Y beside it: both in 64 unshared columns of the half, one part after the other, once all its
-// warps have read their sums. The transforming warp waits for `x_ready`. Commits signal `y_ready`
-// of both blocks.
+// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing
+// warps have put it, and leave Y beside it: both in columns that a half of the tile does not share
+// with the next tile, once all warps of the half have read their sums. A half's parts take turns
+// there. The transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
 
 #pragma once
 
@@ -20,19 +20,21 @@
 
 namespace chapter {
 
-// A storing warp has one for all its tiles, since it keeps a phase. It sends X of a part, and
-// then receives Y.
-class Transform {
+// How a storing warp gets a part transformed: it sends X, then it receives Y. It has one exchange
+// for all its tiles, since the phase of `y_ready` goes on from tile to tile.
+class Exchange {
  public:
-  // `half`: of the tile, this warp's.
-  __device__ Transform(const Memory& memory, int half)
+  // `half`: of the tile's columns, this warp's.
+  __device__ Exchange(const Memory& memory, int half)
       : x_ready_addr_(gg::ptx::mapa(memory.x_ready_addr + half * 8, 0)),
         y_ready_addr_(memory.y_ready_addr + half * 8) {}
 
-  // Who: a whole warp, each lane with its row. `place`: columns of this warp's lanes that nobody else uses.
+  // Who: a whole warp, each lane with X of its row. `x_place`: Columns::x_in_tmem, in its lanes.
+  // Before: this warp needs nothing any more of what lies there, nor in the columns of Y.
+  // After: when all eight warps of the half have called this, products write Y in all their lanes.
   // [send_x]
-  __device__ void send_x(gg::ptx::TmemAddr place, const uint32_t (&x)[PART / 2]) {
-    gg::ptx::tcgen05_st_32x32b_x16(place, x);
+  __device__ void send_x(gg::ptx::TmemAddr x_place, const uint32_t (&x)[PART / 2]) {
+    gg::ptx::tcgen05_st_32x32b_x16(x_place, x);
     gg::ptx::tcgen05_wait_st();
     gg::ptx::tcgen05_fence_before();
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(x_ready_addr_);
@@ -40,14 +42,14 @@ class Transform {
   }
   // [/send_x]
 
-  // Who: a whole warp, after `send_x`.
+  // Who: a whole warp, once after each `send_x`. After: the products have read X, too.
   // [receive_y]
-  __device__ void receive_y(gg::ptx::TmemAddr place, float (&y)[PART]) {
+  __device__ void receive_y(gg::ptx::TmemAddr x_place, float (&y)[PART]) {
     uint32_t bits[PART];
-    gg::ptx::mbarrier_wait_parity(y_ready_addr_, y_.phase);
-    y_.next();
+    gg::ptx::mbarrier_wait_parity(y_ready_addr_, y_ready_.phase);
+    y_ready_.next();
     gg::ptx::tcgen05_fence_after();
-    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(place, 0, X_COLUMNS));
+    gg::ptx::tcgen05_ld_32x32b_x32(bits, gg::ptx::tmem_at(x_place, 0, X_COLUMNS));
     gg::ptx::tcgen05_wait_ld(bits);
 #pragma unroll
     for (int i = 0; i < PART; ++i) y[i] = __uint_as_float(bits[i]);
@@ -57,11 +59,13 @@ class Transform {
  private:
   gg::ptx::ClusterAddr x_ready_addr_;  // rank 0's
   uint32_t y_ready_addr_;
-  Ring<1> y_;
+  Ring<1> y_ready_;
 };
 
-// One thread of a pair starts the products of all parts, in turns for the halves of the tile. Without W it
-// walks through the tiles all the same: the mailbox counts this warp among its readers (kernel.cuh).
+// One thread of a pair starts the products of all parts: of read 0 of half 0 and of half 1, then of
+// read 1 of both. A half that is ready before its turn waits. There is no deadlock, because storing
+// warps never wait for the other half. Without W the warp walks through the tiles all the same: the
+// mailbox counts it among its readers (kernel.cuh).
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
   constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
@@ -70,18 +74,18 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     for (int i = 0; elected && with_w && i < BN / (2 * PART); ++i) {
-      const int half = i % HALVES;
-      const Columns columns(half, min(BN, n - tile.col0), accumulator.stage);
-      if (!columns.has(i / HALVES)) continue;
+      const int half = i % HALVES, read = i / HALVES;
+      const Columns columns(tile, n, half, accumulator.stage);
+      if (!columns.has(read)) continue;  // nor do the storing warps arrive for it
       // [transform]
       gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + half * 8, x_ready[half].phase);
       x_ready[half].next();
       gg::ptx::tcgen05_fence_after();
-      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.unshared();
-      const auto x = gg::ptx::tmem_at(memory.sums, 0, column), y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
+      const auto x = gg::ptx::tmem_at(memory.sums, 0, columns.x_in_tmem());
+      const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
       for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
-                                            memory.w, IDESC, false);
+                                            memory.w_desc, IDESC, false);
       }
       gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR_MASK);
       // [/transform]
@@ -89,15 +93,17 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
   }
 }
 
-// Who: all threads of a block. Does: copies its rows of W to shared memory, the first 16 bytes of each row,
-//   then the others. Before the products: a cluster barrier.
+// Who: all threads of a block. Does: copies its rows of W to shared memory, the first 16 bytes of
+//   each row, then the others, and describes them. `w`: at a multiple of 16 bytes; if it is null,
+//   nothing is copied. After: a cluster barrier, then products of the pair may read W.
 // [w]
 __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const bf16* w) {
-  const int half = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS, rank = block_rank();
-  if (w && half < 2) {
-    w_tile[half][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[half];
+  const int chunk = int(threadIdx.x) / W_ROWS, row = int(threadIdx.x) % W_ROWS, rank = block_rank();
+  if (w && chunk < 2) {
+    w_tile[chunk][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[chunk];
     gg::ptx::fence_proxy_async();
   }
+  // The last number is not used: this block has no next eight rows.
   return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), W_ROWS * 16, 8 * 16);
 }
 // [/w]
