@@ -100,8 +100,8 @@ class TileFinder {
     read_offsets();
   }
   // Returns the tile of this index. Past the last one its group is -1. Call it with growing
-  // indices: it never goes back to groups before first_group_, and would return a wrong tile, even
-  // outside D.
+  // indices: it never goes back to groups before first_group_, and would return a wrong tile,
+  // even outside D.
   __device__ Tile find(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.

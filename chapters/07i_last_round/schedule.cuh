@@ -144,14 +144,14 @@ class TileFinder {
     tiles_ = whole_tiles_ + last_tiles * pieces_;
   }
   // [/plan]
-  // The number of indices: of whole tiles, and of all pieces, with rows or without. Before:
-  // plan_last_round.
+  // The number of indices: of whole tiles, and of all pieces, with rows or
+  // without. Before: plan_last_round.
   __device__ int tiles() const { return tiles_; }
 
  private:
-  // The tile of this index, if none were cut. An index may be that of the call before or more,
-  // never less: the search does not go back to groups before first_group_, and would return a
-  // wrong tile.
+  // The tile of this index, if none were cut. An index may be that of the call before or
+  // more, never less: the search does not go back to groups before first_group_, and would
+  // return a wrong tile.
   __device__ Tile find_uncut(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.

@@ -20,8 +20,8 @@ __host__ __device__ constexpr int round_up(int value, int step) { return (value 
 
 // Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
 // of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
-// SPLIT blocks share a tile: each multiplies some slices of K, all 64 columns of it, and loads for
-// itself alone.
+// SPLIT blocks share a tile: each multiplies some slices of K, all 64 columns of it, and loads
+// for itself alone.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones

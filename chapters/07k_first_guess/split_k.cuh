@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up send
-// their sums to the block of rank 0, which adds them in the order of ranks: D has the same bits in
-// every launch.
+// their sums to the block of rank 0, which adds them in the order of ranks: D has the same bits
+// in every launch.
 
 #pragma once
 
@@ -30,8 +30,8 @@ __device__ Slices slices_of(int k, int rank) {
 }
 // [/slices]
 
-// The blocks that get any are ranks 0 to this number - 1. k is at least 1: no tensor map has a size
-// of 0.
+// The blocks that get any are ranks 0 to this number - 1. k is at least 1: no tensor map has a
+// size of 0.
 template <class C>
 __device__ int blocks_with_slices(int k) {
   const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT;
@@ -50,10 +50,10 @@ class AddSums {
   __device__ AddSums(int k_rank, int blocks, uint32_t bars_addr, float* sums, int barrier)
       : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(bars_addr), sums_(sums) {}
 
-  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs, which may change
-  // at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it has read all sums
-  // of a tile, and nobody sends the next tile's before. So `landed` never counts bytes of two
-  // tiles.
+  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs, which may
+  // change at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it has read
+  // all sums of a tile, and nobody sends the next tile's before. So `landed` never counts bytes
+  // of two tiles.
   template <int SUMS>
   __device__ void add(float (&sums)[SUMS]) {
     if (k_rank_ > 0) {

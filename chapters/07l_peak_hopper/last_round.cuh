@@ -22,8 +22,8 @@ constexpr int CYCLES_AROUND = 1000;
 template <class C>
 __device__ constexpr int cycles_of_slice(int rows) {
   const int multiply = rows * C::BN * BK * 2 / FLOP_PER_CYCLE;
-  // The block reads its rows of A and its columns of B. What others' multicast brings is not
-  // counted.
+  // The block reads its rows of A and its columns of B. What others' multicast brings
+  // is not counted.
   const int load = (rows / C::CLUSTER + C::BN) * ROW_BYTES / L2_BYTES_PER_CYCLE;
   return max(multiply, load);
 }

@@ -6,7 +6,8 @@
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
 //     D = v * norm_const / scale, one scale for each 32 neighbours of a row; D_col: for each 32 of a column
-// New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16 bits of stmatrix.
+// New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16
+// bits of stmatrix.
 
 #pragma once
 

@@ -67,10 +67,11 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
-  // `estimate` is that of the product alone, around which it counts 1000 cycles for each tile. This epilogue
-  // takes over 40 cycles for each row of a tile (10,900 for a tile, stamped once on an H200). So it makes all
-  // tiles of 128 columns dearer by about the same; tiles of 64 columns were not stamped. The constants were not
-  // fitted anew. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.
+  // `estimate` is that of the product alone, around which it counts 1000 cycles for each tile. This
+  // epilogue takes over 40 cycles for each row of a tile (10,900 for a tile, stamped once on an
+  // H200). So it makes all tiles of 128 columns dearer by about the same; tiles of 64 columns were
+  // not stamped. The constants were not fitted anew. m_total counts padded rows, at least 128 of a
+  // group that has any, so `early` is rare.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

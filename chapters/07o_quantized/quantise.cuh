@@ -61,9 +61,9 @@ class Quantiser {
       odd_bias_ = bias_at(column + 1);
     }
     // [place]
-    // Columns of D are ScaleLayout's rows here. SFD_col is one layout of all rows of D, or one of each group's
-    // rows, one layout after the other. Groups are multiples of 128 rows, so the layouts of the groups before
-    // have as many bytes as one layout of their `begin` rows.
+    // Columns of D are ScaleLayout's rows here. SFD_col is one layout of all rows of D, or one of
+    // each group's rows, one layout after the other. Groups are multiples of 128 rows, so the
+    // layouts of the groups before have as many bytes as one layout of their `begin` rows.
     const int begin = operands.discrete_col_sfd ? offsets[tile.group] : 0;
     const int64_t rows = operands.discrete_col_sfd ? offsets[tile.group + 1] - begin : operands.rows;
     const gg::ScaleLayout before = {n, begin / SCALE_BLOCK};
@@ -75,8 +75,9 @@ class Quantiser {
 
   // [apply]
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
-  // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the end. The next
-  // tile's `apply` may overwrite it after `store.begin`, which no warp passes before all have left this one.
+  // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the
+  // end. The next tile's `apply` may overwrite it after `store.begin`, which no warp passes before
+  // all have left this one.
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
     constexpr int BOXES = SUMS / 16;
@@ -144,9 +145,9 @@ class Quantiser {
     }
   }
 
-  // Writes the code of each row of a box to shared memory, as this warp's 16 columns alone would have it.
-  // Eight lanes have the same rows: they trade, until each has one row. Returns: the largest magnitude of that
-  // row in the 16 columns, NaN if there is one.
+  // Writes the code of each row of a box to shared memory, as this warp's 16 columns alone would
+  // have it. Eight lanes have the same rows: they trade, until each has one row. Returns: the
+  // largest magnitude of that row in the 16 columns, NaN if there is one.
   // [trade]
   __device__ uint32_t share_row_codes(const float (&v)[16], int box) const {
     float kept[8];

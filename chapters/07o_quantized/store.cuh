@@ -28,15 +28,16 @@ class BoxStore {
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
-  // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all threads have
-  // returned from the `leave` of the tile before, as they have met at the barrier since. That was in the
-  // actions which `complete` has done, or, where tiles do not hold rows, it is here. Quantiser relies on it.
+  // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
+  // threads have returned from the `leave` of the tile before, as they have met at the barrier
+  // since. That was in the actions which `complete` has done, or, where tiles do not hold rows, it
+  // is here. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
     stored_ = true;
   }
-  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled: it indexes
-  // registers.
+  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled:
+  // it indexes registers.
   template <bool COLUMNS, class Words>
   __device__ void take(int box, const Words& words) {
     if (box < STORE_ROWS / STEP) {
@@ -112,9 +113,10 @@ class BoxStore {
     return addr_ + output * C::D_BOX_BYTES + box * STEP * D_BYTES;
   }
 
-  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is a matrix
-  // of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix takes four of them, and lane
-  // l gives the address of row l % 8 of matrix l / 8, whose 16 columns are one chunk.
+  // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is
+  // a matrix of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix
+  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16
+  // columns are one chunk.
   __device__ void write_box(int output, int box, const uint32_t (&reg)[4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread() % 32, chunk = thread() / 32;
