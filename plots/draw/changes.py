@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What git says of the chapters' code: how many lines a chapter changes, which files changed after a commit."""
 
+import hashlib
 import posixpath
 import re
 import subprocess
@@ -8,6 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+
+from plots.measure.files import DATA, SAME_PTX, SAME_PTX_COLUMNS, read_csv
 
 NOT_COUNTED = {"README.md", "results.md", "WORKLOG.md", "inherited.txt", "main.cu"}
 # Headers of what runs on the host alone: it measures kernels, says what went wrong and makes tensor
@@ -101,6 +104,11 @@ def with_headers(paths: Iterable[str], read: Callable[[str], str | None]) -> dic
     return found
 
 
+def fingerprint(code: dict[str, set[str]]) -> str:
+    """Sixteen digits for all definitions of some files, in whichever files they stand."""
+    return hashlib.sha256("\n".join(sorted(set().union(*code.values()))).encode()).hexdigest()[:16]
+
+
 class History:
     """Which files of a kernel are no longer what they were at a commit."""
 
@@ -108,6 +116,8 @@ class History:
         self.repo, self.known = Path(repo), {}
         self.texts = {}  # by commit what files_at gave: chapters share commits and headers
         self.lacking = set()  # commits that were asked for and that git does not have
+        same = self.repo / DATA / SAME_PTX
+        self.same_ptx = {tuple(row.values()) for row in (read_csv(same, SAME_PTX_COLUMNS) if same.exists() else [])}
 
     def git(self, *words: str) -> str | None:
         """What git prints, or None where it fails or is not there."""
@@ -123,7 +133,8 @@ class History:
     def changed(self, chapter: str, commit: str) -> tuple[str, ...]:
         """The files that differ in code between a commit and the tree as it stands: paths in a tuple, those of the
         chapter's folder without it. What was moved is the same. What is new or gone in a header of common/ does not
-        count, only what is another under its name: a kernel that uses the others has changed itself."""
+        count, only what is another under its name: a kernel that uses the others has changed itself. Nothing has
+        changed where same_ptx.py found that all is the same in PTX."""
         if (chapter, commit) not in self.known:
             base = commit.removesuffix("-dirty")  # what else was in such a tree nobody knows
             if not self.has(base):
@@ -134,8 +145,13 @@ class History:
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
             files = {current_path(path) for code, other in ((then, after), (now, before)) for path in code
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
-            self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
+            same = files and (chapter, fingerprint(then), fingerprint(now)) in self.same_ptx
+            self.known[chapter, commit] = () if same else tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]
+
+    def fingerprint(self, chapter: str, commit: str = "") -> str:
+        """The fingerprint of a chapter's sources at a commit, or as they stand."""
+        return fingerprint(self.code_at(commit.removesuffix("-dirty"), chapter) if commit else self.code_now(chapter))
 
     def code_at(self, commit: str, chapter: str) -> dict[str, set[str]]:
         if commit not in self.texts:

@@ -4,6 +4,7 @@ footer names. It raises NoData where there is nothing to draw."""
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from types import ModuleType
@@ -203,10 +204,14 @@ def roofline(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     if not dots:
         raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
     inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
-    # A row's roof is the smaller of rate and bandwidth * intensity: the largest of each
-    # are the two.
-    roofs = [(row.roof_tflops, row.roof_tflops / row.intensity) for row in dots if row.roof_tflops]
-    roofs = [("measured", "-", *map(max, zip(*roofs)))] if roofs else []
+    # A row's roof is the smaller of rate and bandwidth * intensity, and each run measured both anew:
+    # the roofs that most rows have.
+    def usual(kind, value):
+        return Counter(value(row) for row in dots if row.roof_tflops and row.roof_kind == kind).most_common(1)
+
+    rates = usual("matrix", lambda row: row.roof_tflops)
+    bandwidths = usual("bandwidth", lambda row: round(row.roof_tflops / row.intensity, 3))
+    roofs = [("measured", "-", rates[0][0], bandwidths[0][0])] if rates and bandwidths else []
     roofs += [("data sheet", ":", *DATASHEET[data.device])] if data.device in DATASHEET else []
     left, right = min(row.intensity for row in dots) / 1.9, max(row.intensity for row in dots) * 1.2
     low = min(row.tflops for row in dots + extra) / 2.5

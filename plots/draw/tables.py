@@ -107,17 +107,22 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
 
 def own_problem(data: Data, chapter: Chapter) -> str:
     """What the chapter gains on the problem that its README's table shows first: its name, and the µs of the predecessor
-    and its own, both cold; a dash for one that was not timed, and for the first chapter."""
+    and its own, both cold; with an epilogue those of the product with kernels after it, in the same run. A dash for one
+    that was not timed, and for the first chapter."""
     names = counts_ini.count_plan(chapter.folder).problems
     if not names or not chapter.previous:
         return NONE
-    before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
-                           and not row.variant and names[0] in words_for(row.set, row.shape)), None)
-                     for who in (chapter.previous, chapter.id))
+    fused = unfused.on_problem(data, chapter, names[0])
+    if fused:
+        before, after = fused["unfused"], fused[""]
+    else:
+        before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
+                               and not row.variant and names[0] in words_for(row.set, row.shape)), None)
+                         for who in (chapter.previous, chapter.id))
     if not before or not after:
         return NONE
     name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
-    return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs"
+    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs"
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
@@ -144,8 +149,8 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     untimed = [chapter.id for chapter in data.chapters
                if chapter.arch != "sm_80" and chapter.part in timed_parts and chapter.id not in fast | small]
     how = f"{inputs} inputs" if inputs == also else f"{inputs} inputs on `prefill`, {also} on `decode`"
-    roofs, best = [row.roof_tflops for row in prefill if row.roof_tflops and row.format == "bf16"], best_peer(prefill)
-    roof = f"; measured roof {roofs[-1]:.3g} TFLOP/s on `prefill`" if roofs else ""
+    roofs = Counter(row.roof_tflops for row in prefill if row.roof_tflops and row.format == "bf16").most_common(1)
+    roof, best = f"; measured roof {roofs[0][0]:.3g} TFLOP/s on `prefill`" if roofs else "", best_peer(prefill)
     wide = [f"{chapter.id}: {chapter.d}" for chapter in data.chapters if chapter.d and chapter.id in fast]
     narrow = [f"{chapter.id}: {chapter.format}" for chapter in data.chapters
               if chapter.format != "bf16" and chapter.id in fast | small]

@@ -3,11 +3,14 @@
 step (gg-unfused), and the two Hadamard transforms, made of plots/measure/data/said.csv, which recount.py writes; on
 Hopper timed (gg-fused)."""
 
+import re
+
 from plots.draw.markdown import NONE, cell, peer_and_version, table
 from plots.draw.results import OTHER_CHOICES, OTHER_WAYS, Data
 from plots.measure.chapters import Chapter
 from plots.measure.counts_ini import Unfused
 from plots.measure.files import Row, Shape
+from plots.measure.sets import problems
 
 COLUMNS = ["instructions", "global_load_bytes", "global_store_bytes"]
 
@@ -47,6 +50,18 @@ def fused_rows(data: Data, chapter: Chapter) -> dict[str, dict[tuple[str, Shape]
     whole = {device: {key: ways for key, ways in rows.items() if all(peer in ways for peer in ("", *OTHER_WAYS))}
              for device, rows in found.items()}
     return {device: rows for device, rows in whole.items() if rows}
+
+
+def on_problem(data: Data, chapter: Chapter, name: str) -> dict[str, Row]:
+    """The same for one problem as checks/counts.ini names it, as moe3, on the device that figures show; nothing where it
+    was not timed so. Chapters that pad groups have more rows in it."""
+    listed, place = re.fullmatch(r"([a-z_]+?)(\d*)", name).groups() if re.fullmatch(r"[a-z_]+\d*", name) else ("", "")
+    some = problems().get(listed, [])
+    if not 0 < int(place or 1) <= len(some):
+        return {}
+    m, n, k = some[int(place or 1) - 1]
+    return next((ways for (found, shape), ways in fused_rows(data, chapter).get(data.device, {}).items()
+                 if found == listed and (shape[0], *shape[3:]) == (len(m), n, k)), {})
 
 
 def fused_tables(data: Data, chapter: Chapter) -> list[tuple[str, list[Row]]]:

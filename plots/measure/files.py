@@ -138,6 +138,8 @@ NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,co
 COST_COLUMNS = "chapter,format,tile,choice,per,counter,value".split(",")  # of cost_counts.py
 CUDNN_COLUMNS = "configuration,side,name,value".split(",")  # of cudnn/compare.py
 RUN_COUNT_COLUMNS = "chapter,run,counter,value".split(",")  # of recount.py
+SAME_PTX = "same_ptx.csv"
+SAME_PTX_COLUMNS = "chapter,then,now".split(",")  # of plots/draw/same_ptx.py
 ERROR_COLUMNS = columns_of(ErrorClass)
 TIMELINE_COLUMNS = columns_of(StampedTile)
 # <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
@@ -192,7 +194,7 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
-                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS):
+                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:

@@ -11,9 +11,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from plots.draw import publish
+from plots.draw import publish, same_ptx
 from plots.draw.changes import History, changed_since_measured, lines_changed
-from plots.measure.files import DATA
+from plots.measure.files import DATA, SAME_PTX
 from tests.docs.plots_case import describe, main, row, save
 
 
@@ -57,6 +57,32 @@ class ChangesTest(unittest.TestCase):
 
     def changed(self, chapter="01_naive", commit=None):
         return History(self.repo).changed(chapter, commit or self.commit)
+
+    def test_what_is_the_same_in_ptx_has_not_changed(self):
+        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace("one()", "uno()")})
+        history = History(self.repo)
+        pair = history.fingerprint("01_naive", self.commit), history.fingerprint("01_naive")
+        self.assertTrue(history.changed("01_naive", self.commit))
+        found = self.repo / DATA / SAME_PTX
+        found.parent.mkdir(parents=True)
+        found.write_text("chapter,then,now\n02_tiled,{},{}\n".format(*pair))
+        self.assertTrue(self.changed(), "another chapter's")
+        found.write_text("chapter,then,now\n01_naive,{},{}\n".format(*pair))
+        self.assertFalse(self.changed())
+        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace("one()", "eins()")})
+        self.assertTrue(self.changed(), "sources that nobody compared")
+
+    def test_ptx_is_compared_whatever_names_are(self):
+        def ptx(name, other, number, add="add.s32"):
+            return f"// made\n.visible .entry {name}(.param .u64 {name}_param_0)\n{{\n\t.loc 1 {number} 2\n$L__BB{number}_1:\n" \
+                f"\t{add} %r1, %r2, %r3; // {number}\n\tbra $L__BB{number}_1;\n}}\n.visible .entry {other}()\n{{\n\tret;\n}}\n"
+
+        one, two = ptx("_Z3oneIiEvv", "_Z5otherv", 0), ptx("_Z4unosv", "_Z1av", 7)
+        first, second = two.split(".visible", 2)[1:]
+        self.assertEqual(same_ptx.kernels(one), same_ptx.kernels(two))
+        self.assertEqual(same_ptx.kernels(one), same_ptx.kernels(f".visible{second}.visible{first}"), "another order")
+        self.assertNotEqual(same_ptx.kernels(one), same_ptx.kernels(ptx("_Z3oneIiEvv", "_Z5otherv", 0, "sub.s32")))
+        self.assertNotEqual(same_ptx.kernels(one), same_ptx.kernels(one + f".visible{second}"), "one kernel more")
 
     def test_assertions_change_no_kernel(self):
         self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace(

@@ -269,7 +269,8 @@ class MadeUpTest(unittest.TestCase):
 
     def test_roofline(self):
         def made(chapter, name, intensity, rate, roof, **more):
-            return timed(chapter, name, EQUAL, rate, gbytes_per_s=1000 * rate / intensity, roof_tflops=roof, **more)
+            return timed(chapter, name, EQUAL, rate, gbytes_per_s=1000 * rate / intensity, roof_tflops=roof,
+                         roof_kind="matrix" if name == "prefill" else "bandwidth", **more)
 
         data = self.data(
             made("01_naive", "decode", 16, 4, 40), made("01_naive", "prefill", 512, 20, 600), made("02_tiled", "decode", 16, 8, 40),

@@ -75,6 +75,11 @@ class TablesTest(PlotsCase):
                          ["a_glu, µs", "b_glu, µs", "fused over unfused", "fused over product", "fused over the fastest library"])
         self.assertEqual(self.cells(path, "`moe`: G=2, M=37")[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
         self.assertEqual(self.cells(path, "`moe`: G=2, M=69")[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
+        (self.repo / "chapters/02_tiled/checks").mkdir()
+        (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = moe1\n")
+        save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))  # the 1st of moe has fewer rows
+        self.fill(publish)
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe`, unfused: 110 → 70.0 µs", "no predecessor did as much")
         text = (self.repo / path).read_text()
         self.assertIn("\nLibraries: a_glu (a_glu 1.0), b_glu (b_glu 1.0).\n", text)
         table = text[text.index("<!-- table -->"):text.index("<!-- /table -->")]
