@@ -121,8 +121,10 @@ class TileFinder {
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
   }
-  // Returns the tile of this index. Past the last one its group is -1. A piece has an index of its own, and
-  // may have no rows. Call it with growing indices.
+  // Returns the tile or piece of this index. Past the last one its group is -1. Before
+  // plan_last_round each index is a tile's. After it, indices from whole_tiles_ on are those of
+  // pieces, and a piece may have no rows: it must not be sent, for load_tiles has no map for it.
+  // Call it with growing indices.
   // [piece]
   __device__ Tile find(int index) {
     const bool cut = index >= whole_tiles_;
@@ -134,8 +136,16 @@ class TileFinder {
     return {tile.group, tile.row0 + first, min(piece_rows, tile.rows - first), tile.col0};
   }
   // [/piece]
-  // Who: a whole warp. Plans the last round: from now on an index from whole_tiles_ on is that of a piece.
-  // Before: `find` was called for this worker's first tile, which stays whole, or not at all.
+  // Plans the last round: from now on each index from whole_tiles_ on is that of a piece. Who: the
+  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was called for this
+  // worker's first tile, or not at all.
+  // Any plan must guarantee:
+  // - whole_tiles_ is `workers` or more. Else a first tile, sent or guessed before the plan, is cut as well,
+  //   and its rows are computed twice.
+  // - All workers have the same plan: it depends on nothing but the launch's offsets and sizes.
+  //   Else rows are computed twice or never.
+  // - tiles_ counts all indices, also those of pieces without rows. `claim` sets its counter back
+  //   by it, and schedule_tiles takes every index below it.
   __device__ void plan_last_round(int workers, int slices) {
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
@@ -145,18 +155,20 @@ class TileFinder {
     tiles_ = all_tiles;
     if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
     const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
-    // At least `workers`: the first tiles, sent or guessed, are whole, and the finder does not go back.
+    // All rounds but the last, which has 1 to `workers` tiles. So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
     pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
     tiles_ = whole_tiles_ + last_tiles * pieces_;
   }
-  // The number of tiles, each piece being one. Before: `plan_last_round`. All workers must come to the same
-  // number: the counter of claims goes by it.
+  // The number of indices: of whole tiles, and of all pieces, with rows or
+  // without. Before: plan_last_round.
   __device__ int tiles() const { return tiles_; }
 
  private:
-  // The tile of this index, if none were cut.
+  // The tile of this index, if none were cut. An index may be that of the call before or
+  // more, never less: the search does not go back to groups before first_group_, and would
+  // return a wrong tile.
   __device__ Tile find_uncut(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.
@@ -196,12 +208,13 @@ class TileFinder {
   int begin_, rows_;           // this lane's group: its first row, and how many it has
   int tiles_m_;                // this lane's group: tiles in a column
   int tiles_m_end_;            // tiles in a column, of all groups up to and with this lane's
-  int tiles_ = 0;              // of all groups, each piece being one
-  int whole_tiles_ = INT_MAX;  // so many come first; each tile behind them ..
-  int pieces_ = 1;             // .. is cut into so many pieces
+  int tiles_ = 0;              // indices: of whole tiles and of pieces
+  int whole_tiles_ = INT_MAX;  // so many tiles stay whole, so it is the first index of a piece
+  int pieces_ = 1;             // of each tile after those
 };
 
-// `counter`: of this launch.
+// Sends a worker's tiles and pieces, and then the end. Who: the scheduling warp of its first block.
+// `counter`: the number of this launch's, from next_counter.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess, const gg::Offsets& offsets,
                                int groups, int n, int k, int counter) {
@@ -227,7 +240,8 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     Tile tile;
     do {
       if (claims) {
-        // Claim late: a tile claimed early would wait for this worker, though another may be free first.
+        // Claim late: a tile claimed early would wait for this worker, though another may be free
+        // first. And once for each index that was found, with rows or not: claim relies on it.
         mailbox.wait_received(phase);
         index = claim(counter, workers, tiles);
       } else {

@@ -204,8 +204,8 @@ def roofline(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     if not dots:
         raise NoData("no chapter was timed on set decode, skewed or prefill in bf16")
     inputs = " and ".join(sorted({how for rows, how in found.values() if rows}))
-    # A row's roof is the smaller of rate and bandwidth * intensity, and each run measured both anew:
-    # the roofs that most rows have.
+    # A row's roof is the smaller of rate and bandwidth * intensity. Each run measured both
+    # anew: these are what most rows have.
     def usual(kind, value):
         return Counter(value(row) for row in dots if row.roof_tflops and row.roof_kind == kind).most_common(1)
 

@@ -102,7 +102,8 @@ def main() -> int:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(SAME_PTX_COLUMNS)
-        writer.writerows(sorted(row for row in rows if row[2] == now[row[0]]))  # of older sources nobody asks
+        # Nobody asks of older sources.
+        writer.writerows(sorted(row for row in rows if row[2] == now[row[0]]))
     return 1 if differ else 0
 
 

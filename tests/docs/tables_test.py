@@ -77,7 +77,8 @@ class TablesTest(PlotsCase):
         self.assertEqual(self.cells(path, "`moe`: G=2, M=69")[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
         (self.repo / "chapters/02_tiled/checks").mkdir()
         (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = moe1\n")
-        save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))  # the 1st of moe has fewer rows
+        # The first problem of `moe` has fewer rows.
+        save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))
         self.fill(publish)
         self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe`, unfused: 110 → 70.0 µs", "no predecessor did as much")
         text = (self.repo / path).read_text()
