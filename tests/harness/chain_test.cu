@@ -48,7 +48,7 @@ class Chain : public testing::TestWithParam<bool> {
   static std::optional<Failure> check(void (*kernel)(const bf16*, const bf16*, D*, const int32_t*, int,
                                                      int)) {
     gg::Setup setup;
-    setup.formats.d = format_of<D>();
+    setup.request.formats.d = format_of<D>();
     const auto machine = emulator() ? emulator_machine() : gpu_machine();
     const Launch launch = [kernel](const Problem& p, cudaStream_t stream) {
       cudaLaunchAttribute attribute = {};

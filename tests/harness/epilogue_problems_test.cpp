@@ -83,13 +83,13 @@ std::vector<Shape> shapes_of(const std::vector<std::string>& words, const Chapte
 }
 Setup setup_of(const Options& options) {
   gg::Setup setup;
-  setup.formats = options.formats;
-  setup.b_layout = options.b_layout;
+  setup.request.formats = options.request.formats;
+  setup.request.b_layout = options.request.b_layout;
   setup.host_offsets = false;
   setup.m_multiple = 256;
-  setup.epilogue = options.epilogue;
-  setup.weights = options.weights;
-  setup.scheduler = options.scheduler;
+  setup.request.epilogue = options.request.epilogue;
+  setup.request.weights = options.request.weights;
+  setup.request.scheduler = options.request.scheduler;
   return setup;
 }
 
@@ -106,26 +106,27 @@ TEST(Outputs, AreThoseThatTheInputsGive) {
                                       "mxfp4 -> bf16", "mxfp4 -> f16", "mxfp4 -> f32", "nvfp4 -> bf16",
                                       "nvfp4 -> f16"}));
   EXPECT_EQ(with_outputs(hadamard(), kFp4).size(), 4u);
-  EXPECT_TRUE(
-      is_for(BlockScaled<e2m1, 16, ue4m3>{}, parsed({"--format", "nvfp4", "--d-dtype", "f16"}).formats));
-  EXPECT_FALSE(
-      is_for(BlockScaled<e2m1, 32, ue8m0>{}, parsed({"--format", "nvfp4", "--d-dtype", "f16"}).formats));
+  EXPECT_TRUE(is_for(BlockScaled<e2m1, 16, ue4m3>{},
+                     parsed({"--format", "nvfp4", "--d-dtype", "f16"}).request.formats));
+  EXPECT_FALSE(is_for(BlockScaled<e2m1, 32, ue8m0>{},
+                      parsed({"--format", "nvfp4", "--d-dtype", "f16"}).request.formats));
 }
 
 TEST(Options, ChooseTheEpilogue) {
   const Options o = parsed({"--d-dtype", "e5m2", "--norm-const", "0.25", "--bias", "--bias-dtype", "f16",
                             "--weights", "discrete", "--discrete-col-sfd", "--schedule", "dynamic"});
-  EXPECT_EQ(o.formats.d, Format::e5m2);
-  EXPECT_EQ(o.epilogue.norm_const, 0.25f);
-  EXPECT_TRUE(o.epilogue.sfd_row && o.epilogue.sfd_col && o.epilogue.bias && o.weights == Weights::discrete &&
-              o.scheduler == Scheduler::dynamic && o.epilogue.discrete_col_sfd && o.epilogue.amax);
-  EXPECT_EQ(o.epilogue.bias_format, Format::f16);
+  EXPECT_EQ(o.request.formats.d, Format::e5m2);
+  EXPECT_EQ(o.request.epilogue.norm_const, 0.25f);
+  EXPECT_TRUE(o.request.epilogue.sfd_row && o.request.epilogue.sfd_col && o.request.epilogue.bias &&
+              o.request.weights == Weights::discrete && o.request.scheduler == Scheduler::dynamic &&
+              o.request.epilogue.discrete_col_sfd && o.request.epilogue.amax);
+  EXPECT_EQ(o.request.epilogue.bias_format, Format::f16);
   EXPECT_EQ(kernel_name(quant(), o, {}, ""),
             "grouped_gemm d=e5m2 bias=f16 sfd=discrete weights=discrete dynamic");
   const Options g =
       parsed({"--act", "geglu", "--c-dtype", "f16", "--transform", "butterfly"}, hadamard(), kFp4);
-  EXPECT_EQ(g.epilogue.activation, Activation::geglu);
-  EXPECT_EQ(g.formats.c, Format::f16);
+  EXPECT_EQ(g.request.epilogue.activation, Activation::geglu);
+  EXPECT_EQ(g.request.formats.c, Format::f16);
   EXPECT_EQ(kernel_name(hadamard(), g, {}, ""), "grouped_gemm c=f16 act=geglu butterfly");
   EXPECT_EQ(kernel_name(quant(), parsed({}), {}, ""), "grouped_gemm");
 }
@@ -238,8 +239,8 @@ TEST(Description, HasNoCWhereNoneIsStored) {
   chapter.epilogue.c_types = {};
   chapter.epilogue.amax = false;
   const std::vector<Formats> inputs = {formats_of(Same<bf16>{})};
-  EXPECT_FALSE(parsed({}, chapter, inputs).epilogue.has_c());
-  EXPECT_TRUE(parsed({}, hadamard(), kFp4).epilogue.has_c());
+  EXPECT_FALSE(parsed({}, chapter, inputs).request.epilogue.has_c());
+  EXPECT_TRUE(parsed({}, hadamard(), kFp4).request.epilogue.has_c());
   const std::string about = describe_text(chapter, with_outputs(chapter, inputs));
   for (const char* name : {"a", "b", "offsets", "d", "alpha", "prob", "bias"})
     EXPECT_NE(about.find(format("{\"name\": \"%s\"", name)), std::string::npos) << name << "\n" << about;
@@ -286,10 +287,10 @@ TEST(Options, HaveScalesWhereTheChapterSaysSo) {
   chapter.epilogue.norm_const = 0.5f;
   const std::vector<Formats> fp8 = {kInputs[0]};
   const Options usual = parsed({}, chapter, fp8), given = parsed({"--norm-const", "2"}, chapter, fp8);
-  EXPECT_TRUE(usual.epilogue.sfd_row && usual.epilogue.sfd_col);
-  EXPECT_EQ(usual.epilogue.norm_const, 0.5f);
-  EXPECT_EQ(given.epilogue.norm_const, 2.0f);
-  EXPECT_EQ(parsed({"--in", "."}, chapter, fp8).epilogue.norm_const, 0) << "the folder says it";
+  EXPECT_TRUE(usual.request.epilogue.sfd_row && usual.request.epilogue.sfd_col);
+  EXPECT_EQ(usual.request.epilogue.norm_const, 0.5f);
+  EXPECT_EQ(given.request.epilogue.norm_const, 2.0f);
+  EXPECT_EQ(parsed({"--in", "."}, chapter, fp8).request.epilogue.norm_const, 0) << "the folder says it";
 }
 
 struct Files {
@@ -307,8 +308,8 @@ void come_back(const Files& files) {
   write_problem(*machine, setup, Product(), shape, nullptr, 1, first.path);
   const auto given = read_operands(first.path, setup, chapter, false);
   EXPECT_EQ(given->shape.rows, 700);
-  EXPECT_EQ(given->request.epilogue.bias, setup.epilogue.bias);
-  EXPECT_EQ(given->request.epilogue.sfd_col, setup.epilogue.sfd_col);
+  EXPECT_EQ(given->request.epilogue.bias, setup.request.epilogue.bias);
+  EXPECT_EQ(given->request.epilogue.sfd_col, setup.request.epilogue.sfd_col);
   const CheckResult result = check_given(*machine, setup, Product(), *given);
   EXPECT_FALSE(result.failure) << result.failure->sentence;
   write_problem(*machine, setup, Product(), given->shape, given.get(), 2, second.path);
@@ -349,7 +350,7 @@ class Folders : public testing::Test {
   CheckResult checked(const std::string& bug = "") {
     const auto given = read();
     gg::Setup setup = setup_;
-    static_cast<Request&>(setup) = given->request;
+    setup.request = given->request;
     return check_given(*machine_, setup, Product(bug), *given);
   }
   std::string at(const char* name) const { return folder_.at(name); }
@@ -364,25 +365,25 @@ TEST_F(Folders, SayTheFactorOfAChapterThatHasOneAnyway) {
   chapter.epilogue.d_types = {Format::e4m3};
   chapter.epilogue.norm_const = 0.5f;
   write({"--norm-const", "2"}, chapter, {kInputs[0]});
-  setup_.epilogue = parsed({"--in", folder_.path}, chapter, {kInputs[0]}).epilogue;
+  setup_.request.epilogue = parsed({"--in", folder_.path}, chapter, {kInputs[0]}).request.epilogue;
   EXPECT_EQ(read()->request.epilogue.norm_const, 2.0f);
   std::filesystem::remove(at("norm_const.npy"));
   const auto given = read();
   EXPECT_EQ(given->request.epilogue.norm_const, 0.5f);
   EXPECT_TRUE(given->request.epilogue.sfd_row && given->request.epilogue.sfd_col);
-  setup_.epilogue = parsed({"--norm-const", "2"}, chapter, {kInputs[0]}).epilogue;
+  setup_.request.epilogue = parsed({"--norm-const", "2"}, chapter, {kInputs[0]}).request.epilogue;
   EXPECT_EQ(read()->request.epilogue.norm_const, 2.0f);
 }
 
 TEST_F(Folders, AreRefusedInASentence) {
   write({"--d-dtype", "e4m3", "--norm-const", "0.1", "--bias"});
-  setup_.epilogue.norm_const = 0.2f;
+  setup_.request.epilogue.norm_const = 0.2f;
   refused_with(
       "norm_const.npy: is 0.100000001, --norm-const is 0.200000003: they must agree: leave --norm-const out");
-  setup_.epilogue.norm_const = 0.1f;
-  setup_.formats.d = Format::bf16;
+  setup_.request.epilogue.norm_const = 0.1f;
+  setup_.request.formats.d = Format::bf16;
   refused_with("scales are made for D of e4m3 or e5m2, it is bf16");
-  setup_.formats.d = Format::e4m3;
+  setup_.request.formats.d = Format::e4m3;
   put(at("norm_const.npy"), 0, -2);
   refused_with("norm_const.npy: -2: a finite number above 0");
   put(at("norm_const.npy"), 0, 0.1f);
@@ -401,16 +402,16 @@ TEST_F(Folders, AreRefusedInASentence) {
   std::filesystem::remove(at("bias.npy"));
   refused_with("--bias: ");
   change(at("offsets.npy"), [](NpyArray& array) { array.data[1] = 0, array.data[0] = 64; });
-  setup_.epilogue.bias = false;
+  setup_.request.epilogue.bias = false;
   std::filesystem::remove(at("norm_const.npy"));
   refused_with("M=64 of group 0: x_quant wants multiples of 256");
 }
 
 TEST_F(Folders, OfWrongWeightsAreRefused) {
   write({"--weights", "discrete"});
-  setup_.weights = Weights::dense;
+  setup_.request.weights = Weights::dense;
   refused_with("b_00000.npy: weights of one expert each want --weights discrete");
-  setup_.weights = Weights::discrete;
+  setup_.request.weights = Weights::discrete;
   change(at("b_00001.npy"), [](NpyArray& array) { array.shape[0] = 64, array.data.resize(64 * 96); });
   refused_with("b_00001.npy: has shape [64, 96], group 0 has [128, 96]");
   std::filesystem::remove(at("b_00001.npy"));

@@ -76,7 +76,7 @@ TEST_P(Files, HaveTheirShapesAndComeBack) {
   const Case& each = GetParam();
   const Folder first, second;
   gg::Setup setup;
-  setup.b_layout = each.b_layout;
+  setup.request.b_layout = each.b_layout;
   const std::unique_ptr<Machine> machine = host_machine();
   write_problem(*machine, setup, product, each.shape, nullptr, 1, first.path);
   for (const auto& [name, extents] : each.files) {
@@ -114,7 +114,7 @@ TEST(Folders, OfTheOtherLayoutAreRefused) {
   gg::Setup setup;
   const std::unique_ptr<Machine> machine = host_machine();
   write_problem(*machine, setup, product, {{3, 2}, {7}, {5}}, nullptr, 1, folder.path);
-  setup.b_layout = BLayout::nk;
+  setup.request.b_layout = BLayout::nk;
   const auto error = testing_gg::error_of([&] { read_operands(folder.path, setup, {}, false); });
   ASSERT_TRUE(error);
   EXPECT_NE(std::string(error->what()).find("give both the same K"), std::string::npos) << error->what();

@@ -31,10 +31,10 @@ class Guards : public testing::Test {
 
   static gg::Setup setup() {
     gg::Setup setup;
-    setup.formats = {Format::e4m3, Format::e4m3, Format::bf16, BlockFormat::mxfp8};
-    setup.b_layout = BLayout::nk;
-    setup.epilogue.op = Operator::quant;
-    setup.epilogue.bias = true;
+    setup.request.formats = {Format::e4m3, Format::e4m3, Format::bf16, BlockFormat::mxfp8};
+    setup.request.b_layout = BLayout::nk;
+    setup.request.epilogue.op = Operator::quant;
+    setup.request.epilogue.bias = true;
     return setup;
   }
   void read(const void* byte) {
@@ -91,7 +91,7 @@ TEST_F(Guards, MoveWithTheShape) {
 
 TEST_F(Guards, OfDiscreteWeightsAreBetweenThem) {
   gg::Setup discrete = setup();
-  discrete.weights = Weights::discrete;
+  discrete.request.weights = Weights::discrete;
   Buffers buffers(*machine_, discrete, kShape);
   buffers.fill_operands({Fill::Kind::integers, 1, 0, 0});
   void* addresses[3];

@@ -20,8 +20,8 @@ class LongGroups : public testing::TestWithParam<BlockFormat> {
   void SetUp() override {
     const BlockFormat scaled = GetParam();
     const Format element = scaled == BlockFormat::none ? Format::bf16 : block_scaling(scaled).element;
-    setup_.formats = {element, element, Format::bf16, scaled};
-    setup_.b_layout = BLayout::nk;
+    setup_.request.formats = {element, element, Format::bf16, scaled};
+    setup_.request.b_layout = BLayout::nk;
     if (emulator()) machines_.push_back(emulator_machine());
     // Its own reference.
     if (emulator() || why_not_on_gpu({}).empty()) machines_.push_back(gpu_machine());
@@ -35,7 +35,7 @@ class LongGroups : public testing::TestWithParam<BlockFormat> {
                             sfa = downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
                             sfb = downloaded(machine, buffers.sfb(), buffers.sfb_bytes());
     std::vector<char> d = downloaded(machine, buffers.d(), buffers.d_bytes());
-    const Formats& f = buffers.setup().formats;
+    const Formats& f = buffers.setup().request.formats;
     const auto factor = [&](const std::vector<char>& scales, const ScaleRegion& region, int row, int64_t at) {
       if (!f.has_scales()) return 1.0;
       const int64_t byte = region.at(row, at / f.scaling().block);
@@ -154,7 +154,7 @@ TEST(LongGroups, HaveTheProductsOfAllRowsBeforeAnEpilogue) {
   const Layout& layout = buffers.layout();
   std::vector<int> seen(4);
   for (const Band& band :
-       products_of({a.data(), b.data(), nullptr, setup.formats}, layout, {layout.groups, {}, 0})) {
+       products_of({a.data(), b.data(), nullptr, setup.request.formats}, layout, {layout.groups, {}, 0})) {
     const Group& group = layout.groups[size_t(band.group)];
     for (int row = 0; row < band.rows; ++row) {
       double sum = 0;  // of the last column

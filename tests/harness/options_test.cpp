@@ -182,7 +182,7 @@ TEST(OwnSizes, FollowTheLists) {
 TEST(Types, AreChosenByInputAndOutput) {
   const auto chosen = [](const std::vector<std::string>& words) {
     const Options options = parsed(words);
-    return std::string(options.formats.name()) + " " + format_info(options.formats.d).name +
+    return std::string(options.request.formats.name()) + " " + format_info(options.request.formats.d).name +
            (options.other_d ? " told" : "");
   };
   EXPECT_EQ(chosen({}), "bf16 f32");
@@ -233,18 +233,18 @@ TEST(Peers, AreNamesOfCublasAndPathsOfLibraries) {
 }
 
 TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
-  EXPECT_EQ(parsed({}).tile_k, 0);
-  EXPECT_EQ(parsed({"--tile-k", "64"}).tile_k, 64);
+  EXPECT_EQ(parsed({}).request.tile_k, 0);
+  EXPECT_EQ(parsed({"--tile-k", "64"}).request.tile_k, 64);
   EXPECT_EQ(refusal({"--tile-k", "32"}), "--tile-k 32: x_uniform has 16, 64");
   EXPECT_TRUE(parsed({}).off.empty());
   EXPECT_EQ(parsed({"--off", "overlap,multicast,overlap"}).off,
             (std::vector<std::string>{"multicast", "overlap"}));
   EXPECT_EQ(refusal({"--off", "multicast,magic"}), "--off magic: x_uniform has multicast, overlap");
   EXPECT_EQ(refusal({"--off", ""}), "--off : x_uniform has multicast, overlap");
-  EXPECT_EQ(parsed({}).b_layout, BLayout::nk);
-  EXPECT_EQ(parsed({"--b-layout", "kn"}).b_layout, BLayout::kn);
+  EXPECT_EQ(parsed({}).request.b_layout, BLayout::nk);
+  EXPECT_EQ(parsed({"--b-layout", "kn"}).request.b_layout, BLayout::kn);
   EXPECT_EQ(refusal({"--b-layout", "mn"}), "--b-layout mn: x_uniform has nk, kn");
-  EXPECT_EQ(parsed({}, jagged()).b_layout, BLayout::kn);
+  EXPECT_EQ(parsed({}, jagged()).request.b_layout, BLayout::kn);
   for (const char* option : {"--tile-k", "--off", "--b-layout"}) {
     EXPECT_EQ(refusal({option, "x"}, jagged()),
               std::string(option) + ": x_jagged has no such option; --help lists them");
@@ -256,7 +256,7 @@ TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
   chapter.options = {"tile"};
   chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
   const auto chosen = [&](const std::vector<std::string>& words) {
-    const ClusterTileShape tile = parsed(words, chapter).tile;
+    const ClusterTileShape tile = parsed(words, chapter).request.tile;
     return format("%dx%d %d", tile.m, tile.n, tile.cluster);
   };
   EXPECT_EQ(chosen({}), "0x0 1") << "the chapter's first";
@@ -283,7 +283,7 @@ TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
 TEST(OwnOptions, ALayoutWithoutAChoiceIsNone) {
   Chapter chapter = jagged();
   chapter.b_layouts = {BLayout::nk};
-  EXPECT_EQ(parsed({}, chapter).b_layout, BLayout::nk);
+  EXPECT_EQ(parsed({}, chapter).request.b_layout, BLayout::nk);
   EXPECT_EQ(refusal({"--b-layout", "nk"}, chapter),
             "--b-layout: x_jagged has no such option; --help lists them");
   EXPECT_NE(describe_text(chapter, kFormats).find("\"shape\": \"[G,N,K]\""), std::string::npos);

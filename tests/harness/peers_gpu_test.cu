@@ -80,7 +80,7 @@ class PeerOnDevice : public testing::Test {
   // Returns what keeps the peer from being timed, or nothing.
   std::string refusal(Does does) {
     gg::Setup setup;
-    setup.b_layout = BLayout::nk;
+    setup.request.b_layout = BLayout::nk;
     BufferSets sets;
     for (uint64_t seed : {7, 8}) {
       sets.push_back(std::make_unique<Buffers>(*machine_, setup, Shape{{5, 0, 33}, {16}, {24}}));

@@ -42,10 +42,10 @@ class FakePeer : public testing::Test {
                       bool wide_offsets = false, const Epilogue& epilogue = {}) {
     const std::unique_ptr<Peer> peer = load_peer(path_of(fake), false);
     gg::Setup setup;  // gtest has a Setup too
-    setup.formats = formats;
-    setup.b_layout = b_layout;
-    setup.wide_offsets = wide_offsets;
-    setup.epilogue = epilogue;
+    setup.request.formats = formats;
+    setup.request.b_layout = b_layout;
+    setup.request.wide_offsets = wide_offsets;
+    setup.request.epilogue = epilogue;
     BufferSets sets;
     for (uint64_t seed : {7, 8, 9}) {
       sets.push_back(std::make_unique<Buffers>(*machine_, setup, shape));

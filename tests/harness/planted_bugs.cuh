@@ -343,14 +343,14 @@ template <class Body>
 void for_layouts(const std::vector<gg::Shape>& shapes, Body body) {
   for (const gg::BLayout b_layout : {gg::BLayout::kn, gg::BLayout::nk}) {
     gg::Setup setup;
-    setup.b_layout = b_layout;
+    setup.request.b_layout = b_layout;
     for (const gg::Shape& shape : shapes) body(setup, shape);
   }
 }
 
 inline void must_be_named(gg::Machine& machine, const Planted& bug, const gg::Launch& launch) {
   for_layouts(shapes(), [&](const gg::Setup& setup, const gg::Shape& shape) {
-    const std::string layout = gg::layout_name(setup.b_layout);
+    const std::string layout = gg::layout_name(setup.request.b_layout);
     const gg::CheckResult result = gg::check_problem(machine, setup, launch, shape, kOptions);
     ASSERT_TRUE(result.failure) << bug.name << " passed on " << shape.describe() << ", B " << layout;
     EXPECT_STREQ(gg::symptom_name(result.failure->symptom), gg::symptom_name(bug.symptom))

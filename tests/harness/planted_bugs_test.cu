@@ -92,7 +92,7 @@ gg::Failure said_of(const gg::Launch& launch, const gg::Setup& setup, const gg::
 // There are zeros beyond K, so seven of eight columns are zero.
 TEST(FewColumns, WithoutASwizzleLackNoSlice) {
   gg::Setup setup;
-  setup.b_layout = gg::BLayout::nk;
+  setup.request.b_layout = gg::BLayout::nk;
   for (const int k : {8, 16, 64}) {
     const gg::Failure said = said_of(on_host<NoSwizzle>, setup, {{64, 0, 33}, {8}, {k}});
     EXPECT_STREQ(gg::symptom_name(said.symptom), "missing swizzle") << said.sentence;

@@ -50,13 +50,13 @@ Setup setup_of(const Kind& kind) {
   Setup setup;
   const bool has_scales = kind.format != BlockFormat::none;
   const Format element = has_scales ? block_scaling(kind.format).element : Format::bf16;
-  setup.formats = {element, element, kind.d, kind.format, kind.c};
-  setup.b_layout = kind.layout;
+  setup.request.formats = {element, element, kind.d, kind.format, kind.c};
+  setup.request.b_layout = kind.layout;
   setup.host_offsets = false;
   setup.m_multiple = has_scales ? 256 : 1;
-  setup.epilogue = kind.epilogue;
-  if (kind.odd_norm) setup.epilogue.norm_const = norm_from(setup.epilogue.norm_const);
-  setup.weights = kind.weights;
+  setup.request.epilogue = kind.epilogue;
+  if (kind.odd_norm) setup.request.epilogue.norm_const = norm_from(setup.request.epilogue.norm_const);
+  setup.request.weights = kind.weights;
   return setup;
 }
 
@@ -236,7 +236,7 @@ void passes(const Kind& kind, const std::string& twin = "") {
 TEST(PlantedEpilogues, InOneChoiceAloneAreFound) {
   Kind kind = quant(true, false);
   gg::Setup setup = setup_of(kind);
-  setup.tile = {256, 256, 2};
+  setup.request.tile = {256, 256, 2};
   setup.same_bits = {true, true, {{256, 256, 2}, {128, 256, 1}}};
   const CheckOptions options{.seed = 3, .graph_replay = true};
   const auto found = [&](const char* bug) {

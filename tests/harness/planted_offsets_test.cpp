@@ -24,8 +24,8 @@ const CheckOptions kOptions{.seed = 3, .graph_replay = true, .neighbours = true}
 Setup scaled_setup(BlockFormat format = BlockFormat::mxfp8) {
   gg::Setup setup;
   const Format element = block_scaling(format).element;
-  setup.formats = {element, element, Format::bf16, format};
-  setup.b_layout = BLayout::nk;
+  setup.request.formats = {element, element, Format::bf16, format};
+  setup.request.b_layout = BLayout::nk;
   setup.host_offsets = false;
   return setup;
 }
@@ -95,7 +95,7 @@ TEST(ScaleOffsets, OfAtomsInMemorysOrderAreNamed) {
 TEST(ScaleOffsets, OfLaterExpertsAreNamedBeforeAnEpilogue) {
   gg::Setup setup = scaled_setup();
   setup.m_multiple = 256;
-  setup.epilogue = {.op = Operator::quant, .amax = true};
+  setup.request.epilogue = {.op = Operator::quant, .amax = true};
   Shape shape{{256, 256, 256}, {144}, {96}};
   shape.rows = 904;
   expect_named(
@@ -113,8 +113,9 @@ Failure said_of_part(const Setup& setup, const Shape& shape, const Launch& produ
     product(buffers.problem(), nullptr);
     const Region& d = buffers.layout().groups[0].d;
     for (int64_t row = 100; row < d.rows; ++row) {
-      char* const at = static_cast<char*>(buffers.d()) + bytes_of(setup.formats.d, d.offset + row * d.ld);
-      std::fill_n(at, bytes_of(setup.formats.d, d.cols), *poison);
+      char* const at =
+          static_cast<char*>(buffers.d()) + bytes_of(setup.request.formats.d, d.offset + row * d.ld);
+      std::fill_n(at, bytes_of(setup.request.formats.d, d.cols), *poison);
     }
   };
   EXPECT_FALSE(right_on_random_data(*machine, buffers, 7, in_part));
@@ -129,7 +130,7 @@ TEST(AnOutputWrittenInPart, IsNamedWhereAProblemIsTimed) {
       "11232 of 21312 elements are wrong; 11232 were never written, the first of them in group 0 row 100 "
       "column 0");
   gg::Setup setup = scaled_setup();
-  setup.epilogue = {.op = Operator::quant, .amax = true};
+  setup.request.epilogue = {.op = Operator::quant, .amax = true};
   Shape shape{{256, 256}, {80}, {96}};
   shape.rows = 512;
   const Failure epilogue = said_of_part(setup, shape, planted::Product(""), "\xFF");

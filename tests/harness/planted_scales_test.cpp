@@ -168,8 +168,8 @@ void for_each_problem(const Planted& planted, const std::vector<Format>& outputs
     if (planted.only_ue4m3 && scaling.scale != Format::ue4m3) continue;
     for (const Format d : outputs) {
       Setup setup;
-      setup.formats = {scaling.element, scaling.element, d, format};
-      setup.b_layout = BLayout::nk;
+      setup.request.formats = {scaling.element, scaling.element, d, format};
+      setup.request.b_layout = BLayout::nk;
       setup.host_offsets = false;
       for (const Shape& shape : kShapes) body(setup, shape);
       if (planted.symptom == Symptom::unknown && !*planted.trial) body(setup, one_b());  // a twin
@@ -183,7 +183,7 @@ class CleanScales : public testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedScales, AreFailedAndNamed) {
   for_each_problem(GetParam(), {Format::bf16}, [](const gg::Setup& setup, const Shape& shape) {
-    const std::string formats = setup.formats.name();
+    const std::string formats = setup.request.formats.name();
     const CheckResult result = check_problem(*host_machine(), setup, GetParam().product, shape, kOptions);
     ASSERT_TRUE(result.failure) << formats << " passed on " << shape.describe();
     EXPECT_STREQ(symptom_name(result.failure->symptom), symptom_name(GetParam().symptom))
@@ -197,7 +197,7 @@ TEST_P(CleanScales, Pass) {
   for_each_problem(
       GetParam(), {Format::bf16, Format::f16, Format::f32}, [](const gg::Setup& setup, const Shape& shape) {
         const CheckResult result = check_problem(*host_machine(), setup, GetParam().product, shape, kOptions);
-        EXPECT_FALSE(result.failure) << setup.formats.name() << ": " << result.failure->sentence;
+        EXPECT_FALSE(result.failure) << setup.request.formats.name() << ": " << result.failure->sentence;
         EXPECT_LT(result.worst_ratio, 1);
       });
 }

@@ -40,8 +40,8 @@ std::vector<Case> cases() {
   for (const Formats& formats : {kF32, kF16, kBf16, kMixed}) {
     for (const BLayout b_layout : {BLayout::kn, BLayout::nk}) {
       Setup setup;
-      setup.formats = formats;
-      setup.b_layout = b_layout;
+      setup.request.formats = formats;
+      setup.request.b_layout = b_layout;
       Shape scattered{{5, 64, 0, 129}, {1, 67, 8, 130}, {40, 1, 8, 77}};
       scattered.own_sizes = true;
       all.push_back({setup, {{1, 70, 0, 33}, {65}, {37}}});
@@ -53,8 +53,8 @@ std::vector<Case> cases() {
                                    BlockFormat::nvfp4, BlockFormat::fp4_ue8m0_16}) {
     const Format element = block_scaling(scaled).element;
     Setup setup;
-    setup.formats = {element, element, Format::bf16, scaled};
-    setup.b_layout = BLayout::nk;
+    setup.request.formats = {element, element, Format::bf16, scaled};
+    setup.request.b_layout = BLayout::nk;
     all.push_back({setup, {{1, 70, 0, 33}, {65}, {72}}});
     all.push_back({setup, {{130, 2}, {136}, {160}}});
   }
@@ -97,7 +97,7 @@ class Judged {
     }
   }
 
-  Format format() const { return here_.setup().formats.d; }
+  Format format() const { return here_.setup().request.formats.d; }
   uint32_t code(int64_t element) const { return load_code(here_.d(), format(), element); }
   void set(int64_t element, uint32_t code) { store_code(here_.d(), format(), element, code); }
 
@@ -120,7 +120,7 @@ class Judged {
   void fill_a(const std::function<uint32_t(int)>& code_of) {
     for (const Group& group : groups())
       for (int i = 0; i < group.m * group.k; ++i)
-        store_code(const_cast<void*>(here_.matrices().a), here_.setup().formats.a, group.a.offset + i,
+        store_code(const_cast<void*>(here_.matrices().a), here_.setup().request.formats.a, group.a.offset + i,
                    code_of(i % group.k));
     gpu_.upload(const_cast<void*>(there_.matrices().a), here_.matrices().a, here_.a_bytes());
   }
@@ -179,7 +179,7 @@ TEST_F(OnGpu, AgreesOnNanFromOperands) {
 // Sums of magnitudes that no float holds: what each order may make of them.
 TEST_F(OnGpu, AgreesOnSumsThatOverflow) {
   gg::Setup setup;
-  setup.formats = kBf16;
+  setup.request.formats = kBf16;
   Judged judged(*host, *gpu, {setup, {{1, 2}, {16}, {24}}}, {Fill::Kind::integers, 16, 7, 0});
   judged.fill_a([](int k) { return k < 8 ? 0x7F40u : k < 16 ? 0xFF40u : 0u; });  // +-2^127 * 1.5
   int64_t failures = 0;

@@ -162,8 +162,8 @@ TEST(FilesOfOperands, HaveExtentsOf32Bits) {
       refusal_of_files(folder),
       folder.at("a.npy") + ": has shape [0, 2147483648], extents are at most 2147483647: split the problem");
   gg::Setup fp4;
-  fp4.formats = {Format::e2m1, Format::e2m1, Format::bf16, BlockFormat::mxfp4};
-  fp4.b_layout = BLayout::nk;
+  fp4.request.formats = {Format::e2m1, Format::e2m1, Format::bf16, BlockFormat::mxfp4};
+  fp4.request.b_layout = BLayout::nk;
   put(folder, "a.npy", "|u1", {0, int64_t(1) << 30});
   put(folder, "b.npy", "|u1", {1, 0, int64_t(1) << 30});
   put(folder, "offsets.npy", "<i4", {1});
@@ -236,7 +236,7 @@ TEST(FilesOfOperands, HoldABiasOnlyWhereTheChapterAddsOne) {
   write_npy(folder.at("offsets.npy"), "<i4", {2}, offsets, sizeof offsets);
   Chapter chapter = {.id = "x_limited", .epilogue = {.op = Operator::quant, .d_types = {Format::bf16}}};
   gg::Setup setup;
-  setup.epilogue.op = Operator::quant;
+  setup.request.epilogue.op = Operator::quant;
   EXPECT_EQ(refusal_of_files(folder, setup, chapter),
             folder.at("bias.npy") + ": x_limited has no bias: remove the file");
 }

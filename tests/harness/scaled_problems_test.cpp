@@ -75,9 +75,9 @@ TEST(Formats, HaveTheNamesOfTheirElementsScalesAndBlocks) {
 }
 
 TEST(Formats, AreChosenByName) {
-  EXPECT_EQ(parsed({}).formats, kFormats[0]);
-  EXPECT_EQ(parsed({"--format", "mxfp8", "--d-dtype", "f32"}).formats, kFormats[1]);
-  EXPECT_EQ(parsed({"--format", "nvfp4"}).formats, kFormats[3]);
+  EXPECT_EQ(parsed({}).request.formats, kFormats[0]);
+  EXPECT_EQ(parsed({"--format", "mxfp8", "--d-dtype", "f32"}).request.formats, kFormats[1]);
+  EXPECT_EQ(parsed({"--format", "nvfp4"}).request.formats, kFormats[3]);
   const auto error = error_of([] { parsed({"--format", "nvfp5"}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, Exit::bad_input);
@@ -151,15 +151,15 @@ TEST(Peers, AreNotCalledWithBlockScales) {
 Setup setup_of(BlockFormat format, Format d = Format::bf16) {
   const Format element = block_scaling(format).element;
   Setup setup;
-  setup.formats = {element, element, d, format};
-  setup.b_layout = BLayout::nk;
+  setup.request.formats = {element, element, d, format};
+  setup.request.b_layout = BLayout::nk;
   setup.host_offsets = false;
   return setup;
 }
 
 // Stores as D what the host's reference finds.
 void store_reference(const Buffers& buffers) {
-  const Format d = buffers.setup().formats.d;
+  const Format d = buffers.setup().request.formats.d;
   for (const Group& group : buffers.layout().groups) {
     std::vector<double> sums(size_t(group.m) * size_t(group.n)), sizes(sums.size());
     reference_rows(buffers.matrices(), group, 0, group.m, sums.data(), sizes.data());
@@ -174,7 +174,7 @@ void store_reference(const Buffers& buffers) {
 TEST(LargeProblems, HaveASecondWitnessThatAgrees) {
   const std::unique_ptr<Machine> host = host_machine();
   std::vector<gg::Setup> setups(2);
-  setups[1].b_layout = BLayout::nk;
+  setups[1].request.b_layout = BLayout::nk;
   for (const BlockFormat format : kBlockFormats) setups.push_back(setup_of(format));
   for (const gg::Setup& setup : setups) {
     Buffers buffers(*host, setup, {{256, 0, 256}, {1088}, {64}});

@@ -126,14 +126,15 @@ TEST(Tensors, OfEachGroupsOwnAreMatricesApart) {
 TEST(Tensors, HaveOneMemoryEach) {
   const std::unique_ptr<Machine> machine = host_machine();
   gg::Setup setup;
-  setup.formats = kQuantised;
-  setup.b_layout = BLayout::nk;
-  setup.epilogue = quant(true);
+  setup.request.formats = kQuantised;
+  setup.request.b_layout = BLayout::nk;
+  setup.request.epilogue = quant(true);
   Buffers buffers(*machine, setup, spare_rows());
   size_t sum = 0;
   for (int i = 0; i < kTensors; ++i) {
     const TensorMemory& tensor = buffers.of(Tensor(i));
-    EXPECT_EQ(tensor.memory != nullptr, has_tensor(Tensor(i), setup.formats, setup.epilogue)) << i;
+    EXPECT_EQ(tensor.memory != nullptr, has_tensor(Tensor(i), setup.request.formats, setup.request.epilogue))
+        << i;
     sum += tensor.bytes;
   }
   EXPECT_EQ(buffers.bytes(), sum);
@@ -158,7 +159,7 @@ TEST(Problems, ShowOffsetsOfTheTypeThatWasAskedFor) {
   const std::unique_ptr<Machine> machine = host_machine();
   for (const bool wide : {false, true}) {
     gg::Setup setup;
-    setup.wide_offsets = wide;
+    setup.request.wide_offsets = wide;
     Buffers buffers(*machine, setup, {{3, 0, 5}, {8}, {8}});
     const Offsets offsets = buffers.problem().offsets();
     EXPECT_EQ(offsets[3], 8);
@@ -192,11 +193,11 @@ TEST(Problems, HaveViewsOfWhatIsThere) {
   EXPECT_EQ(own.problem().own().sizes[4], 16);
   EXPECT_EQ(own.problem().own().a_ptrs<bf16>()[0], own.a());
 
-  setup.formats = kQuantised;
-  setup.b_layout = BLayout::nk;
-  setup.epilogue = quant(true);
-  setup.weights = Weights::discrete;
-  setup.scheduler = Scheduler::dynamic;
+  setup.request.formats = kQuantised;
+  setup.request.b_layout = BLayout::nk;
+  setup.request.epilogue = quant(true);
+  setup.request.weights = Weights::discrete;
+  setup.request.scheduler = Scheduler::dynamic;
   Buffers fused(*machine, setup, spare_rows());
   fused.fill_operands({Fill::Kind::integers, 16, 1, 0});
   const Problem& p = fused.problem();

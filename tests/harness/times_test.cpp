@@ -179,7 +179,7 @@ struct Asked {
 
   explicit Asked(const std::string& csv) {
     options.csv = csv;
-    options.b_layout = BLayout::nk;
+    options.request.b_layout = BLayout::nk;
     launch = [this](const Problem& p, cudaStream_t) {
       const void* const a = p.own().sizes != nullptr ? p.own().a_ptrs<bf16>()[0] : p.a<bf16>();
       const double each = us[turn++ % us.size()];

@@ -118,11 +118,11 @@ class OfProducts : public testing::TestWithParam<Formats> {};
 // go through tf32.
 TEST_P(OfProducts, IsWhereItIsSaid) {
   gg::Setup setup;
-  setup.formats = GetParam();
-  setup.b_layout = BLayout::nk;
+  setup.request.formats = GetParam();
+  setup.request.b_layout = BLayout::nk;
   setup.host_offsets = false;
-  const Format d = setup.formats.d;
-  const double factor = setup.formats.a == setup.formats.b ? kSum : 2 * kSum;
+  const Format d = setup.request.formats.d;
+  const double factor = setup.request.formats.a == setup.request.formats.b ? kSum : 2 * kSum;
   const auto machine = host_machine();
   Buffers buffers(*machine, setup, {{33}, {72}, {128}});
   buffers.fill_operands({Fill::Kind::normal, 0, 7, 0});
@@ -139,7 +139,7 @@ TEST_P(OfProducts, IsWhereItIsSaid) {
   EXPECT_TRUE(right_outputs(*machine, buffers, 1));
   expect_limit(
       *machine, buffers, Tensor::d, d, edges, [](size_t i) { return int64_t(i); }, 1.005,
-      setup.formats.name());
+      setup.request.formats.name());
 }
 
 std::vector<Formats> formats_of_products() {
@@ -197,8 +197,10 @@ class Expected {
       : buffers_(buffers),
         group_(buffers.layout().groups[0]),
         sums_(sums_of(buffers, group_)),
-        lowest_a_(lowest_bits(buffers.a(), buffers.setup().formats.a, group_.a, buffers.sfa(), group_.sfa)),
-        lowest_b_(lowest_bits(buffers.b(), buffers.setup().formats.b, group_.b, buffers.sfb(), group_.sfb)) {}
+        lowest_a_(
+            lowest_bits(buffers.a(), buffers.setup().request.formats.a, group_.a, buffers.sfa(), group_.sfa)),
+        lowest_b_(lowest_bits(buffers.b(), buffers.setup().request.formats.b, group_.b, buffers.sfb(),
+                              group_.sfb)) {}
 
   int rows() const { return group_.m; }
   int columns() const { return group_.n; }
@@ -210,7 +212,7 @@ class Expected {
   // v, or c.
   Interval value(int row, int col) const {
     const EpilogueOperands& operands = buffers_.epilogue_operands();
-    const Epilogue& e = buffers_.setup().epilogue;
+    const Epilogue& e = buffers_.setup().request.epilogue;
     const size_t at = size_t(row) * size_t(group_.n) + size_t(col);
     const double off = is_exact(row, col) ? 0 : kSum * sums_.size[at], alpha = operands.alpha[0],
                  prob = operands.prob[size_t(row)];
@@ -223,7 +225,7 @@ class Expected {
   Interval activated(int row, int col) const {
     const int gate_col = col / 32 * 64 + col % 32;
     Interval gate = value(row, gate_col), up = value(row, gate_col + 32), t = gate;
-    if (buffers_.setup().epilogue.activation == Activation::geglu) {
+    if (buffers_.setup().request.epilogue.activation == Activation::geglu) {
       const auto clamp = [](const Interval& x, double least) {
         return Interval{std::clamp(x.lo, least, 7.0), std::clamp(x.hi, least, 7.0)};
       };
@@ -258,7 +260,7 @@ class Expected {
   // The lowest bit of each row's elements, with their scales.
   std::vector<int> lowest_bits(const void* tensor, Format format, const Region& rows, const uint8_t* scales,
                                const ScaleRegion& scale_of) const {
-    const Formats& formats = buffers_.setup().formats;
+    const Formats& formats = buffers_.setup().request.formats;
     std::vector<int> all;
     for (int row = 0; row < rows.rows; ++row) {
       all.push_back(1 << 20);
@@ -291,10 +293,10 @@ class OfEpilogues : public testing::TestWithParam<Kind> {
   void SetUp() override {
     const Kind& kind = GetParam();
     gg::Setup setup;
-    setup.formats = kind.formats;
-    setup.b_layout = BLayout::nk;
+    setup.request.formats = kind.formats;
+    setup.request.b_layout = BLayout::nk;
     setup.host_offsets = false;
-    setup.epilogue = kind.epilogue;
+    setup.request.epilogue = kind.epilogue;
     buffers_ = std::make_unique<Buffers>(*machine_, setup, Shape{{96}, {128}, {64}});
     buffers_->fill_operands({Fill::Kind::normal, 0, 5, 0});
     buffers_->poison(0xFF);

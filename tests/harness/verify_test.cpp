@@ -108,7 +108,7 @@ TEST(OutputTypes, DecideTheRounding) {
   for (const Format in : {Format::bf16, Format::f16}) {
     for (const Format out : {Format::f32, Format::f16, Format::bf16}) {
       gg::Setup setup;
-      setup.formats = {in, in, out};
+      setup.request.formats = {in, in, out};
       const auto rounded_first_to = [&](Format middle) {
         return [=](const Problem& p, cudaStream_t) {
           for (const Group& group : p.layout().groups) {
@@ -164,7 +164,7 @@ TEST(EqualGroups, AreLaunchedAgainOnOtherData) {
 
 TEST(Ideas, AreOnUnlessSwitchedOffAndMustBeListed) {
   gg::Setup setup;
-  setup.ideas_off = {{{"multicast", true}, {"overlap", false}}};
+  setup.request.ideas_off = {{{"multicast", true}, {"overlap", false}}};
   const std::unique_ptr<Machine> machine = host_machine();
   const Buffers buffers(*machine, setup, {{4}, {8}, {8}});
   EXPECT_TRUE(buffers.problem().is_off("multicast"));

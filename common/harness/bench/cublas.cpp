@@ -37,7 +37,7 @@ class CublasPeer : public Peer {
     return "cuBLAS " + cublas_.version() + (tuned ? " tuned" : "");
   }
   PeerWork prepare(const Buffers& buffers, Machine& machine) override {
-    const std::string why = unfit(name_, buffers.setup().formats, buffers.shape());
+    const std::string why = unfit(name_, buffers.setup().request.formats, buffers.shape());
     if (!why.empty()) throw Error(Exit::bad_input, why);
     return {nullptr, cublas_.launch(name_, buffers, machine, sustained_), nullptr};
   }
@@ -165,7 +165,7 @@ struct CublasOperands {
       : matrices(buffers.matrices()),
         type(type_of(matrices.formats.a)),
         d_type(type_of(matrices.formats.d)),
-        op_b(buffers.setup().b_layout == BLayout::nk ? kOpT : kOpN) {}
+        op_b(buffers.setup().request.b_layout == BLayout::nk ? kOpT : kOpN) {}
 
   char* a(const Group& g) const { return at(matrices.a, matrices.formats.a, g.a.offset); }
   char* b(const Group& g) const { return at(matrices.b, matrices.formats.b, g.b.offset); }

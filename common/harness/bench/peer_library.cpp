@@ -39,7 +39,7 @@ class LibraryPeer : public Peer {
   PeerWork prepare(const Buffers& buffers, Machine&) override {
     const Problem& p = buffers.problem();
     const Formats& formats = p.formats();
-    const Epilogue& epilogue = buffers.setup().epilogue;
+    const Epilogue& epilogue = buffers.setup().request.epilogue;
     const bool glu = epilogue.op == Operator::glu;
     require(glu || epilogue.op == Operator::gemm, "takes a product or a gated linear unit");
     require(!glu || prepare_glu_, "has no gated linear unit (gg_peer_prepare_glu)");
@@ -52,7 +52,7 @@ class LibraryPeer : public Peer {
                              format_info(formats.d).name));
     require(!p.own().sizes, "takes packed groups of one N and one K");
     require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
-    require(!buffers.setup().wide_offsets, "takes offsets of type i32, not i64");
+    require(!buffers.setup().request.wide_offsets, "takes offsets of type i32, not i64");
     const GgPeerProblem problem = {
         p.a<void>(), p.b<void>(), p.d<void>(), p.offsets().as<int32_t>(),   buffers.layout().offsets.data(),
         p.groups(),  p.n(),       p.k(),       p.b_layout() == BLayout::kn, format_info(formats.a).name,

@@ -12,11 +12,12 @@ namespace gg {
 
 Layout layout_for(const Setup& setup, const Shape& shape) {
   if (!shape.own_sizes) {
-    return packed_layout(shape, setup.b_layout, setup.formats.scaled, setup.epilogue.columns_of_b_per_d());
+    return packed_layout(shape, setup.request.b_layout, setup.request.formats.scaled,
+                         setup.request.epilogue.columns_of_b_per_d());
   }
-  GG_REQUIRE(!setup.formats.has_scales(), "%s: groups of their own sizes have no block scales here",
-             setup.formats.name());
-  return scattered_layout(shape, setup.b_layout);
+  GG_REQUIRE(!setup.request.formats.has_scales(), "%s: groups of their own sizes have no block scales here",
+             setup.request.formats.name());
+  return scattered_layout(shape, setup.request.b_layout);
 }
 
 Layout near_layout(const Setup& setup, const Shape& shape) {
@@ -43,8 +44,10 @@ static double least_bytes(const Setup& setup, const Shape& shape) {
   double bytes = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
-    bytes += (m * k * format_info(setup.formats.a).bits + m * n * format_info(setup.formats.d).bits) / 8;
-    if (!shape.shared_b || g == 0) bytes += k * n * format_info(setup.formats.b).bits / 8;
+    bytes += (m * k * format_info(setup.request.formats.a).bits +
+              m * n * format_info(setup.request.formats.d).bits) /
+             8;
+    if (!shape.shared_b || g == 0) bytes += k * n * format_info(setup.request.formats.b).bits / 8;
   }
   return bytes;
 }
@@ -53,7 +56,7 @@ static double least_bytes(const Setup& setup, const Shape& shape) {
 void Buffers::require_room(const Shape& shape, const Shape* other, size_t untouched) {
   size_t sum = 0;
   for (const TensorMemory& tensor : tensors_) {
-    if (has_tensor(tensor.spec.name, setup_.formats, Epilogue())) sum += tensor.bytes;
+    if (has_tensor(tensor.spec.name, setup_.request.formats, Epilogue())) sum += tensor.bytes;
   }
   double needed = std::max(least_bytes(setup_, shape), other ? least_bytes(setup_, *other) : 0);
   needed = std::max(needed, double(sum - untouched));
@@ -66,7 +69,8 @@ void Buffers::require_room(const Shape& shape, const Shape* other, size_t untouc
 }
 
 void Buffers::measure(const Shape& shape) {
-  for (const TensorSpec& spec : tensors_of(setup_.formats, setup_.epilogue, layout_for(setup_, shape))) {
+  for (const TensorSpec& spec :
+       tensors_of(setup_.request.formats, setup_.request.epilogue, layout_for(setup_, shape))) {
     TensorMemory& tensor = tensors_[size_t(spec.name)];
     tensor.spec = spec;
     tensor.bytes = std::max(tensor.bytes, spec.bytes());
@@ -76,10 +80,12 @@ void Buffers::measure(const Shape& shape) {
 Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const Shape* other)
     : machine_(machine), setup_(setup) {
   constexpr double kCountable = 1e18;  // below this all sizes fit int64_t, guard rows included
-  for (const Format each : {setup.formats.a, setup.formats.b}) {  // rows of A and B are whole bytes
-    GG_REQUIRE(format_info(each).bits >= 8 || (shape.k_of(0) % 2 == 0 && setup.b_layout == BLayout::nk),
-               "K=%d: %s packs two elements along K into a byte: K must be even and B [G,N,K]", shape.k_of(0),
-               format_info(each).name);
+  for (const Format each :
+       {setup.request.formats.a, setup.request.formats.b}) {  // rows of A and B are whole bytes
+    GG_REQUIRE(
+        format_info(each).bits >= 8 || (shape.k_of(0) % 2 == 0 && setup.request.b_layout == BLayout::nk),
+        "K=%d: %s packs two elements along K into a byte: K must be even and B [G,N,K]", shape.k_of(0),
+        format_info(each).name);
   }
   const bool countable =
       least_bytes(setup, shape) <= kCountable && (!other || least_bytes(setup, *other) <= kCountable);
@@ -95,11 +101,11 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
     if (is_output(name)) outputs_.push_back(name);
   }
   const size_t groups = size_t(shape.groups());
-  offsets_ = allocate((groups + 1) * (setup.wide_offsets ? 8 : 4), "the offsets");
+  offsets_ = allocate((groups + 1) * (setup.request.wide_offsets ? 8 : 4), "the offsets");
   pointers_ = allocate(3 * groups * sizeof(void*), "the pointer arrays");
   sizes_ = allocate(6 * groups * sizeof(int), "the size arrays");
-  if (setup.weights == Weights::discrete)
-    discrete_ = std::make_unique<DiscreteWeights>(machine_, setup.formats, layout_for(setup, shape));
+  if (setup.request.weights == Weights::discrete)
+    discrete_ = std::make_unique<DiscreteWeights>(machine_, setup.request.formats, layout_for(setup, shape));
   set_shape(shape);
 }
 
@@ -112,7 +118,7 @@ size_t Buffers::bytes() const {
 void Buffers::set_shape(const Shape& shape) {
   shape_ = shape;
   layout_ = layout_for(setup_, shape);
-  for (const TensorSpec& spec : tensors_of(setup_.formats, setup_.epilogue, layout_))
+  for (const TensorSpec& spec : tensors_of(setup_.request.formats, setup_.request.epilogue, layout_))
     tensors_[size_t(spec.name)].spec = spec;
   for (const TensorMemory& tensor : tensors_) {
     if (tensor.memory)
@@ -127,7 +133,7 @@ void Buffers::set_shape(const Shape& shape) {
 void Buffers::upload_arrays() {
   const size_t groups = layout_.groups.size();
   host_offsets_.assign(layout_.offsets.begin(), layout_.offsets.end());
-  if (setup_.wide_offsets) {
+  if (setup_.request.wide_offsets) {
     machine_.upload(offsets_.get(), layout_.offsets.data(), (groups + 1) * sizeof(int64_t));
   } else {
     machine_.upload(offsets_.get(), host_offsets_.data(), (groups + 1) * sizeof(int32_t));
@@ -136,9 +142,9 @@ void Buffers::upload_arrays() {
   std::vector<int> sizes(6 * groups);
   for (size_t g = 0; g < groups; ++g) {
     const Group& group = layout_.groups[g];
-    pointers[g] = static_cast<char*>(a()) + bytes_of(setup_.formats.a, group.a.offset);
-    pointers[groups + g] = static_cast<char*>(b()) + bytes_of(setup_.formats.b, group.b.offset);
-    pointers[2 * groups + g] = static_cast<char*>(d()) + bytes_of(setup_.formats.d, group.d.offset);
+    pointers[g] = static_cast<char*>(a()) + bytes_of(setup_.request.formats.a, group.a.offset);
+    pointers[groups + g] = static_cast<char*>(b()) + bytes_of(setup_.request.formats.b, group.b.offset);
+    pointers[2 * groups + g] = static_cast<char*>(d()) + bytes_of(setup_.request.formats.d, group.d.offset);
     const int values[6] = {group.m, group.n, group.k, int(group.a.ld), int(group.b.ld), int(group.d.ld)};
     std::copy(values, values + 3, &sizes[3 * g]);
     std::copy(values + 3, values + 6, &sizes[3 * groups + 3 * g]);
@@ -163,22 +169,22 @@ void Buffers::show() {
   p.a = of(Tensor::a).first();
   p.b = discrete_ ? nullptr : of(Tensor::b).first();
   p.d = of(Tensor::d).first();
-  p.offsets = {offsets_.get(), setup_.wide_offsets};
+  p.offsets = {offsets_.get(), setup_.request.wide_offsets};
   p.host_offsets = setup_.host_offsets ? host_offsets_.data() : nullptr;
   p.layout = &layout_;
-  p.request = &setup_;
+  p.request = &setup_.request;
   p.groups = int(groups);
   p.rows_each = rows_each(layout_.groups);
   p.b_group_stride = layout_.b_group_stride;
   p.rows = layout_.rows;
   p.m_total = layout_.offsets.back();
-  p.formats = setup_.formats;
-  p.b_layout = setup_.b_layout;
-  p.tile_k = setup_.tile_k;
-  p.blocks = setup_.blocks;
-  p.dynamic_schedule = setup_.scheduler == Scheduler::dynamic;
-  p.ideas_off = &setup_.ideas_off;
-  p.tile = setup_.tile;
+  p.formats = setup_.request.formats;
+  p.b_layout = setup_.request.b_layout;
+  p.tile_k = setup_.request.tile_k;
+  p.blocks = setup_.request.blocks;
+  p.dynamic_schedule = setup_.request.scheduler == Scheduler::dynamic;
+  p.ideas_off = &setup_.request.ideas_off;
+  p.tile = setup_.request.tile;
   p.n = shape_.n_of(0);
   p.k = shape_.k_of(0);
   const char* const* pointers = static_cast<char**>(pointers_.get());
@@ -204,10 +210,10 @@ void Buffers::show() {
                 .sfd_row = codes(Tensor::sfd_row),
                 .sfd_col = codes(Tensor::sfd_col),
                 .c = of(Tensor::c).first(),
-                .bias_format = setup_.epilogue.bias_format,
-                .discrete_col_sfd = setup_.epilogue.discrete_col_sfd,
-                .activation = setup_.epilogue.activation,
-                .butterfly = setup_.epilogue.butterfly};
+                .bias_format = setup_.request.epilogue.bias_format,
+                .discrete_col_sfd = setup_.request.epilogue.discrete_col_sfd,
+                .activation = setup_.request.epilogue.activation,
+                .butterfly = setup_.request.epilogue.butterfly};
   problem_ = Problem(p);
 }
 
@@ -231,26 +237,27 @@ void Buffers::fill_operands(const Fill& fill, const std::vector<bool>& nan_group
   Fill a_fill = fill, b_fill = fill;
   a_fill.stream = 1;
   b_fill.stream = 2;
-  a_fill.range = std::min(fill.range, whole_numbers(setup_.formats.a));
-  b_fill.range = std::min(fill.range, whole_numbers(setup_.formats.b));
-  machine_.fill(a(), setup_.formats.a, keep(of(Tensor::a).spec.owned), a_fill);
-  machine_.fill(b(), setup_.formats.b, keep(of(Tensor::b).spec.owned), b_fill);
+  a_fill.range = std::min(fill.range, whole_numbers(setup_.request.formats.a));
+  b_fill.range = std::min(fill.range, whole_numbers(setup_.request.formats.b));
+  machine_.fill(a(), setup_.request.formats.a, keep(of(Tensor::a).spec.owned), a_fill);
+  machine_.fill(b(), setup_.request.formats.b, keep(of(Tensor::b).spec.owned), b_fill);
   if (sfa()) {  // on the host: there is one scale to 16 or 32 elements
-    ScaleImages scales = random_scales(setup_.formats, layout_, a_fill, b_fill, nan_groups, unowned);
+    ScaleImages scales = random_scales(setup_.request.formats, layout_, a_fill, b_fill, nan_groups, unowned);
     scales.a.resize(sfa_bytes(), uint8_t(unowned));
     scales.b.resize(sfb_bytes(), uint8_t(unowned));
     machine_.upload(sfa(), scales.a.data(), scales.a.size());
     machine_.upload(sfb(), scales.b.data(), scales.b.size());
   }
-  fill_epilogue(random_operands(setup_.formats, setup_.epilogue, shape_, fill, nan_groups), unowned);
+  fill_epilogue(random_operands(setup_.request.formats, setup_.request.epilogue, shape_, fill, nan_groups),
+                unowned);
 }
 
 // Memory between far groups is touched by nobody.
 void Buffers::fill_unowned_b(int unowned) {
   if (!has_far_b(layout_)) return machine_.fill_bytes(b(), unowned, b_bytes());
   for (const Region& region : layout_.b_regions()) {
-    machine_.fill_bytes(static_cast<char*>(b()) + bytes_of(setup_.formats.b, region.offset), unowned,
-                        bytes_of(setup_.formats.b, (region.rows + kGuardRows) * region.ld));
+    machine_.fill_bytes(static_cast<char*>(b()) + bytes_of(setup_.request.formats.b, region.offset), unowned,
+                        bytes_of(setup_.request.formats.b, (region.rows + kGuardRows) * region.ld));
   }
 }
 
@@ -260,7 +267,7 @@ void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) {
   put(Tensor::prob, operands.prob.data(), unowned);
   put(Tensor::bias, operands.bias.data(), unowned);
   put(Tensor::hadamard, operands.hadamard.data(), unowned);
-  put(Tensor::norm_const, &setup_.epilogue.norm_const, unowned);
+  put(Tensor::norm_const, &setup_.request.epilogue.norm_const, unowned);
   if (discrete_) discrete_->fill(b(), sfb(), unowned);
 }
 

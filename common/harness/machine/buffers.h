@@ -24,7 +24,8 @@ struct SameBits {
   bool fewer_multiprocessors = true;
 };
 
-struct Setup : Request {      // and how the chapter wants its problems
+struct Setup {  // what the reader asked for, and how the chapter wants its problems
+  Request request{};
   bool host_offsets = true;   // may the launch read offsets on the host?
   SameBits same_bits{};       // checked with an epilogue
   int m_multiple = 1;         // what other row counts a check may try must keep to:
@@ -71,7 +72,7 @@ class Buffers {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }
-  Matrices matrices() const { return {a(), b(), d(), setup_.formats, sfa(), sfb()}; }
+  Matrices matrices() const { return {a(), b(), d(), setup_.request.formats, sfa(), sfb()}; }
   const TensorMemory& of(Tensor tensor) const { return tensors_[size_t(tensor)]; }
   const std::vector<Tensor>& outputs() const { return outputs_; }  // those that the problem has
   // Those that are there.

@@ -130,16 +130,17 @@ std::vector<std::string> default_count_sets(const Chapter& chapter) {
 
 std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chapter,
                               const std::vector<std::string>& sets, std::vector<std::string>& left_out) {
-  const Steps steps = steps_of(chapter, options.formats, options.b_layout);
+  const Steps steps = steps_of(chapter, options.request.formats, options.request.b_layout);
   std::vector<Shape> shapes;
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    const Multiples multiples = multiples_of(chapter, steps, options.tile_k);
+    const Multiples multiples = multiples_of(chapter, steps, options.request.tile_k);
     ShapeLimits limits{
         multiples.n, multiples.k, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
     if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;
-    if (!chapter.tiles.empty()) limits.tile = options.tile.m ? options.tile : chapter.tiles[0];
+    if (!chapter.tiles.empty())
+      limits.tile = options.request.tile.m ? options.request.tile : chapter.tiles[0];
     for (const std::string& set : sets) {
       std::vector<Shape> of_set = shape_set(set, limits);
       GG_REQUIRE(has(chapter.sets, set), "--set %s: %s cannot take this set; --help lists its sets",
@@ -160,7 +161,7 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     shape.own_sizes =
         chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
     try {
-      refuse_unsupported(shape, chapter, options.tile_k, steps);
+      refuse_unsupported(shape, chapter, options.request.tile_k, steps);
       supported.push_back(shape);
     } catch (const Error& error) {
       if (!is_mixed(shape.set)) throw;

@@ -42,8 +42,9 @@ std::vector<std::string> default_check_sets(const Chapter& chapter);
 std::vector<std::string> default_bench_sets(const Chapter& chapter);
 std::vector<std::string> default_count_sets(const Chapter& chapter);
 
-struct ProblemOptions : Request {  // a request, and the problems for which it is made
-  std::vector<int> m, n, k;        // --m, --n, --k: one problem in place of the sets
+struct ProblemOptions {  // a request, and the problems for which it is made
+  Request request{};
+  std::vector<int> m, n, k;  // --m, --n, --k: one problem in place of the sets
   uint64_t seed = 0;
   bool shared_b = false;
 

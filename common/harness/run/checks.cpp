@@ -25,7 +25,7 @@ std::optional<Shape> chained(const Session& session, const Shape& shape) {
   if (!is_small(shape.set) || !has_chain(shape) || shape.m_total() > kMostK * kMostK) return std::nullopt;
   if (!chains_d(session.setup)) return shape;
   const int step =
-      std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.tile_k));
+      std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.request.tile_k));
   const int k = (std::min(shape.k_of(0), kMostK) + step - 1) / step * step;
   Shape square = shape;
   square.n = square.k = {k};

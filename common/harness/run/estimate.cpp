@@ -54,15 +54,15 @@ double measured_rate(Session& session, const Plan& plan) {
   constexpr int kLargest = 8;
   constexpr double kEnough = 0.5;  // seconds; a corner of twice the size takes eight times as long
   const Setup& setup = session.setup;
-  const Steps steps = steps_of(session.chapter, setup.formats, setup.b_layout);
-  const Multiples multiples = multiples_of(session.chapter, steps, setup.tile_k);
+  const Steps steps = steps_of(session.chapter, setup.request.formats, setup.request.b_layout);
+  const Multiples multiples = multiples_of(session.chapter, steps, setup.request.tile_k);
   const auto less = [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); };
   const Shape& largest = *std::max_element(plan.first().begin(), plan.first().end(), less);
   double rate = 0;
   try {
     for (int size = 1; size <= kLargest; size *= 2) {
       const Shape corner = corner_of(largest, multiples, size);
-      refuse_unsupported(corner, session.chapter, setup.tile_k, steps);
+      refuse_unsupported(corner, session.chapter, setup.request.tile_k, steps);
       const double seconds = emulated_seconds(session, corner);
       if (seconds > 0) rate = corner.flops() / 2 / seconds;
       if (seconds > kEnough) break;
@@ -79,7 +79,7 @@ void say_if_long(Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
-      if (unavoidable_bytes(shape, session.setup.formats, session.setup.epilogue) <
+      if (unavoidable_bytes(shape, session.setup.request.formats, session.setup.request.epilogue) <
           double(session.machine->free_bytes()))
         multiply_adds += launches * shape.flops() / 2;
     }

@@ -87,7 +87,7 @@ void order(Draft& draft, const std::string& value) {
 
 void offsets(Draft& draft, const std::string& value) {
   GG_REQUIRE(value == "i32" || value == "i64", "--offsets %s: i32 or i64 are accepted", value.c_str());
-  draft.options.wide_offsets = value == "i64";
+  draft.options.request.wide_offsets = value == "i64";
 }
 
 void off(Draft& draft, const std::string& value) {
@@ -96,7 +96,7 @@ void off(Draft& draft, const std::string& value) {
   for (const std::string& name : split(value, ',')) chosen[choice("off", name, draft.chapter, names)] = true;
   draft.options.off.clear();
   for (size_t i = 0; i < names.size(); ++i) {
-    draft.options.ideas_off.by_name[names[i]] = chosen[i];
+    draft.options.request.ideas_off.by_name[names[i]] = chosen[i];
     if (chosen[i]) draft.options.off.push_back(names[i]);
   }
 }
@@ -120,7 +120,7 @@ void scaled_format(Draft& draft, const std::string& value) {
 }
 void d_dtype(Draft& draft, const std::string& value) { draft.d_dtype = value; }
 void blocks(Draft& draft, const std::string& value) {
-  draft.options.blocks = int(number("blocks", value, 1, 65535));
+  draft.options.request.blocks = int(number("blocks", value, 1, 65535));
 }
 void tile(Draft& draft, const std::string& value) {
   choice("tile", value, draft.chapter, tile_names(draft.chapter));
@@ -131,35 +131,37 @@ void cluster(Draft& draft, const std::string& value) {
   draft.cluster = value;
 }
 void tile_k(Draft& draft, const std::string& value) {
-  draft.options.tile_k =
+  draft.options.request.tile_k =
       draft.chapter.tile_ks[choice("tile-k", value, draft.chapter, tile_k_names(draft.chapter))];
 }
 void b_layout(Draft& draft, const std::string& value) {
-  draft.options.b_layout =
+  draft.options.request.b_layout =
       draft.chapter.b_layouts[choice("b-layout", value, draft.chapter, b_layout_names(draft.chapter))];
 }
 
 void c_dtype(Draft& draft, const std::string& value) { draft.c_dtype = value; }
-void bias(Draft& draft, const std::string&) { draft.options.epilogue.bias = true; }
+void bias(Draft& draft, const std::string&) { draft.options.request.epilogue.bias = true; }
 void bias_dtype(Draft& draft, const std::string& value) { draft.bias_dtype = value; }
 void norm_const(Draft& draft, const std::string& value) { draft.norm_const = value; }
 void act(Draft& draft, const std::string& value) { draft.act = value; }
-void discrete_col_sfd(Draft& draft, const std::string&) { draft.options.epilogue.discrete_col_sfd = true; }
+void discrete_col_sfd(Draft& draft, const std::string&) {
+  draft.options.request.epilogue.discrete_col_sfd = true;
+}
 bool second_of(const char* option, const std::string& value, const char* first, const char* second) {
   GG_REQUIRE(value == first || value == second, "--%s %s: %s or %s are accepted", option, value.c_str(),
              first, second);
   return value == second;
 }
 void weights(Draft& draft, const std::string& value) {
-  draft.options.weights =
+  draft.options.request.weights =
       second_of("weights", value, "dense", "discrete") ? Weights::discrete : Weights::dense;
 }
 void schedule(Draft& draft, const std::string& value) {
-  draft.options.scheduler =
+  draft.options.request.scheduler =
       second_of("schedule", value, "static", "dynamic") ? Scheduler::dynamic : Scheduler::fixed;
 }
 void transform(Draft& draft, const std::string& value) {
-  draft.options.epilogue.butterfly = second_of("transform", value, "tensor", "butterfly");
+  draft.options.request.epilogue.butterfly = second_of("transform", value, "tensor", "butterfly");
 }
 
 struct Rule {
@@ -309,7 +311,7 @@ void settle_tile(Draft& draft) {
     const bool as_asked = (draft.tile.empty() || draft.tile == tile_name(tile)) &&
                           (draft.cluster.empty() || draft.cluster == cluster_name(tile));
     if (!as_asked) continue;
-    draft.options.tile = tile;
+    draft.options.request.tile = tile;
     return;
   }
   throw Error(Exit::bad_input,
@@ -319,11 +321,12 @@ void settle_tile(Draft& draft) {
 
 // Where other types, offsets and layouts of B have the first tile alone.
 void require_tile_of_form(const Options& options, const Chapter& chapter, const Formats& first) {
-  const bool is_other_tile = options.tile.m && tile_name(options.tile) != tile_name(chapter.tiles[0]);
+  const bool is_other_tile =
+      options.request.tile.m && tile_name(options.request.tile) != tile_name(chapter.tiles[0]);
   if (!chapter.one_tile_for_others || !(is_other_tile || options.tune)) return;
-  const bool is_first = options.formats == first && !options.wide_offsets &&
-                        (chapter.b_layouts.empty() || options.b_layout == chapter.b_layouts[0]);
-  const std::string option = options.tune ? "--tune" : "--tile " + tile_name(options.tile);
+  const bool is_first = options.request.formats == first && !options.request.wide_offsets &&
+                        (chapter.b_layouts.empty() || options.request.b_layout == chapter.b_layouts[0]);
+  const std::string option = options.tune ? "--tune" : "--tile " + tile_name(options.request.tile);
   GG_REQUIRE(is_first,
              "%s: with other types, offsets or layouts of B than its first, %s has tiles of %s alone",
              option.c_str(), chapter.id, tile_name(chapter.tiles[0]).c_str());
@@ -350,7 +353,7 @@ float norm_const_of(const std::string& text) {
 
 void settle_bias(Draft& draft) {
   const List<Format>& types = draft.chapter.epilogue.bias_types;
-  Epilogue& epilogue = draft.options.epilogue;
+  Epilogue& epilogue = draft.options.request.epilogue;
   if (types.empty()) return;
   epilogue.bias_format = types[0];
   if (draft.bias_dtype.empty()) return;
@@ -366,14 +369,14 @@ void settle_epilogue(Draft& draft) {
   const Chapter& chapter = draft.chapter;
   const EpilogueChoices& choices = chapter.epilogue;
   Options& options = draft.options;
-  Epilogue& epilogue = options.epilogue;
+  Epilogue& epilogue = options.request.epilogue;
   if (choices.op == Operator::gemm) return;
   epilogue.op = choices.op;
   epilogue.amax = choices.amax;
   epilogue.stores_c = !choices.c_types.empty();
-  if (!choices.c_types.empty()) options.formats.c = choices.c_types[0];
+  if (!choices.c_types.empty()) options.request.formats.c = choices.c_types[0];
   if (!draft.c_dtype.empty())
-    options.formats.c =
+    options.request.formats.c =
         choices.c_types[choice("c-dtype", draft.c_dtype, chapter, type_names(choices.c_types))];
   settle_bias(draft);
   if (!choices.activations.empty()) epilogue.activation = choices.activations[0];
@@ -384,10 +387,10 @@ void settle_epilogue(Draft& draft) {
   } else if (choices.norm_const > 0 && options.in_dir.empty()) {  // a folder may have its own
     scale_outputs(choices, choices.norm_const, epilogue);
   }
-  require_consistent(options);
-  GG_REQUIRE(options.b_layout == BLayout::nk || format_info(options.formats.b).bits >= 8,
+  require_consistent(options.request);
+  GG_REQUIRE(options.request.b_layout == BLayout::nk || format_info(options.request.formats.b).bits >= 8,
              "--b-layout kn: %s packs two elements along K into a byte: nk is accepted",
-             options.formats.name());
+             options.request.formats.name());
   GG_REQUIRE(options.peers.empty(), "--peer %s: %s computes more than a product, and libraries do not",
              options.peers[0].c_str(), chapter.id);
 }
@@ -436,8 +439,8 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   Draft draft{chapter};
   Options& options = draft.options;
   options.arguments = argv;
-  if (!chapter.b_layouts.empty()) options.b_layout = chapter.b_layouts[0];
-  for (const Idea& idea : chapter.ideas) options.ideas_off.by_name[idea.name] = false;
+  if (!chapter.b_layouts.empty()) options.request.b_layout = chapter.b_layouts[0];
+  for (const Idea& idea : chapter.ideas) options.request.ideas_off.by_name[idea.name] = false;
   if (const GgEmuInterface* const emu = emulator()) {
     int skew = 0;
     emu->order(&options.order_seed, &skew);
@@ -455,8 +458,9 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   }
   settle_halves(draft);
   settle_tile(draft);
-  options.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
-  options.other_d = !(options.formats == choose_formats(options.formats.name(), "", formats, chapter));
+  options.request.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
+  options.other_d =
+      !(options.request.formats == choose_formats(options.request.formats.name(), "", formats, chapter));
   require_tile_of_form(options, chapter, formats[0]);
   settle_epilogue(draft);
   require_known_peers(options);

@@ -72,7 +72,7 @@ void choose_problems(Plan& plan, const Options& options, const Chapter& chapter,
 }
 
 void drop_unused_scales(Plan& plan) {
-  Epilogue& epilogue = plan.setup.epilogue;
+  Epilogue& epilogue = plan.setup.request.epilogue;
   if (!epilogue.discrete_col_sfd || epilogue.sfd_col) return;
   plan.left_out.push_back("--discrete-col-sfd left out: without --norm-const there are no scales");
   epilogue.discrete_col_sfd = false;
@@ -109,7 +109,7 @@ Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<F
   Plan plan{.setup = setup_of(chapter, options)};
   if (!options.in_dir.empty()) {
     plan.given = read_operands(options.in_dir, plan.setup, chapter, options.shared_b, types);
-    static_cast<Request&>(plan.setup) = plan.given->request;
+    plan.setup.request = plan.given->request;
     plan.to_check = {plan.given->shape};
   } else {
     choose_problems(plan, options, chapter, types, machine, emulated);

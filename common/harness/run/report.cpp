@@ -26,17 +26,17 @@ const std::vector<std::string> kCountColumns = {"chapter", "set", "order", "coun
 // Names the reader's choices of the epilogue beyond the defaults.
 static std::string epilogue_name(const Chapter& chapter, const Options& options) {
   const EpilogueChoices& choices = chapter.epilogue;
-  const Epilogue& e = options.epilogue;
+  const Epilogue& e = options.request.epilogue;
   std::string name;
-  if (!choices.c_types.empty() && options.formats.c != choices.c_types[0])
-    name += format(" c=%s", format_info(options.formats.c).name);
+  if (!choices.c_types.empty() && options.request.formats.c != choices.c_types[0])
+    name += format(" c=%s", format_info(options.request.formats.c).name);
   if (e.bias) name += format(" bias=%s", format_info(e.bias_format).name);
   if (e.sfd_row) name += e.discrete_col_sfd ? " sfd=discrete" : " sfd";
-  if (options.weights == Weights::discrete) name += " weights=discrete";
+  if (options.request.weights == Weights::discrete) name += " weights=discrete";
   if (!choices.activations.empty() && e.activation != choices.activations[0])
     name += format(" act=%s", activation_name(e.activation));
   if (e.butterfly) name += " butterfly";
-  if (options.scheduler == Scheduler::dynamic) name += " dynamic";
+  if (options.request.scheduler == Scheduler::dynamic) name += " dynamic";
   return name;
 }
 
@@ -48,14 +48,14 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
   if (peer.empty() || peer == kAllIdeas) {
     if (tile.m) name += " " + tile_name(tile);
     if (tile.m && !cluster_names(chapter).empty()) name += " " + cluster_name(tile);
-    if (options.tile_k) name += format(" tile-k=%d", options.tile_k);
+    if (options.request.tile_k) name += format(" tile-k=%d", options.request.tile_k);
     if (!options.off.empty()) name += " off=" + join(options.off, "+");
   } else {
-    other_d = options.formats.d != options.formats.a;
+    other_d = options.request.formats.d != options.request.formats.a;
   }
-  if (other_d) name += format(" d=%s", format_info(options.formats.d).name);
-  if (!chapter.b_layouts.empty() && options.b_layout != chapter.b_layouts[0])
-    name += format(" b=%s", layout_name(options.b_layout));
+  if (other_d) name += format(" d=%s", format_info(options.request.formats.d).name);
+  if (!chapter.b_layouts.empty() && options.request.b_layout != chapter.b_layouts[0])
+    name += format(" b=%s", layout_name(options.request.b_layout));
   name += epilogue_name(chapter, options);
   if (options.shared_b) name += " shared-b";
   if (options.sustained) name += " sustained";
@@ -108,7 +108,7 @@ Row result_row(const Session& session, const Shape& shape, const ClusterTileShap
           {"m_max", std::to_string(shape.m_max())},
           {"n", largest(shape.n)},
           {"k", largest(shape.k)},
-          {"format", session.setup.formats.name()},
+          {"format", session.setup.request.formats.name()},
           {"peer", peer},
           {"ok", "1"},
           {"version", version}};
@@ -116,8 +116,8 @@ Row result_row(const Session& session, const Shape& shape, const ClusterTileShap
 
 void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof) {
-  const Formats& formats = setup.formats;
-  const double bytes = unavoidable_bytes(shape, formats, setup.epilogue);
+  const Formats& formats = setup.request.formats;
+  const double bytes = unavoidable_bytes(shape, formats, setup.request.epilogue);
   const auto set = [&](const char* column, double value) {
     if (value > 0) row[column] = number_text(value);
   };
@@ -162,7 +162,7 @@ void print_start(const Session& session) {
   }
   std::printf("%s on %s (%d.%d)%s, %s: %s -> %s\n", session.chapter.id, device.name.c_str(),
               device.capability / 10, device.capability % 10, sizes.c_str(), how.c_str(),
-              session.options.formats.name(), format_info(session.options.formats.d).name);
+              session.options.request.formats.name(), format_info(session.options.request.formats.d).name);
   std::fflush(stdout);
 }
 

@@ -77,8 +77,8 @@ void print_schedule(const Options& options, const Chapter& chapter) {
     for (int g = 0; g < shape.groups(); ++g)
       sizes.insert(sizes.end(), {shape.m[size_t(g)], shape.n_of(g), shape.k_of(g)});
     chapter.print_schedule(sizes.data(), shape.groups(),
-                           options.tile.m ? TileShape(options.tile) : TileShape{64, 64},
-                           options.blocks ? options.blocks : 6);
+                           options.request.tile.m ? TileShape(options.request.tile) : TileShape{64, 64},
+                           options.request.blocks ? options.request.blocks : 6);
   }
 }
 

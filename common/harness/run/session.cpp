@@ -9,7 +9,7 @@
 namespace gg {
 
 Setup setup_of(const Chapter& chapter, const Options& options) {
-  Setup setup{options};
+  Setup setup{.request = options.request};
   setup.host_offsets = chapter.reads_offsets_on_host;
   setup.m_multiple = chapter.m_multiple;
   setup.equal_groups = chapter.equal_groups;
@@ -19,7 +19,8 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
     setup.same_bits.tiles.clear();
     setup.same_bits.fewer_multiprocessors = false;
   }
-  if (!setup.tile.m && !chapter.tiles.empty() && !chapter.chooses_tile) setup.tile = chapter.tiles[0];
+  if (!setup.request.tile.m && !chapter.tiles.empty() && !chapter.chooses_tile)
+    setup.request.tile = chapter.tiles[0];
   return setup;
 }
 

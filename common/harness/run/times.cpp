@@ -72,10 +72,11 @@ class Field {
 
   void enter_chapter() {
     const auto ours = [](const Problem& problem) { return problem; };
-    for (const auto& [idea, off] : session_.setup.ideas_off.by_name) none_off_.by_name[idea] = false;
+    for (const auto& [idea, off] : session_.setup.request.ideas_off.by_name) none_off_.by_name[idea] = false;
     const auto all_ideas = [this](const Problem& problem) { return problem.with_ideas(none_off_); };
-    bool right = enter("", session_.setup.tile, ours);
-    if (!session_.options.off.empty()) right = enter(kAllIdeas, session_.setup.tile, all_ideas) && right;
+    bool right = enter("", session_.setup.request.tile, ours);
+    if (!session_.options.off.empty())
+      right = enter(kAllIdeas, session_.setup.request.tile, all_ideas) && right;
     tally(right);
   }
 
@@ -94,7 +95,8 @@ class Field {
           for (int set = 0; set < sets; ++set) launches.finish(set);
         });
       };
-      entrants_.push_back({peer.name(), version, session_.setup.tile, {peer.name(), launches.launch, right}});
+      entrants_.push_back(
+          {peer.name(), version, session_.setup.request.tile, {peer.name(), launches.launch, right}});
     } catch (const Error& error) {
       cudaGetLastError();  // if there is one, it was the peer's
       std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.name().c_str(), shape_.describe().c_str(),

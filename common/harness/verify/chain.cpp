@@ -14,14 +14,15 @@ namespace gg {
 bool has_chain(const Shape& shape) { return !shape.own_sizes; }
 
 bool chains_d(const Setup& setup) {
-  return setup.formats.a == setup.formats.d && !has_tensor(Tensor::alpha, setup.formats, setup.epilogue);
+  return setup.request.formats.a == setup.request.formats.d &&
+         !has_tensor(Tensor::alpha, setup.request.formats, setup.request.epilogue);
 }
 
 std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const Launch& launch,
                                    const Shape& shape, uint64_t seed, bool from_graph) {
   Buffers first(machine, setup, shape), second(machine, setup, shape);
   const Buffers stale(machine, setup, setup.equal_groups ? shape : other_offsets(shape, setup.m_multiple));
-  const size_t offset_bytes = size_t(shape.groups() + 1) * (setup.wide_offsets ? 8 : 4);
+  const size_t offset_bytes = size_t(shape.groups() + 1) * (setup.request.wide_offsets ? 8 : 4);
   for (Buffers* each : {&first, &second}) each->fill_operands({Fill::Kind::normal, 0, seed, 0});
   const bool of_d = chains_d(setup);
   std::vector<Problem> links = {first.problem()};
@@ -65,7 +66,7 @@ std::optional<Failure> check_chain(Machine& machine, const Setup& setup, const L
                shape.describe().c_str(), how, differs, kEarly)};
   }
   const bool in_first = size_t(differs) < first.d_bytes();
-  const int bytes = format_info(setup.formats.d).bits / 8;
+  const int bytes = format_info(setup.request.formats.d).bits / 8;
   const Place place = place_of(
       first.layout(), int64_t(in_first ? size_t(differs) : size_t(differs) - first.d_bytes()) / bytes);
   return Failure{

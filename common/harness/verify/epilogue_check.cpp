@@ -62,8 +62,8 @@ class Chunk {
  public:
   Chunk(const Buffers& buffers, const OutputImages& images, const EpilogueReference& reference,
         const Band& band, int first, int rows, Findings& result)
-      : e_(buffers.setup().epilogue),
-        formats_(buffers.setup().formats),
+      : e_(buffers.setup().request.epilogue),
+        formats_(buffers.setup().request.formats),
         layout_(buffers.layout()),
         images_(images),
         reference_(reference),
@@ -278,8 +278,8 @@ Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
                          const std::vector<bool>& skipped, const OutputImages& images, Mistake mistake) {
   const Setup& setup = buffers.setup();
   const Layout& layout = buffers.layout();
-  const EpilogueReference reference(setup.epilogue, setup.formats, buffers.epilogue_operands(), layout,
-                                    mistake);
+  const EpilogueReference reference(setup.request.epilogue, setup.request.formats,
+                                    buffers.epilogue_operands(), layout, mistake);
   Findings all;
   const OutputImage& amax_image = images[size_t(Tensor::amax)];
   for (const Band& band : bands) {

@@ -194,7 +194,7 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std
                          const Findings& found, uint64_t seed) {
   const Setup& setup = buffers.setup();
   const Layout& layout = buffers.layout();
-  const Matrices matrices = copy.matrices(setup.formats);
+  const Matrices matrices = copy.matrices(setup.request.formats);
   const auto explains = [&](const Findings& with) { return with.failures() * 10 <= found.failures(); };
   // True for a mistake that was made for some outputs only, as for rows and not for columns.
   const auto explains_wrong_ones = [&](const Findings& with) {
@@ -207,7 +207,7 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std
   Products products{layout.groups, skipped, seed};
   const std::vector<Band> bands = products_of(matrices, layout, products);
   const char* of_some = nullptr;
-  for (const MistakeInfo& each : mistakes_of(setup.epilogue, setup.formats)) {
+  for (const MistakeInfo& each : mistakes_of(setup.request.epilogue, setup.request.formats)) {
     const Findings with = compare_outputs(buffers, bands, skipped, copy.outputs, each.mistake);
     if (explains(with)) return {Symptom::wrong_epilogue, std::string("looks like ") + each.what};
     if (!of_some && explains_wrong_ones(with)) of_some = each.what;

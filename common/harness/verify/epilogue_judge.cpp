@@ -151,7 +151,7 @@ class EpilogueJudge : public Judge {
   }
 
  private:
-  const Formats& formats() const { return buffers_.setup().formats; }
+  const Formats& formats() const { return buffers_.setup().request.formats; }
   Findings compared(const HostCopy& copy, const Question& question) const {
     const Layout& layout = buffers_.layout();
     const std::vector<Band> bands =

@@ -103,9 +103,9 @@ static float boundary(const EpilogueReference& reference) {
 void aim_at_boundaries(const Buffers& buffers, const std::vector<Band>& bands, EpilogueOperands& operands,
                        uint64_t seed) {
   const Setup& setup = buffers.setup();
-  if (!setup.epilogue.sfd_row || setup.epilogue.bias) return;
+  if (!setup.request.epilogue.sfd_row || setup.request.epilogue.bias) return;
   const Layout& layout = buffers.layout();
-  const EpilogueReference reference(setup.epilogue, setup.formats, operands, layout);
+  const EpilogueReference reference(setup.request.epilogue, setup.request.formats, operands, layout);
   const float change = boundary(reference);
   const int n = layout.groups[0].n;
   for (const Band& band : bands) {

@@ -11,9 +11,9 @@ namespace gg {
 Evidence::Evidence(const HostCopy& copy, const Setup& setup, const Layout& layout, const Limit& limit,
                    const std::vector<int64_t>& failing)
     : copy_(copy),
-      matrices_(copy.matrices(setup.formats)),
-      a_elems_(int64_t(copy.a.size()) * 8 / format_info(setup.formats.a).bits),
-      b_elems_(int64_t(copy.b.size()) * 8 / format_info(setup.formats.b).bits),
+      matrices_(copy.matrices(setup.request.formats)),
+      a_elems_(int64_t(copy.a.size()) * 8 / format_info(setup.request.formats.a).bits),
+      b_elems_(int64_t(copy.b.size()) * 8 / format_info(setup.request.formats.b).bits),
       layout_(layout),
       limit_(limit) {
   constexpr size_t kMostSamples = 64;

@@ -15,7 +15,7 @@ std::vector<char> downloaded(Machine& machine, const void* memory, size_t bytes)
 std::vector<char> downloaded_b(Machine& machine, const Buffers& buffers) {
   if (!has_far_b(buffers.layout())) return downloaded(machine, buffers.b(), buffers.b_bytes());
   const Layout near = near_layout(buffers.setup(), buffers.shape());
-  const Format type = buffers.setup().formats.b;
+  const Format type = buffers.setup().request.formats.b;
   std::vector<char> b(bytes_of(type, near.b_elems), char(0xFF));
   for (size_t g = 0; g < near.groups.size(); ++g) {
     const Region &to = near.groups[g].b, &from = buffers.layout().groups[g].b;

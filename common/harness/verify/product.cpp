@@ -33,7 +33,7 @@ const uint8_t* as_codes(const std::vector<char>& bytes) {
 Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::vector<Group>& groups,
                          const Limit& limit, uint64_t seed) {
   constexpr int kSampledGroups = 3, kRowsEach = 2, kColumns = 512;
-  const Formats& formats = buffers.setup().formats;
+  const Formats& formats = buffers.setup().request.formats;
   const std::unique_ptr<Machine> host = host_machine();
   // A region of a tensor, without what lies between its rows.
   const auto fetched = [&](const void* tensor, Format format, const Region& region) {
@@ -136,7 +136,7 @@ Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::v
                           const Limit& limit, uint64_t seed) {
   if (products(groups) <= kCpuProducts) {
     const HostCopy copy = host_copy(machine, buffers);
-    return host_machine()->compare(copy.matrices(buffers.setup().formats),
+    return host_machine()->compare(copy.matrices(buffers.setup().request.formats),
                                    near_groups(groups, buffers.layout()), limit);
   }
   Comparison all = machine.compare(buffers.matrices(), groups, limit);
@@ -156,8 +156,9 @@ Comparison compare_groups(Machine& machine, const Buffers& buffers, const std::v
 // and sum |a*b| = 0.64 K that is 0.18 sqrt(K) 2^-23 for steps of 16, which is 2^-19.1 at K=7168,
 // and twice that for steps of 8: operands of two types, which go through tf32.
 Limit random_limit(const Setup& setup) {
-  const double steps_of_8 = setup.formats.a == setup.formats.b ? 1 : 2;
-  return {setup.formats.d, false, steps_of_8 * format_info(setup.formats.d).sum_factor, false};
+  const double steps_of_8 = setup.request.formats.a == setup.request.formats.b ? 1 : 2;
+  return {setup.request.formats.d, false, steps_of_8 * format_info(setup.request.formats.d).sum_factor,
+          false};
 }
 
 namespace {
@@ -317,7 +318,7 @@ class ProductJudge : public Judge {
   }
 
  private:
-  Format format() const { return buffers_.setup().formats.d; }
+  Format format() const { return buffers_.setup().request.formats.d; }
   Limit limit_of(const Question& question) const {
     Limit limit = random_limit(buffers_.setup());
     if (question.exact) limit = {format(), true, 0, false};
@@ -341,7 +342,7 @@ class ProductJudge : public Judge {
     const int64_t first = int64_t(tally.byte) * 8 / format_info(format()).bits;
     return explain_values(
         copy, setup, near, limit,
-        failing_elements(copy.matrices(setup.formats), judged(near, question), limit, first));
+        failing_elements(copy.matrices(setup.request.formats), judged(near, question), limit, first));
   }
 };
 

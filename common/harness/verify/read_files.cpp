@@ -144,10 +144,11 @@ void refuse_starts(const std::string& offsets, const std::string& dense_b, const
 
 std::unique_ptr<GivenOperands> read_per_group(const std::string& dir, const Setup& setup,
                                               const std::vector<Formats>& types) {
-  const Formats& formats = setup.formats;
-  const size_t k_at = setup.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;  // in the shape of B
+  const Formats& formats = setup.request.formats;
+  // In the shape of B.
+  const size_t k_at = setup.request.b_layout == BLayout::nk ? 1 : 0, n_at = 1 - k_at;
   auto given = std::make_unique<GivenOperands>();
-  given->request = setup;
+  given->request = setup.request;
   given->request.wide_offsets = false;
   given->shape.set = kFromFiles;
   given->shape.own_sizes = true;
@@ -286,9 +287,9 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
 
 std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& setup, const Chapter& chapter,
                                            bool shared_b, const std::vector<Formats>& types) {
-  const Formats& formats = setup.formats;
+  const Formats& formats = setup.request.formats;
   auto given = std::make_unique<GivenOperands>();
-  const bool discrete = setup.weights == Weights::discrete;
+  const bool discrete = setup.request.weights == Weights::discrete;
   const std::string a_path = dir + "/a.npy", b_path = dir + (discrete ? "/b_00000.npy .." : "/b.npy"),
                     offsets_path = dir + "/offsets.npy";
   NpyArray a = read_npy(a_path, formats.a, 2, hint_of(types, &Formats::a));
@@ -299,7 +300,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   given->shape.m = formats.has_scales() ? rows_from_ends(offsets_path, offsets, a.shape[0], most)
                                         : rows_from_offsets(offsets_path, offsets, a.shape[0], most);
   // Either type is read; a launch that knows only int32 gets int32, which holds every accepted one.
-  given->request = setup;
+  given->request = setup.request;
   given->request.wide_offsets = offsets.type == "<i8" && !chapter.reads_offsets_on_host;
   given->shape.shared_b = shared_b;
   const int64_t groups = given->shape.groups();
@@ -312,7 +313,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
              "%s: has shape %s, the offsets name %lld groups: give one matrix for each", b_path.c_str(),
              shape_text(b.shape).c_str(), static_cast<long long>(groups));
   const size_t first = shared_b ? 0 : 1;  // of the two extents after G
-  const size_t k_at = first + (setup.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
+  const size_t k_at = first + (setup.request.b_layout == BLayout::nk ? 1 : 0), n_at = 2 * first + 1 - k_at;
   GG_REQUIRE(b.shape[k_at] == a.shape[1], "%s has shape %s, %s has %s: give both the same K", a_path.c_str(),
              shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
   given->shape.k = {elements_of(a_path, formats.a, extent(a_path, a, 1))};
@@ -327,7 +328,7 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
     given->sfb = checked_scales(sfb, scaling, groups, shared_b, {given->shape.n[0], scales},
                                 read_weights(dir, "sfb", scaling.scale, 5, discrete, shared_b, int(groups)));
   }
-  if (has_tensor(Tensor::prob, formats, setup.epilogue)) {
+  if (has_tensor(Tensor::prob, formats, setup.request.epilogue)) {
     given->shape.rows = given->rows_of_a;
     require_no_sign(dir + "/sfa.npy", formats.scaling(), given->sfa);
     require_no_sign(dir + (discrete ? "/sfb_00000.npy .." : "/sfb.npy"), formats.scaling(), given->sfb);
@@ -354,7 +355,8 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   } else {
     given = read_packed(dir, setup, chapter, shared_b, types);
   }
-  refuse_unsupported(given->shape, chapter, setup.tile_k, steps_of(chapter, setup.formats, setup.b_layout));
+  refuse_unsupported(given->shape, chapter, setup.request.tile_k,
+                     steps_of(chapter, setup.request.formats, setup.request.b_layout));
   return given;
 }
 

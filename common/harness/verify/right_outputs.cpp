@@ -20,9 +20,9 @@ Kind kind_of(Operator op) { return op == Operator::gemm ? Kind{product_judge, 4}
 }  // namespace
 
 std::unique_ptr<Judge> judge_of(Machine& machine, const Buffers& buffers, uint64_t seed) {
-  return kind_of(buffers.setup().epilogue.op).judge(machine, buffers, seed);
+  return kind_of(buffers.setup().request.epilogue.op).judge(machine, buffers, seed);
 }
-int launches_of_check(const Setup& setup) { return kind_of(setup.epilogue.op).launches; }
+int launches_of_check(const Setup& setup) { return kind_of(setup.request.epilogue.op).launches; }
 
 bool right_outputs(Machine& machine, const Buffers& buffers, uint64_t seed) {
   return judge_of(machine, buffers, seed)->compare({}).failures() == 0;

@@ -64,19 +64,22 @@ class Copies {
 std::vector<std::pair<std::string, Setup>> same_bits_with(const Setup& ours) {
   std::vector<std::pair<std::string, Setup>> others;
   const auto add = [&](const std::string& name) -> Setup& { return others.emplace_back(name, ours).second; };
-  const Epilogue& e = ours.epilogue;
+  const Epilogue& e = ours.request.epilogue;
   if (ours.same_bits.weights && !(e.bias && e.bias_format == Format::f32)) {
-    const bool dense = ours.weights == Weights::dense;
-    add(dense ? "discrete weights" : "dense weights").weights = dense ? Weights::discrete : Weights::dense;
+    const bool dense = ours.request.weights == Weights::dense;
+    add(dense ? "discrete weights" : "dense weights").request.weights =
+        dense ? Weights::discrete : Weights::dense;
   }
   if (ours.same_bits.schedule) {
-    const bool fixed = ours.scheduler == Scheduler::fixed;
-    add(fixed ? "a dynamic schedule" : "a static schedule").scheduler =
+    const bool fixed = ours.request.scheduler == Scheduler::fixed;
+    add(fixed ? "a dynamic schedule" : "a static schedule").request.scheduler =
         fixed ? Scheduler::dynamic : Scheduler::fixed;
   }
   for (const ClusterTileShape& tile : ours.same_bits.tiles) {
-    if (tile.m == ours.tile.m && tile.n == ours.tile.n && tile.cluster == ours.tile.cluster) continue;
-    add(format("tile %dx%d in a cluster of %d", tile.m, tile.n, tile.cluster)).tile = tile;
+    if (tile.m == ours.request.tile.m && tile.n == ours.request.tile.n &&
+        tile.cluster == ours.request.tile.cluster)
+      continue;
+    add(format("tile %dx%d in a cluster of %d", tile.m, tile.n, tile.cluster)).request.tile = tile;
   }
   return others;
 }
@@ -165,7 +168,8 @@ class Trials {
     const auto epilogue = [&](const Fill& with) {
       const Setup& setup = buffers_.setup();
       buffers_.fill_epilogue(
-          random_operands(setup.formats, setup.epilogue, buffers_.shape(), with, nan_groups), unowned);
+          random_operands(setup.request.formats, setup.request.epilogue, buffers_.shape(), with, nan_groups),
+          unowned);
     };
     switch (data_) {
       case Data::whole_numbers:

@@ -38,7 +38,7 @@ class Folder {
   void add(const TensorSpec& spec) {
     std::vector<char> content = image(spec);
     const bool of_weights = spec.name == Tensor::b || spec.name == Tensor::sfb;
-    if (!of_weights || buffers_.setup().weights == Weights::dense)
+    if (!of_weights || buffers_.setup().request.weights == Weights::dense)
       return add(std::string(tensor_file(spec.name)) + ".npy", spec.format, spec.extents, content);
     const std::vector<int64_t> of_one(spec.extents.begin() + 1, spec.extents.end());
     const int64_t groups = spec.extents[0], bytes = int64_t(content.size()) / groups;
@@ -50,7 +50,7 @@ class Folder {
 
   // Matrices of each group's own.
   void add_groups(const Layout& layout) {
-    const Formats& f = buffers_.setup().formats;
+    const Formats& f = buffers_.setup().request.formats;
     const HostCopy copy = host_copy(machine_, buffers_);
     for (int g = 0; g < int(layout.groups.size()); ++g) {
       const Group& group = layout.groups[size_t(g)];
@@ -62,8 +62,9 @@ class Folder {
 
   // [G+1], or the ends [G] where the formats have scales.
   void add_offsets(const std::vector<int64_t>& offsets) {
-    const bool wide = buffers_.setup().wide_offsets;
-    const int64_t left_out = buffers_.setup().formats.has_scales() ? 1 : 0, count = int64_t(offsets.size());
+    const bool wide = buffers_.setup().request.wide_offsets;
+    const int64_t left_out = buffers_.setup().request.formats.has_scales() ? 1 : 0,
+                  count = int64_t(offsets.size());
     const std::vector<int32_t> narrow(offsets.begin(), offsets.end());
     const auto* bytes =
         wide ? reinterpret_cast<const char*>(offsets.data()) : reinterpret_cast<const char*>(narrow.data());
@@ -134,7 +135,8 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     folder.add_groups(layout);
     return folder.commit();
   }
-  for (const TensorSpec& spec : tensors_of(setup.formats, setup.epilogue, layout)) folder.add(spec);
+  for (const TensorSpec& spec : tensors_of(setup.request.formats, setup.request.epilogue, layout))
+    folder.add(spec);
   folder.add_offsets(layout.offsets);
   folder.commit();
 }

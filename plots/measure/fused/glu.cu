@@ -100,9 +100,9 @@ void require_equal(gg::Machine& machine, const gg::Buffers& buffers, const bf16*
 
 gg::Setup setup() {
   gg::Setup setup;
-  setup.b_layout = gg::BLayout::nk;
+  setup.request.b_layout = gg::BLayout::nk;
   setup.host_offsets = false;
-  setup.epilogue = {.op = gg::Operator::glu, .stores_c = false};
+  setup.request.epilogue = {.op = gg::Operator::glu, .stores_c = false};
   return setup;
 }
 

@@ -150,7 +150,7 @@ void require_equal(gg::Machine&, const gg::Buffers& buffers, const bf16*, const 
                    const Outputs& fused) {
   const gg::Problem& p = buffers.problem();
   const int n = p.n();
-  const float norm = buffers.setup().epilogue.norm_const;
+  const float norm = buffers.setup().request.epilogue.norm_const;
   const ScaleLayout of_rows{p.rows(), (n + kBlock - 1) / kBlock},
       of_columns{n, (p.rows() + kBlock - 1) / kBlock};
   const auto compare = [&](Tensor tensor, Tensor scales, int64_t row) {
@@ -189,11 +189,11 @@ void require_equal(gg::Machine&, const gg::Buffers& buffers, const bf16*, const 
 
 gg::Setup setup() {
   gg::Setup setup;
-  setup.formats.d = Format::e4m3;
-  setup.b_layout = gg::BLayout::nk;
+  setup.request.formats.d = Format::e4m3;
+  setup.request.b_layout = gg::BLayout::nk;
   setup.host_offsets = false;
   setup.m_multiple = kTile;
-  setup.epilogue = {
+  setup.request.epilogue = {
       .op = gg::Operator::quant, .amax = true, .sfd_row = true, .sfd_col = true, .norm_const = 1};
   return setup;
 }

@@ -38,8 +38,8 @@ __global__ void grouped_gemm(const uint8_t* a, const uint8_t* b, const uint8_t* 
 template <bool RIGHT>
 Verdict run() {
   gg::Setup setup;
-  setup.formats = {gg::Format::e4m3, gg::Format::e4m3, gg::Format::bf16, gg::BlockFormat::mxfp8};
-  setup.b_layout = gg::BLayout::nk;
+  setup.request.formats = {gg::Format::e4m3, gg::Format::e4m3, gg::Format::bf16, gg::BlockFormat::mxfp8};
+  setup.request.b_layout = gg::BLayout::nk;
   setup.host_offsets = false;
   const gg::Launch launch = [](const gg::Problem& p, cudaStream_t stream) {
     grouped_gemm<RIGHT><<<unsigned(p.groups()), unsigned(p.n()), 0, stream>>>(
