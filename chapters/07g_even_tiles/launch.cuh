@@ -21,6 +21,9 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
+  // [launch]
+  // A cluster is CLUSTER blocks with consecutive numbers: block b is in cluster b / CLUSTER and has
+  // rank b % CLUSTER there. The grid must be a multiple of CLUSTER. schedule_tiles relies on it.
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
@@ -28,18 +31,19 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                      .cluster = C::CLUSTER,
                      .dependent = true},
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k);
+  // [/launch]
 }
 
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
 // what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
-// fewer than CLUSTER the grid is empty, which is an error. Smaller tiles would lose more at a
-// cluster's start than it saves.
+// fewer than CLUSTER the grid is empty, which is an error. The others are for small problems,
+// which would lose more at a cluster's start than pairs save.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
-  auto* tall = gg::multiprocessors() > 1 ? launch_as<Config<256, 4, 2>, T> : launch_as<Config<256, 4>, T>;
-  auto* launch_tile = tile.m == 256   ? tall
+  auto* for_256 = gg::multiprocessors() > 1 ? launch_as<Config<256, 4, 2>, T> : launch_as<Config<256, 4>, T>;
+  auto* launch_tile = tile.m == 256   ? for_256
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>
                       : tile.m == 64  ? launch_as<Config<64, 8>, T>
                                       : launch_as<Config<32, 9>, T>;

@@ -27,8 +27,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
   // [release]
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them: thread r to the block of rank r.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: before it releases the stage again, each block has loaded its part of the
+  // next slice there, and does so only when the phase of its `empty` has ended.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);

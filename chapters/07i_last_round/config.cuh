@@ -47,7 +47,8 @@ struct Maps {
 };
 
 // A worker's tile. TileReceiver::next makes col0 the first of the block's own columns.
-// No word is ever INT_MIN, or a receiver would not arrive (gg::ptx::has_come).
+// Mailbox::receive relies on it that no word is ever INT_MIN (gg::ptx::has_come): with such a word
+// no receiver would arrive. Mailbox::send asserts that there are four words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

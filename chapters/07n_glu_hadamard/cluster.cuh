@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a block tells another one of its cluster that it has read something. The instructions for
-// clusters are in common/kernel/ptx/cluster.cuh.
+// How a block tells any block of its cluster, its own or another, that it has read something. The
+// instructions for clusters are in common/kernel/ptx/cluster.cuh.
 
 #pragma once
 
@@ -11,7 +11,8 @@
 namespace chapter {
 
 // One arrival at the mbarrier that block `rank` of the cluster has where this block has the one at
-// bar_addr. Without mapa it would arrive at this block's own, and the other would wait for ever.
+// bar_addr; `rank` may be this block's own. Without mapa all arrivals would be at this block's own
+// mbarrier, and the other block would wait for ever.
 // A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
 // read, and shows no write to anybody.
 // Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come).
