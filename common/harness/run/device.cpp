@@ -70,21 +70,26 @@ std::string why_not_on_gpu(const Chapter& chapter) {
   return why;
 }
 
-Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
-  const std::string not_run = "not run, no usable GPU: ";
+Device find_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
   play_device_of(chapter);
-  if (emulator() && wanted == Options::Device::gpu) {
-    throw Error(Exit::no_device, not_run + why_not_on_gpu(chapter));
-  }
   if (!emulator() && wanted == Options::Device::emulator) restart_on_emulator(arguments, "");
   std::string why;
-  const Device device = first_device(chapter, why);
+  Device device = first_device(chapter, why);
+  if (emulator() && wanted == Options::Device::gpu) why = why_not_on_gpu(chapter);
   if (why.empty()) {
     GG_CHECK(cudaSetDevice(0));
-    return device;
+  } else if (emulator() || wanted == Options::Device::gpu) {
+    device.unusable = "not run, no usable GPU: " + why;
+  } else {
+    restart_on_emulator(arguments, "no usable GPU (" + why + ")");
   }
-  if (emulator() || wanted == Options::Device::gpu) throw Error(Exit::no_device, not_run + why);
-  restart_on_emulator(arguments, "no usable GPU (" + why + ")");
+  return device;
+}
+
+Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {
+  const Device device = find_device(wanted, chapter, arguments);
+  if (!device.unusable.empty()) throw Error(Exit::no_device, device.unusable);
+  return device;
 }
 
 }  // namespace gg

@@ -20,11 +20,13 @@ struct Device {
   bool emulated = false;
   // In one clause, where the emulator stands in for a GPU unasked; else empty.
   std::string why_no_gpu{};
+  std::string unusable{};  // why the chapter cannot run here, in one sentence; empty if it can
 };
 
-// The GPU, or the device that the emulator plays, if it can run this chapter. Where the emulator is
-// to run it but another CUDA runtime is loaded, the program starts itself again with `arguments`
-// (argv). Throws gg::Error (no device) with one sentence that says what is missing.
+// The GPU, or the device that the emulator plays. Where the emulator is to run the chapter but
+// another CUDA runtime is loaded, the program starts itself again with `arguments` (argv).
+Device find_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
+// The same. Throws gg::Error (no device) where it is unusable.
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
 // Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on
 // the device: programs that start at the same time wait for each other's.

@@ -37,13 +37,13 @@ std::vector<Form> forms_to_check(const Options& options, const Chapter& chapter,
 
 // The sets that a check goes through. On the emulator it tries B of far experts too, with memory
 // only where it is touched.
-std::vector<std::string> sets_to_check(const Options& options, const Chapter& chapter, const Machine& machine,
-                                       bool emulated, std::vector<std::string>& left_out) {
+std::vector<std::string> sets_to_check(const Options& options, const Chapter& chapter, bool emulated,
+                                       bool far_fits, std::vector<std::string>& left_out) {
   if (!options.sets.empty()) return options.sets;
   std::vector<std::string> sets = default_check_sets(chapter);
   if (!emulated || !takes_defaults(options) || options.shared_b) return sets;
   const std::vector<std::string> far = sets_of(chapter, {"far"});
-  if (!far.empty() && !machine.reserves()) {
+  if (!far.empty() && !far_fits) {
     left_out.push_back(
         "far left out: address space is limited (ulimit -v), and its experts lie 2^31 elements apart");
   } else {
@@ -58,9 +58,9 @@ std::vector<std::string> sets_to_time(const Options& options, const Chapter& cha
 }
 
 void choose_problems(Plan& plan, const Options& options, const Chapter& chapter,
-                     const std::vector<Formats>& types, const Machine& machine, bool emulated) {
+                     const std::vector<Formats>& types, bool emulated, bool far_fits) {
   if (options.check) {
-    const auto sets = sets_to_check(options, chapter, machine, emulated, plan.left_out);
+    const auto sets = sets_to_check(options, chapter, emulated, far_fits, plan.left_out);
     plan.to_check = shapes_for(options, chapter, sets, plan.left_out);
   }
   plan.forms = forms_to_check(options, chapter, types);
@@ -104,15 +104,15 @@ void require_files(const Plan& plan, const Options& options) {
 
 }  // namespace
 
-Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
-             const Machine& machine, bool emulated) {
+Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types, bool emulated,
+             bool far_fits) {
   Plan plan{.setup = setup_of(chapter, options)};
   if (!options.in_dir.empty()) {
     plan.given = read_operands(options.in_dir, plan.setup, chapter, options.shared_b, types);
     plan.setup.request = plan.given->request;
     plan.to_check = {plan.given->shape};
   } else {
-    choose_problems(plan, options, chapter, types, machine, emulated);
+    choose_problems(plan, options, chapter, types, emulated, far_fits);
   }
   drop_unused_scales(plan);
   leave_out_options(plan, options, emulated);

@@ -33,9 +33,10 @@ struct Plan {
   const std::vector<Shape>& first() const { return to_check.empty() ? to_time : to_check; }
 };
 
-// The plan for a run on this machine. Throws gg::Error (bad input) with the offending number and
+// The plan for a run, on the emulator or not. `far_fits`: is there address space for a B of experts
+// that lie 2^31 elements apart? Throws gg::Error (bad input) with the offending number and
 // what would be accepted. `types`: the formats that the chapter has.
-Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
-             const Machine& machine, bool emulated);
+Plan plan_of(const Options& options, const Chapter& chapter, const std::vector<Formats>& types, bool emulated,
+             bool far_fits);
 
 }  // namespace gg

@@ -32,11 +32,13 @@ void print_notes(const Chapter& chapter, const Device& device, const Plan& plan)
 
 Exit run_problems(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
                   const Launch& launch) {
-  // The device comes first: where it is the emulator, the program may have to start again.
-  Device device = choose_device(options.device, chapter, options.arguments);
-  const bool emulated = device.emulated;
-  std::unique_ptr<Machine> machine = emulated ? emulator_machine() : gpu_machine();
-  const Plan plan = plan_of(options, chapter, types, *machine, emulated);
+  // The device comes first: where it is the emulator, the program may have to start again. Bad input
+  // is refused where there is no device, too.
+  Device device = find_device(options.device, chapter, options.arguments);
+  const bool usable = device.unusable.empty(), emulated = usable && device.emulated;
+  std::unique_ptr<Machine> machine = !usable ? nullptr : emulated ? emulator_machine() : gpu_machine();
+  const Plan plan = plan_of(options, chapter, types, emulated, machine && machine->reserves());
+  if (!usable) throw Error(Exit::no_device, device.unusable);
   // A run that only checks leaves its core to others while it waits; one that times should not
   // wake up late.
   if (plan.to_time.empty()) GG_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
