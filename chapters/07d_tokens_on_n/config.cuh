@@ -12,8 +12,8 @@ namespace chapter {
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
-// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
-// up to STEP.
+// A tile has 1 to BM rows. Its width is that rounded up to STEP: so many rows of A are loaded and
+// multiplied, as wgmma's N. load_tiles gets it by round_up, multiply_tiles by with_width_for.
 constexpr int STEP = 32;
 static_assert(STEP % 8 == 0, "wgmma's N is a multiple of 8, and the swizzle repeats after 8 rows");
 
@@ -40,6 +40,7 @@ template <class C>
 struct Maps {
   CUtensorMap a[C::BM / STEP];  // a[i] is for width (i + 1) * STEP: boxes of so many rows
   CUtensorMap b;
+  static_assert((C::BM / STEP + 1) * sizeof(CUtensorMap) <= 32 * 1024, "a kernel's parameters");
 };
 
 struct alignas(16) Tile {

@@ -17,9 +17,9 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
-  // One for each width.
-  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
-    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows});
+  // load_tiles finds a width's map by the same index.
+  for (int width = STEP; width <= C::BM; width += STEP) {
+    maps.a[width / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, width});
   }
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors())),
                      .threads = C::THREADS,
@@ -35,6 +35,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
             gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   GG_REQUIRE(k > 0, "K=%d: a consumer gives back the stage of a last slice, so there must be one", k);
+  // As many stages as 194 KB hold: the other 32 KB of a block are for D in chapter 07e.
   auto* launch_tile = tile.m == 256   ? launch_as<Config<256, 4>, T>
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>
                       : tile.m == 64  ? launch_as<Config<64, 8>, T>

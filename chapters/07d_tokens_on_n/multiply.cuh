@@ -18,18 +18,20 @@
 namespace chapter {
 
 // [widths]
-// Calls f with round_up(rows, STEP), which load_tiles computes too, as a constant: wgmma's N is
-// part of the instruction. 0 < rows <= WIDTH.
-template <int WIDTH, class F>
+// Calls f with the width of a tile that has 0 < rows <= MOST. It equals load_tiles's
+// round_up(rows, STEP), but is a constant: wgmma's N is part of the instruction.
+template <int MOST, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
-  if constexpr (WIDTH > STEP) {
-    if (rows <= WIDTH - STEP) return with_width_for<WIDTH - STEP>(rows, f);
+  static_assert(MOST % STEP == 0);
+  if constexpr (MOST > STEP) {
+    if (rows <= MOST - STEP) return with_width_for<MOST - STEP>(rows, f);
   }
-  f(std::integral_constant<int, WIDTH>());
+  f(std::integral_constant<int, MOST>());
 }
 // [/widths]
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers only if all of it is inlined, do_tile and with_width_for too. Where one is
+// not, the compiler keeps `registers` in local memory: `.local` in the PTX.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileReceiver tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;

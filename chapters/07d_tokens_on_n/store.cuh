@@ -11,9 +11,11 @@ namespace chapter {
 
 // Who: a whole warpgroup. The sums are D transposed: a warp has 16 of the warpgroup's 64 columns,
 // which begin at the tile's column `first_col`, and a thread's sums go through the tile's rows.
-// D is [rows,n]. Rows from tile.rows on and columns from n on are not stored.
+// D is [rows,n]. Rows from tile.rows on and columns from n on are not stored. Inlined, so that the
+// sums stay in registers.
 template <int SUMS, class T>
-__device__ void store_sums(const float (&sums)[SUMS], T* d, const Tile& tile, int first_col, int n) {
+__device__ __forceinline__ void store_sums(const float (&sums)[SUMS], T* d, const Tile& tile, int first_col,
+                                           int n) {
   // [store]
   const int warp = int(threadIdx.x) / 32 % 4, lane = int(threadIdx.x) % 32;
   // Where sum 0 belongs: the row in the tile, the column in D.
