@@ -13,7 +13,8 @@ namespace chapter {
 
 template <class C, class T>
 void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
-               int k, cudaStream_t stream) {
+               int k, gg::TileShape tile, cudaStream_t stream) {
+  GG_REQUIRE(tile.m == C::BM, "main.cu has tiles of %d rows, for which `launch` has no Config", tile.m);
   // B has three dimensions: behind a group's last column come zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
@@ -38,7 +39,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>
                       : tile.m == 64  ? launch_as<Config<64, 8>, T>
                                       : launch_as<Config<32, 9>, T>;
-  launch_tile(a, b, d, offsets, rows, groups, n, k, stream);
+  launch_tile(a, b, d, offsets, rows, groups, n, k, tile, stream);
 }
 
 }  // namespace chapter

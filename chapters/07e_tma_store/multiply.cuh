@@ -32,15 +32,16 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   };
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   Ring<C::STAGES> ring;
+  // [multiply]
   Tile next;
   bool more = tiles.next(next);
   while (more) {
-    const Tile tile = next;
+    const Tile tile = next;  // a copy: do_tile reads `more` and `next` anew, and stores `tile` after that
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
-      // [multiply]
-      int last = 0;  // stage of the slice before
+      // The stage of the slice before.
+      int last = 0;
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
         const int stage = ring.stage;
@@ -67,12 +68,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
-      // [/multiply]
       store.put(sums, tile, tile.col0 + consumer * 64);
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
   store.finish();
+  // [/multiply]
 }
 
 }  // namespace chapter
