@@ -20,16 +20,16 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // the tile's width, as multiply_tiles finds it
+    const int width = round_up(tile.rows, STEP);  // as with_width_for chooses it for multiply_tiles
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // All consumers have multiplied what was in this stage. The first time round there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
-        gg::ptx::tma_load_2d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a[rows / STEP - 1], k0, tile.row0,
-                             full_addr);
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, width * ROW_BYTES + C::B_BYTES);
+        gg::ptx::tma_load_2d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a[width / STEP - 1], k0,
+                             tile.row0, full_addr);
         gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
                              full_addr);
       }

@@ -146,9 +146,9 @@ class Store {
 
   // [send]
   // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads.
-  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0 starts
-  // the copies, for wait_until_read and finish wait in thread 0: a copy group is known to its thread
-  // alone.
+  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0
+  // starts the copies, for wait_until_read and finish wait in thread 0: a copy group is known to
+  // its thread alone.
   __device__ void send(int row_in_tile, int rows) {
     const int row0 = row0_ + row_in_tile, boxes = rows / STEP, chunk = thread() % 8;
     gg::ptx::fence_proxy_async();

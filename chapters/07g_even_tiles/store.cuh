@@ -19,14 +19,28 @@ namespace chapter {
 // Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
 // the same tiles. So all have the same next action and come to the same barriers; only held_
 // differs.
-// Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have more rows
-// (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
-// registers, as 16 bits: two rows of a column in each. Then `proceed` sends every tile, also one
-// that has no held rows, one action at a time.
+// Two modes, by the largest tile:
+// - BM up to STORE_ROWS: `put` waits until shared memory may be overwritten, writes the whole tile
+//   there and starts its copies. There are no actions: `proceed` and `complete` do nothing.
+// - C::HOLDS_ROWS, more: `put` neither waits nor sends. It writes the first STORE_ROWS rows to
+//   shared memory and holds the others in registers, as 16 bits. `proceed` then sends every tile,
+//   also one that has no held rows, one action at a time; the last action waits. So before a `put`
+//   `complete` must have ended: all of the tile before has been read.
 template <class C, class T>
 class Store {
   static constexpr int BM = C::BM;
   static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
+
+  // [actions]
+  // A tile's actions. They count down, so a new one goes between two others, and all above it get
+  // one more. LAST_WAIT stays the last before DONE, for `put` relies on it.
+  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+
+  // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
+  __device__ int action_after(int action) const {
+    return action == SEND_FIRST && rows_ <= STORE_ROWS ? LAST_WAIT : action - 1;
+  }
+  // [/actions]
 
  public:
   // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
@@ -35,11 +49,11 @@ class Store {
 
   // [put]
   // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
-  // Before: `complete`.
+  // The caller may overwrite `sums` and `tile` then. Before: `complete`.
   template <int SUMS>
   __device__ void put(const float (&sums)[SUMS], const Tile& tile, int col0) {
-    if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
-    stored_ = true;
+    if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // where rows are held, LAST_WAIT has waited
+    has_sent_ = true;
 #pragma unroll
     for (int box = 0; box * 16 < SUMS; ++box) {  // this thread's 16 sums of 32 rows
       uint32_t reg[8];
@@ -60,7 +74,7 @@ class Store {
     if constexpr (C::HOLDS_ROWS) {
       action_ = SEND_FIRST;  // not at once: `send` has a barrier, and no products are queued now
     } else {
-      send(0, rows_);  // at once: to ask for an action in each slice would cost these tiles more
+      send(0, rows_);
     }
   }
   // [/put]
@@ -74,7 +88,7 @@ class Store {
       if (action_ == SEND_FIRST) {
         send(0, min(rows_, STORE_ROWS));
       } else if (action_ == WRITE_HELD) {
-        make_room();
+        wait_until_read();
 #pragma unroll
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
           if (STORE_ROWS + box * STEP < rows_)  // `put` has filled these registers
@@ -82,29 +96,32 @@ class Store {
         }
       } else if (action_ == SEND_HELD) {
         send(STORE_ROWS, rows_ - STORE_ROWS);
-      } else {  // MAKE_ROOM
-        make_room();
+      } else {  // LAST_WAIT
+        wait_until_read();
       }
-      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? MAKE_ROOM : action_ - 1;
+      action_ = action_after(action_);  // here alone: assigned in each branch, ptxas spilled registers
     }
   }
-  // Does all actions that are left, so that `put` may be called again.
+
+  // Does all actions that are left, so that `put` may be called.
   __device__ void complete() {
     while (action_ != DONE) proceed();
   }
   // [/proceed]
-  // Call it after the last tile.
+
+  // After the last `put`: sends what is left, and waits until TMA has read. When the block ends, its
+  // shared memory may be another's.
   __device__ void finish() {
     complete();
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
   // [room]
-  // Waits until all that was stored from shared memory has been read.
-  __device__ void make_room() {
+  // Waits until all that was sent has been read, by TMA and by threads: all 128 may overwrite it.
+  __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
@@ -128,11 +145,12 @@ class Store {
   // [/write]
 
   // [send]
-  // Stores `rows` rows of D from the beginning of shared memory: whole boxes by TMA, the others by
-  // threads. The first one is the tile's row `first`. Thread 0 starts the copies, for make_room and
-  // finish wait in thread 0: a copy group is known to its thread alone.
-  __device__ void send(int first, int rows) {
-    const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 8;
+  // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads.
+  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0
+  // starts the copies, for wait_until_read and finish wait in thread 0: a copy group is known to
+  // its thread alone.
+  __device__ void send(int row_in_tile, int rows) {
+    const int row0 = row0_ + row_in_tile, boxes = rows / STEP, chunk = thread() % 8;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
@@ -152,22 +170,18 @@ class Store {
   }
   // [/send]
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. One
-  // assignment sets the next action: with one in each branch of `proceed` ptxas spilled registers,
-  // which ends the build.
-  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
-
-  const CUtensorMap& d_map_;
+  const CUtensorMap& d_map_;  // the kernel's parameter itself: TMA takes its address, of a copy it would fail
   T* d_;
   int n_, barrier_;
   const unsigned char* shared_;
-  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
-  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops. Not
-  // initialised: `put` fills it up to the tile's width, and `proceed` reads no further.
-  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
+  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
+  // Rows from STORE_ROWS on: 64 columns among 128 threads, two sums in a register. In registers: it
+  // is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the
+  // tile's width, and `proceed` reads no further.
+  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) * 64 / 128 / 2 : 1];
+  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that `put` took: as D counts, and how many
   int action_ = DONE;                   // its next action
-  bool stored_ = false;
+  bool has_sent_ = false;               // a tile before: read where no rows are held
 };
 
 }  // namespace chapter

@@ -32,8 +32,8 @@ void print_notes(const Chapter& chapter, const Device& device, const Plan& plan)
 
 Exit run_problems(const Options& options, const Chapter& chapter, const std::vector<Formats>& types,
                   const Launch& launch) {
-  // The device comes first: where it is the emulator, the program may have to start again. Bad input
-  // is refused where there is no device, too.
+  // The device comes first: where it is the emulator, the program may have to start again. Bad
+  // input is refused where there is no device, too.
   Device device = find_device(options.device, chapter, options.arguments);
   const bool usable = device.unusable.empty(), emulated = usable && device.emulated;
   std::unique_ptr<Machine> machine = !usable ? nullptr : emulated ? emulator_machine() : gpu_machine();
