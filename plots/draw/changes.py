@@ -30,6 +30,10 @@ COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*"|\'(?:\\.|[^
 ASSERTION = re.compile(r"\b(?:static_assert|GG_REQUIRE)\s*\(")
 END_OF_STATEMENT = re.compile(r"\s*;?")
 BRACKET_OR_TEXT = re.compile(r'[()]|"(?:\\.|[^"\\])*"')
+DEVICE = re.compile(r"\b__(?:device|global)__\b")
+# As Config, which a launch reads too.
+STRUCT_OF_CONSTANTS = re.compile(r"^(?:template<[^{]*>)?struct\b.*\bconstexpr\b")
+NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 def is_kernel(path: str) -> bool:
@@ -78,6 +82,17 @@ def definitions(text: str) -> set[str]:
             now = ""
     plain = {re.sub(r" (?=\W)|(?<=\W) ", "", " ".join(each.split())) for each in found | {now}}
     return plain - {"", "}", ";"}
+
+
+def host_code(code: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What PTX says nothing of: a launch, its choice of a tile, and constants that it may read. Names but a definition's
+    own are numbered in the order of their appearance, so that a name that was changed everywhere is no difference."""
+    def numbered(definition):
+        names = {name_of(definition): name_of(definition)}
+        return NAME.sub(lambda name: names.setdefault(name[0], f"name{len(names)}"), definition)
+
+    return {path: {numbered(each) for each in found if not DEVICE.search(each) or STRUCT_OF_CONSTANTS.search(each)}
+            for path, found in code.items()}
 
 
 def name_of(definition: str) -> str:
@@ -133,20 +148,21 @@ class History:
     def changed(self, chapter: str, commit: str) -> tuple[str, ...]:
         """The files that differ in code between a commit and the tree as it stands: paths in a tuple, those of the
         chapter's folder without it. What was moved is the same. What is new or gone in a header of common/ does not
-        count, only what is another under its name: a kernel that uses the others has changed itself. Nothing has
-        changed where same_ptx.py found that all is the same in PTX."""
+        count, only what is another under its name: a kernel that uses the others has changed itself. Where
+        same_ptx.py found that all is the same in PTX, only code of the host counts."""
         if (chapter, commit) not in self.known:
             base = commit.removesuffix("-dirty")  # what else was in such a tree nobody knows
             if not self.has(base):
                 self.lacking.add(base)
                 return ()
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
+            if (chapter, fingerprint(then), fingerprint(now)) in self.same_ptx:
+                then, now = host_code(then), host_code(now)
             before, after = (set().union(*code.values()) for code in (then, now))
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
             files = {current_path(path) for code, other in ((then, after), (now, before)) for path in code
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
-            same = files and (chapter, fingerprint(then), fingerprint(now)) in self.same_ptx
-            self.known[chapter, commit] = () if same else tuple(sorted(path.removeprefix(own) for path in files))
+            self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]
 
     def fingerprint(self, chapter: str, commit: str = "") -> str:

@@ -6,8 +6,9 @@ comments in between, an assertion more.
 
 For each chapter and each commit at which it was timed and after which its sources changed, compiles main.cu of both
 trees to PTX with the nvcc of the build tree, and compares kernel by kernel, whatever names and labels are. Where all are
-the same, a row of plots/measure/data/same_ptx.csv says so, and publish no longer writes that the kernel has changed. A row
-names the sources by their fingerprints (changes.py): it holds for them alone. Exit code 1: some differ.
+the same, a row of plots/measure/data/same_ptx.csv says so, and publish writes that a kernel has changed only if code of
+the host has, which is not in PTX. A row names the sources by their fingerprints (changes.py): it holds for them alone.
+Exit code 1: some differ.
 """
 
 import argparse
@@ -40,6 +41,7 @@ def kernels(ptx: str) -> Counter[str]:
 
 
 def normalised(part: str) -> str:
+    """A function without what a compiler numbers through: labels, and names that hold types."""
     names = {}
     part = re.sub(r"\$L__BB\d+_", "L", part)
     part = re.sub(r"\b\w*_Z\w+|\b_{2,}\w+|\b_\$\w+", lambda name: names.setdefault(name[0], f"name{len(names)}"), part)
@@ -102,7 +104,7 @@ def main() -> int:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(SAME_PTX_COLUMNS)
-        # Nobody asks of older sources.
+        # A row of older sources would never be read again.
         writer.writerows(sorted(row for row in rows if row[2] == now[row[0]]))
     return 1 if differ else 0
 

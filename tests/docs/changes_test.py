@@ -58,19 +58,29 @@ class ChangesTest(unittest.TestCase):
     def changed(self, chapter="01_naive", commit=None):
         return History(self.repo).changed(chapter, commit or self.commit)
 
-    def test_what_is_the_same_in_ptx_has_not_changed(self):
-        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace("one()", "uno()")})
-        history = History(self.repo)
-        pair = history.fingerprint("01_naive", self.commit), history.fingerprint("01_naive")
-        self.assertTrue(history.changed("01_naive", self.commit))
+    def test_what_is_the_same_in_ptx_has_changed_on_the_host_alone(self):
+        path, device = "chapters/01_naive/kernel.cuh", "__device__ int two(int x) { return x; }\n"
+        launch = "void launch(int n) { grid(n / 2, n); }\n"
+        self.files[path] = self.KERNEL + device + launch
+        self.commit = self.committed()
         found = self.repo / DATA / SAME_PTX
         found.parent.mkdir(parents=True)
-        found.write_text("chapter,then,now\n02_tiled,{},{}\n".format(*pair))
-        self.assertTrue(self.changed(), "another chapter's")
-        found.write_text("chapter,then,now\n01_naive,{},{}\n".format(*pair))
-        self.assertFalse(self.changed())
-        self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace("one()", "eins()")})
-        self.assertTrue(self.changed(), "sources that nobody compared")
+
+        def changed_if_same(text, chapter="01_naive"):
+            self.write(**{path: text})
+            history = History(self.repo)
+            pair = history.fingerprint("01_naive", self.commit), history.fingerprint("01_naive")
+            found.write_text("chapter,then,now\n{},{},{}\n".format(chapter, *pair))
+            return self.changed()
+
+        renamed = self.files[path].replace("two(int x) { return x; }", "zwei(int y) { return y; }")
+        self.assertEqual(changed_if_same(renamed, "02_tiled"), ("kernel.cuh",), "another chapter's")
+        self.assertEqual(changed_if_same(renamed), ())
+        self.write(**{path: renamed.replace("zwei", "deux")})
+        self.assertEqual(self.changed(), ("kernel.cuh",), "sources that nobody compared")
+        self.assertEqual(changed_if_same(renamed.replace("(int n) { grid(n / 2, n)", "(int k) { grid(k / 2, k)")), ())
+        for host in (renamed.replace("n / 2", "n / 4"), renamed.replace("grid(n / 2, n)", "grid(n / 2, m)"), renamed.replace("64", "32")):
+            self.assertEqual(changed_if_same(host), ("kernel.cuh",), "PTX says nothing of a launch and its constants")
 
     def test_ptx_is_compared_whatever_names_are(self):
         def ptx(name, other, number, add="add.s32"):

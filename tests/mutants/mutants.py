@@ -38,8 +38,8 @@ from chapters.lineage import CHAPTERS, described, lineage, lines_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# Of a check that hangs: seconds of all cores together, which no other program takes away, and of a
-# clock for one that waits.
+# A check hangs after so many seconds of all cores together, which no other program takes away, or
+# of a clock if it waits.
 LIMIT_CPU_S, LIMIT_S = 240, 1800
 FAULT, CHECK_FAILED = 3, 1
 FOUND, SURVIVES, WRONG = "found", "survives", "wrong"
