@@ -22,7 +22,8 @@ BEGIN, END = "const uint32_t begin_clock = clocked::now();\n", "clocked::keep(be
 # of a tile
 PLACES = {
     "07a_warp_specialized": ("    // [/multiply]\n", "  }\n}\n\n}  // namespace chapter\n"),
-    "07e_tma_store": ("      // [/multiply]\n", "    };\n    gg::with_width_for"),
+    "07e_tma_store": ("      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied\n      release(last);\n",
+                      "    };\n    gg::with_width_for"),
     "07l_peak_hopper": ("      // [/multiply]\n", "    };\n    gg::with_width_for"),
 }
 
