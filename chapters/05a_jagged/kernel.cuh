@@ -22,13 +22,17 @@ constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 constexpr int WARPS_N = 2;
+// Eight warps of a multiprocessor may have 255 registers per thread, the most there are for one.
+constexpr int RESIDENT_THREADS = 256;
+// Bytes of shared memory for tiles of bm x bn. All operands have 16 bits.
+constexpr int shared_bytes_for(int bm, int bn) { return STAGES * (bm + bn) * BK * 2; }
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
 // Threads of a block for tiles of bm rows; both the kernel and launch rely on it. Operands of
 // different types are converted in registers: for a tile of 128x128 the 255 of each of 128 threads
-// would not suffice, so 256 threads share its sums.
+// would not suffice, so 256 threads share its sums. Such operands have no smaller tiles.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -55,7 +59,7 @@ struct Stage {
 // Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
 // slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
 // behind `rows_left` or `cols_left` become zeros, and nothing is read for them. Distances are 64
-// bits wide: with large K or N they exceed 2^31 elements.
+// bits wide: with large K or N they exceed 2^31 elements. THREADS are all threads of the block.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -153,14 +157,18 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Registers are to suffice for eight warps per multiprocessor, in two blocks or one: at most 255
-// per thread. launch asks how many blocks fit; of 64x64, with half the shared memory, more may.
+// Registers are to suffice for RESIDENT_THREADS of a multiprocessor, in two blocks or one. This is
+// the least: launch asks how many blocks fit; of 64x64, with half the shared memory, more may.
+// Another shape of tile needs its kernel in `launch`, and an entry in main.cu's `tiles`.
 template <class A, class B, class D, class Offset, int BM, int BN>
-__global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>(BM))
+__global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
-  constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(A)), B_STAGE_BYTES = BK * BN * int(sizeof(B));
+  static_assert(std::is_same_v<A, B> || BM == 128, "threads_for gives other types 256 threads at 128 rows");
+  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for(BM, BN), "as it is launched");
+  static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   const int warp = int(threadIdx.x) / 32;
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
@@ -175,6 +183,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
   };
 
   // [tile]
+  // All threads of a block compute the same tile, so all are in the same one at each barrier.
   const int group = int(blockIdx.y);
   const int64_t row_begin = offsets[group];  // 64 bits for any Offset: row_begin * k needs them
   const int group_rows = int(offsets[group + 1] - row_begin);
@@ -191,8 +200,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
 
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one group, and compute waits for groups.
+    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of
+    // one slice are one copy group, and compute waits for copy groups.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -225,7 +234,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
     };
     // [/compute]
 
-    // [prologue]
+    // [body]
     for (int k_tile = 0; k_tile < STAGES; ++k_tile) {
       load_a(k_tile);
       if (k_tile < STAGES - 1) load_b(k_tile);  // the last one's load_b is in compute(0)
@@ -234,20 +243,23 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), 256 / threads_for<A, B>
     __syncthreads();                             // so have everyone's
     load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
+    // Copies of slices past the last one may be under way: zeros, some of them in no copy group.
+    // None may land in a stage after the next tile's slice.
     gg::ptx::cp_async_wait_all();  // none of this thread's copies is under way
     __syncthreads();               // nor anyone's, and nobody reads: all stages are free for the next tile
     store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
-    // [/prologue]
+    // [/body]
   }
 }
 
 // Every group gets the same share of the blocks that fit on the device at once, whatever its number
-// of rows, so a launch may be recorded in a graph and replayed with other offsets. The host reads
-// none: `host_offsets` is null, and an argument because chapters 01 to 03 have it. Relies on 1 to
-// 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
+// of rows, so a launch may be recorded in a graph and replayed with other offsets: the host reads
+// none. Relies on 1 to 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
+// Relies also on A and B that start at multiples of 16 bytes, on D that starts at a multiple of two
+// of its elements, and on a `b_group_stride` of 0 (one B for all groups) or a multiple of 8.
 template <class A, class B, class D, class Offset>
-void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
-            int n, int k, int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
+void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
+            int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(k % VEC == 0, "K=%d: rows of A are %d bytes, 16-byte copies want multiples of 16; pad K to %d",
              k, k * 2, (k + VEC - 1) / VEC * VEC);
   GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",
@@ -264,7 +276,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
     GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
   }
   const int threads = threads_for<A, B>(tile.m);
-  const int shared_bytes = STAGES * (tile.m + tile.n) * BK * 2;
+  const int shared_bytes = shared_bytes_for(tile.m, tile.n);
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   // [launch]
   int device = 0, multiprocessors = 0, per_multiprocessor = 0;

@@ -170,7 +170,7 @@ class Store {
   }
   // [/send]
 
-  const CUtensorMap& d_map_;  // the kernel's parameter itself: TMA takes its address, of a copy it would fail
+  const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   T* d_;
   int n_, barrier_;
   const unsigned char* shared_;

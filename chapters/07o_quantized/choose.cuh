@@ -25,9 +25,10 @@ constexpr int SHARING_ROWS = 48;
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 
-// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). Physical are 2048
-// and 10 / 11. The mean in (3) is assumed. All other constants were fitted to timed problems, so that
-// the least estimate is that of the quickest configuration: they are no stamps of a clock.
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). 2048 is physical,
+// 10 / 11 was measured, the mean in (3) is assumed, SIXTHS and 1 / 100 were chosen. All other constants
+// were fitted to timed problems, so that the least estimate is that of the quickest configuration:
+// they are no stamps of a clock.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
@@ -48,8 +49,8 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     cycles += tiles_m * tile;
     longest = std::max(longest, tile);
   }
-  // (3) All tiles: rounds of them. A cluster stays in a group of up to 18 multiprocessors: of four
-  // blocks, 30 run at a time on an H200's 132, and not 33.
+  // (3) All tiles: rounds of them. Clusters of four blocks do not fill the device, as each stays in a
+  // group of multiprocessors: 30 were seen at a time on an H200's 132, and not 33.
   const int workers = (C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors) / C::BLOCKS;
   const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   const double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;

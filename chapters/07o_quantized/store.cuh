@@ -33,8 +33,8 @@ class BoxStore {
   // since. That was in the actions which `complete` has done, or, where tiles do not hold rows, it
   // is here. Quantiser relies on it.
   __device__ void begin() {
-    if (!C::HOLDS_ROWS && stored_) make_room();  // a block's first tile need not wait
-    stored_ = true;
+    if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
+    has_sent_ = true;
   }
   // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled:
   // it indexes registers.
@@ -68,7 +68,7 @@ class BoxStore {
       if (action_ == SEND_FIRST) {
         send(0, min(rows_, STORE_ROWS));
       } else if (action_ == WRITE_HELD) {
-        make_room();
+        wait_until_read();
 #pragma unroll
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
           if (STORE_ROWS + box * STEP < rows_) {
@@ -79,10 +79,10 @@ class BoxStore {
         }
       } else if (action_ == SEND_HELD) {
         send(STORE_ROWS, rows_ - STORE_ROWS);
-      } else {  // MAKE_ROOM
-        make_room();
+      } else {  // LAST_WAIT
+        wait_until_read();
       }
-      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? MAKE_ROOM : action_ - 1;
+      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? LAST_WAIT : action_ - 1;
     }
   }
   // Does all actions that are left, so that `begin` may be called again.
@@ -100,7 +100,7 @@ class BoxStore {
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
   // Waits until all that was stored from shared memory has been read.
-  __device__ void make_room() {
+  __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
@@ -140,7 +140,7 @@ class BoxStore {
 
   // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
   // branch of `proceed` set the next one instead, ptxas spilled.
-  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, MAKE_ROOM = 1, DONE = 0;
+  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
 
   const Maps<C>& maps_;
   int barrier_;
@@ -149,7 +149,7 @@ class BoxStore {
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
   int action_ = DONE;                   // its next action
-  bool stored_ = false;
+  bool has_sent_ = false;
 };
 
 }  // namespace chapter
