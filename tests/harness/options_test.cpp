@@ -75,7 +75,7 @@ TEST(Limits, EachIsRefusedWithItsNumber) {
   EXPECT_EQ(refusal(problem("64", "8", "24")),
             "K=24: x_uniform wants multiples of 16 (tiles are whole): pad to 32");
   EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "64"})),
-            "K=80: --tile-k 64 wants multiples of 64: pad to 128");
+            "K=80: x_uniform wants multiples of 64 here (--tile-k 64): pad to 128");
   EXPECT_EQ(refusal(problem("64", "8", "80", {"--tile-k", "16"})), "accepted");
 }
 

@@ -20,11 +20,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/harness/bench/stream_timer.h"
+
 namespace peers {
 
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
+inline void check_timed(cudaError_t error, const char* call, const char*, int) { check(error, call); }
 
 // One way to run the problem that a peer was given.
 struct Way {
@@ -43,60 +46,39 @@ struct Offer {
 // two launches is not timed.
 class TimedWay {
  public:
-  TimedWay(Way& way, cudaStream_t stream) : stream_(stream) {
-    check(cudaEventCreate(&begin_), "cudaEventCreate");
-    check(cudaEventCreate(&end_), "cudaEventCreate");
-    way.launch(stream);  // the first one loads the kernel
-    const float first_us = time_us([&] { way.launch(stream); });
-    launches_ = std::clamp(int(500 / std::max(first_us, 1.0f)), 3, 50);
-    replays_in_ms_ = 1000 / std::max(first_us * float(launches_), 1.0f);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    for (int i = 0; i < launches_; ++i) way.launch(stream);
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    check(cudaGraphInstantiate(&replay_, graph, 0), "cudaGraphInstantiate");
-    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  }
-  TimedWay(const TimedWay&) = delete;
-  ~TimedWay() {
-    cudaGraphExecDestroy(replay_);
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
+  TimedWay(Way& way, cudaStream_t stream) : timer_(stream) {
+    const auto launch = [&] { way.launch(stream); };
+    launch();  // the first one loads the kernel
+    const double first_us = timer_.time_us(launch, [] {});
+    launches_ = std::clamp(int(500 / std::max(first_us, 1.0)), 3, 50);
+    replays_in_ms_ = 1000 / std::max(first_us * launches_, 1.0);
+    graph_ = timer_.record([&] {
+      for (int i = 0; i < launches_; ++i) launch();
+    });
   }
 
   void run_round(int settle_ms, int timed_ms) {
     const auto replay = [&](int times) {
-      for (int i = 0; i < times; ++i) check(cudaGraphLaunch(replay_, stream_), "cudaGraphLaunch");
+      for (int i = 0; i < times; ++i) timer_.replay(graph_);
     };
-    const int times = std::max(1, int(replays_in_ms_ * float(timed_ms)));
-    replay(int(replays_in_ms_ * float(settle_ms)));
-    rounds_us_.push_back(time_us([&] { replay(times); }) / float(launches_ * times));
+    const int times = std::max(1, int(replays_in_ms_ * timed_ms));
+    replay(int(replays_in_ms_ * settle_ms));
+    rounds_us_.push_back(timer_.time_us([&] { replay(times); }, [] {}) / (launches_ * times));
   }
   void forget_rounds() { rounds_us_.clear(); }
-  float median_us() const {
-    std::vector<float> sorted = rounds_us_;
+  double median_us() const {
+    std::vector<double> sorted = rounds_us_;
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
 
  private:
-  template <class Work>
-  float time_us(Work&& work) {
-    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    work();
-    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    check(cudaEventSynchronize(end_), "the kernel");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    return ms * 1000;
-  }
-
-  cudaStream_t stream_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  cudaGraphExec_t replay_ = nullptr;
+  using Timer = gg::StreamTimer<check_timed>;
+  Timer timer_;
+  Timer::Graph graph_;
   int launches_ = 0;
-  float replays_in_ms_ = 0;
-  std::vector<float> rounds_us_;
+  double replays_in_ms_ = 0;
+  std::vector<double> rounds_us_;
 };
 
 // Finds the fastest of the ways offered. All go through one round, then those within three tenths
@@ -134,13 +116,13 @@ class Contest {
   std::string winner(bool sustained) {
     if (left_.empty()) throw std::runtime_error("none of its ways runs here, the last: " + last_error_);
     run_rounds(1, 0, 0);
-    keep(1.3f, left_.size());
+    keep(1.3, left_.size());
     run_rounds(5, 0, 0);
     if (sustained) {
-      keep(1.15f, 8);
+      keep(1.15, 8);
       run_rounds(5, 100, 30);
     } else {
-      keep(1.1f, 12);
+      keep(1.1, 12);
       run_rounds(45, 0, 0);
     }
     if (verbose()) report(0, "  <- chosen");
@@ -165,8 +147,8 @@ class Contest {
               [](const Entrant& x, const Entrant& y) { return x.timed->median_us() < y.timed->median_us(); });
   }
 
-  void keep(float within, size_t most) {
-    const float limit_us = within * left_.front().timed->median_us();
+  void keep(double within, size_t most) {
+    const double limit_us = within * left_.front().timed->median_us();
     size_t kept = 0;
     while (kept < std::min(most, left_.size()) && left_[kept].timed->median_us() <= limit_us) ++kept;
     if (verbose()) report(kept, "  left out");

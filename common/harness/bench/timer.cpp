@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/harness/bench/stream_timer.h"
 #include "common/kernel/check.h"
 
 namespace gg {
@@ -38,54 +39,35 @@ RoundLengths lengths_of(Rounds rounds) {
   return {100000, 30000, 11};
 }
 
-// Events around what a stream gets.
 class GpuStopwatch : public Stopwatch {
  public:
-  GpuStopwatch() {
-    GG_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    GG_CHECK(cudaEventCreate(&start_));
-    GG_CHECK(cudaEventCreate(&stop_));
-  }
-  ~GpuStopwatch() override {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-    cudaStreamDestroy(stream_);
-  }
+  ~GpuStopwatch() override { cudaStreamDestroy(stream_); }
+  GpuStopwatch() = default;
   GpuStopwatch(const GpuStopwatch&) = delete;
   GpuStopwatch& operator=(const GpuStopwatch&) = delete;
 
   cudaStream_t stream() override { return stream_; }
 
   double time(const std::function<void()>& work, const std::function<void()>& meanwhile) override {
-    float ms = 0;
-    GG_CHECK(cudaEventRecord(start_, stream_));
-    work();
-    GG_CHECK(cudaEventRecord(stop_, stream_));
-    meanwhile();
-    GG_CHECK(cudaEventSynchronize(stop_));
-    GG_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
-    return double(ms) * 1000;
+    return timer_.time_us(work, meanwhile);
   }
 
   std::function<void()> record(const std::function<void()>& work) override {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    GG_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    work();
-    GG_CHECK(cudaStreamEndCapture(stream_, &graph));
-    GG_CHECK(cudaGraphInstantiate(&executable, graph, 0));
-    GG_CHECK(cudaGraphDestroy(graph));
-    const std::shared_ptr<CUgraphExec_st> kept(executable,
-                                               [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); });
-    return [this, kept] { GG_CHECK(cudaGraphLaunch(kept.get(), stream_)); };
+    return [this, graph = timer_.record(work)] { timer_.replay(graph); };
   }
 
   void wait() override { GG_CHECK(cudaStreamSynchronize(stream_)); }
   DeviceState state() override { return device_state(); }
 
  private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t start_ = nullptr, stop_ = nullptr;
+  static cudaStream_t created() {
+    cudaStream_t stream = nullptr;
+    GG_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+  }
+
+  const cudaStream_t stream_ = created();
+  StreamTimer<check_cuda> timer_{stream_};
 };
 
 // One contestant's rounds: batches of launches, directly or from a graph.

@@ -18,7 +18,8 @@ int most_groups(const Chapter& chapter) {
   return chapter.epilogue.op == Operator::gemm ? kMostGroups : kMostExperts;
 }
 
-Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout) {
+Steps steps_of(const Chapter& chapter, const Request& request) {
+  const Formats& formats = request.formats;
   Steps steps;
   // Elements of 16 bytes.
   const auto row = [](Format type) { return 128 / format_info(type).bits; };
@@ -30,20 +31,20 @@ Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout)
   const auto rows_of = [&](const char* matrix, Format type) {
     return format("a row of %s in %s is whole 16 bytes", matrix, format_info(type).name);
   };
+  if (request.tile_k > 0) add(steps.k, steps.why_k, request.tile_k, format("--tile-k %d", request.tile_k));
   const bool is_plain = chapter.epilogue.op == Operator::gemm;
   if (is_plain && !formats.has_scales()) return steps;  // one multiple for all types
   add(steps.k, steps.why_k, row(formats.a), rows_of("A", formats.a));
   if (is_plain) return steps;
   add(steps.n, steps.why_n, row(formats.d), rows_of("D", formats.d));
-  if (b_layout == BLayout::kn) add(steps.n, steps.why_n, row(formats.b), rows_of("B", formats.b));
+  if (request.b_layout == BLayout::kn) add(steps.n, steps.why_n, row(formats.b), rows_of("B", formats.b));
   const bool is_gated = chapter.epilogue.op != Operator::quant;
   if (is_gated) add(steps.n, steps.why_n, 64, "32 columns of gate are followed by 32 of up");
   return steps;
 }
 
-Multiples multiples_of(const Chapter& chapter, const Steps& steps, int tile_k) {
-  return {chapter.m_multiple, std::lcm(chapter.n_multiple, steps.n),
-          std::lcm(std::lcm(chapter.k_multiple, steps.k), std::max(tile_k, 1))};
+Multiples multiples_of(const Chapter& chapter, const Steps& steps) {
+  return {chapter.m_multiple, std::lcm(chapter.n_multiple, steps.n), std::lcm(chapter.k_multiple, steps.k)};
 }
 
 namespace {
@@ -80,9 +81,9 @@ void refuse_large(int m, int n, int k, int g, int groups, const Chapter& chapter
 
 }  // namespace
 
-void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k, const Steps& steps) {
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, const Steps& steps) {
   refuse_groups(shape, chapter);
-  const Multiples multiples = multiples_of(chapter, steps, tile_k);
+  const Multiples multiples = multiples_of(chapter, steps);
   for (int g = 0; g < shape.groups(); ++g) {
     const int m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
     const std::string pad_n = next_multiple("pad", n, multiples.n),
@@ -103,8 +104,6 @@ void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k, 
                steps.why_k.c_str(), pad_k.c_str());
     GG_REQUIRE(n % steps.n == 0, "N=%d: %s wants multiples of %d here (%s): %s", n, chapter.id, steps.n,
                steps.why_n.c_str(), pad_n.c_str());
-    GG_REQUIRE(!tile_k || k % tile_k == 0, "K=%d: --tile-k %d wants multiples of %d: %s", k, tile_k, tile_k,
-               pad_k.c_str());
     refuse_large(m, n, k, g, shape.groups(), chapter);
   }
 }
@@ -130,12 +129,12 @@ std::vector<std::string> default_count_sets(const Chapter& chapter) {
 
 std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chapter,
                               const std::vector<std::string>& sets, std::vector<std::string>& left_out) {
-  const Steps steps = steps_of(chapter, options.request.formats, options.request.b_layout);
+  const Steps steps = steps_of(chapter, options.request);
   std::vector<Shape> shapes;
   if (options.one_problem()) {
     shapes.push_back({options.m, options.n, options.k, "own"});
   } else {
-    const Multiples multiples = multiples_of(chapter, steps, options.request.tile_k);
+    const Multiples multiples = multiples_of(chapter, steps);
     ShapeLimits limits{
         multiples.n, multiples.k, {64, 64}, chapter.own_sizes != OwnSizes::never, options.seed};
     if (chapter.pads_groups) limits.pad_rows_to = chapter.m_multiple;
@@ -161,7 +160,7 @@ std::vector<Shape> shapes_for(const ProblemOptions& options, const Chapter& chap
     shape.own_sizes =
         chapter.own_sizes == OwnSizes::always || (chapter.own_sizes == OwnSizes::when_listed && listed);
     try {
-      refuse_unsupported(shape, chapter, options.request.tile_k, steps);
+      refuse_unsupported(shape, chapter, steps);
       supported.push_back(shape);
     } catch (const Error& error) {
       if (!is_mixed(shape.set)) throw;

@@ -18,23 +18,23 @@ constexpr int kMostExperts = 1024;                     // groups, where there is
 constexpr int kMostRows = INT32_MAX - 2 * kGuardRows;  // of all groups together
 int most_groups(const Chapter& chapter);
 
-// N and K must be multiples of these, beyond what the chapter says, for the types that were chosen.
+// N and K must be multiples of these, beyond what the chapter says, for what was chosen.
 struct Steps {
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };
-// Block-scaled types want rows of A of whole 16 bytes; with them a chapter with an epilogue, rows
-// of B and D too, and pairs of gate and up.
-Steps steps_of(const Chapter& chapter, const Formats& formats, BLayout b_layout);
+// A chosen --tile-k wants K in its multiples. Block-scaled types want rows of A of whole 16 bytes; with
+// them a chapter with an epilogue, rows of B and D too, and pairs of gate and up.
+Steps steps_of(const Chapter& chapter, const Request& request);
 
 struct Multiples {  // what the rows of a group, N and K must be multiples of, all told
   int m = 1, n = 1, k = 1;
 };
-Multiples multiples_of(const Chapter& chapter, const Steps& steps, int tile_k = 0);
+Multiples multiples_of(const Chapter& chapter, const Steps& steps);
 
 // Throws gg::Error (bad input) with the offending number and what to do if the chapter does not
-// support the shape. With `tile_k`, K must be a multiple of it too.
-void refuse_unsupported(const Shape& shape, const Chapter& chapter, int tile_k = 0, const Steps& steps = {});
+// support the shape.
+void refuse_unsupported(const Shape& shape, const Chapter& chapter, const Steps& steps = {});
 
 // Returns those of these sets that the chapter lists.
 std::vector<std::string> sets_of(const Chapter& chapter, const List<const char*>& sets);

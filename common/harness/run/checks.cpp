@@ -24,8 +24,8 @@ std::optional<Shape> chained(const Session& session, const Shape& shape) {
   const Chapter& chapter = session.chapter;
   if (!is_small(shape.set) || !has_chain(shape) || shape.m_total() > kMostK * kMostK) return std::nullopt;
   if (!chains_d(session.setup)) return shape;
-  const int step =
-      std::lcm(std::lcm(chapter.n_multiple, chapter.k_multiple), std::max(1, session.setup.request.tile_k));
+  const Multiples multiples = multiples_of(chapter, steps_of(chapter, session.setup.request));
+  const int step = std::lcm(multiples.n, multiples.k);
   const int k = (std::min(shape.k_of(0), kMostK) + step - 1) / step * step;
   Shape square = shape;
   square.n = square.k = {k};

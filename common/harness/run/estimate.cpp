@@ -54,15 +54,15 @@ double measured_rate(Session& session, const Plan& plan) {
   constexpr int kLargest = 8;
   constexpr double kEnough = 0.5;  // seconds; a corner of twice the size takes eight times as long
   const Setup& setup = session.setup;
-  const Steps steps = steps_of(session.chapter, setup.request.formats, setup.request.b_layout);
-  const Multiples multiples = multiples_of(session.chapter, steps, setup.request.tile_k);
+  const Steps steps = steps_of(session.chapter, setup.request);
+  const Multiples multiples = multiples_of(session.chapter, steps);
   const auto less = [](const Shape& x, const Shape& y) { return x.flops() < y.flops(); };
   const Shape& largest = *std::max_element(plan.first().begin(), plan.first().end(), less);
   double rate = 0;
   try {
     for (int size = 1; size <= kLargest; size *= 2) {
       const Shape corner = corner_of(largest, multiples, size);
-      refuse_unsupported(corner, session.chapter, setup.request.tile_k, steps);
+      refuse_unsupported(corner, session.chapter, steps);
       const double seconds = emulated_seconds(session, corner);
       if (seconds > 0) rate = corner.flops() / 2 / seconds;
       if (seconds > kEnough) break;

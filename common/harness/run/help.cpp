@@ -30,7 +30,7 @@ static std::vector<BLayout> layouts_of(const Chapter& chapter, const Formats& fo
 }
 
 static Multiples multiples_in(const Chapter& chapter, const Formats& formats, BLayout layout) {
-  return multiples_of(chapter, steps_of(chapter, formats, layout));
+  return multiples_of(chapter, steps_of(chapter, {.formats = formats, .b_layout = layout}));
 }
 
 // Multiples that suit all types, B in the layout that comes first.

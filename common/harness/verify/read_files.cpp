@@ -355,8 +355,7 @@ std::unique_ptr<GivenOperands> read_operands(const std::string& dir, const Setup
   } else {
     given = read_packed(dir, setup, chapter, shared_b, types);
   }
-  refuse_unsupported(given->shape, chapter, setup.request.tile_k,
-                     steps_of(chapter, setup.request.formats, setup.request.b_layout));
+  refuse_unsupported(given->shape, chapter, steps_of(chapter, setup.request));
   return given;
 }
 
