@@ -68,8 +68,8 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, N = K =
-// 8), so 2^31 of them over 300 GB. Rows are, too: an offset is at most 2^31 - 1 (gg::Offsets).
+// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
+// columns, K = 8), so 2^31 of them over 300 GB. Rows too: an offset is at most 2^31 - 1 (gg::Offsets).
 template <class C>
 class TileFinder {
  public:
@@ -95,8 +95,8 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other role needs
-  // the offsets: messages tell them all.
+  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other role
+  // reads offsets.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
