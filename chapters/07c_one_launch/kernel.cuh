@@ -49,8 +49,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   __syncthreads();  // the barriers are there for all threads and for TMA
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
+  // The scheduling warp's wait would do, as the others touch global memory only after a message.
+  // All threads wait, so that no role relies on another's wait.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();               // it has ended, and what it wrote is there
   // [/dependent]
   // [roles]
   const TileReceiver tiles(mailbox);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp brings slices of A and B to shared memory, as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes signal `full`.
+// The loading warp brings slices of A and B to shared memory: ahead of the consumers by as many
+// slices as there are stages, but by one tile at most, since the mailbox has one place.
+// It waits for `empty`. TMA's bytes signal `full`. tiles.next() waits for the mailbox's `sent` and
+// signals its `received`.
 
 #pragma once
 

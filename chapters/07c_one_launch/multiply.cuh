@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 rows or half of the columns of each tile, and stores them.
-// It waits for `full` and signals `empty`.
+// It waits for `full` and signals `empty`. tiles.next() waits for the mailbox's `sent` and signals
+// its `received`, in each of the four warps.
 
 #pragma once
 
