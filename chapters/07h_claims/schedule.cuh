@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
-// that load and multiply, while they have the tile before. It claims the next one as late as that allows. It
-// waits for its own mailbox's `received` and signals the `sent` of all.
+// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all
+// its blocks that load and multiply, while they have the tile before. It claims a tile only when
+// the mailbox is empty. It waits for its own mailbox's `received` and signals the `sent` of all.
 
 #pragma once
 
@@ -32,7 +32,8 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
-  // Who: a whole warp of the first block. Waits until all have received the tile before.
+  // Who: a whole warp of the first block. `phase`: that of the tile to be sent next. Waits until
+  // all have received the tile before that one, so that the mailbox is empty.
   __device__ void wait_received(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
@@ -169,8 +170,8 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   while (tile.group >= 0) {
     phase ^= 1;
     if (claims) {
-      // Claim late: a tile claimed early would wait for this worker, though another may be free
-      // first. And once for each tile that was found, not more often: claim relies on it.
+      // Not before the mailbox is empty: a tile claimed earlier would wait for this worker, though
+      // another may be free first. And once for each tile that was found: claim relies on it.
       mailbox.wait_received(phase);
       index = claim(counter, workers, tiles);
     } else {
