@@ -68,10 +68,12 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Tiles are counted in int: 2^31 of them have over 300 GB of B and D.
+// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
+// columns, K = 8), so 2^31 of them over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
 template <class C>
 class TileFinder {
  public:
+  // Reads global memory: only after griddepcontrol_wait.
   __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::BN - 1) / C::BN) {
     read_offsets();
@@ -93,8 +95,8 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. The first global
-  // memory that the block reads.
+  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other role
+  // reads offsets.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];

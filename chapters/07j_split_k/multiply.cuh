@@ -78,7 +78,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      // Read early, during the last products: once all have read it, the tile behind it can be sent.
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);

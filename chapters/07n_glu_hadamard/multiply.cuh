@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
         }
         last = stage;
       }
-      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      // Read early, during the last products: once all have read it, the tile behind it can be sent.
       more = tiles.next(next);
       const int col0 = tile.col0 + consumer * PAIR;    // this consumer's first column of B
       const Factors factors(operands, tile, col0, n);  // they are loaded during the last products too

@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      // Read early, during the last products: once all have read it, the tile behind it can be sent.
       more = tiles.next(next);
       // It loads alpha, prob, bias and offsets, during the last products too.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
