@@ -57,7 +57,8 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    // Arrive only when the load is done: the first block may then overwrite `tile`.
+    // Arrive only when lane 0's words are in registers: the first block may then overwrite `tile`.
+    // has_come is always true, but the compiler cannot know what memory holds, and must compare.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
