@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
-// that load and multiply, while they have the tile before. It waits for its own mailbox's `received` and
-// signals the `sent` of all.
+// A worker has one scheduling warp, in its first block. It finds the worker's tiles in the offsets,
+// and sends each to the warps of all blocks that load and multiply, while they have the tile before.
+// So the blocks of a worker have the same tiles, however these are chosen. It waits for its own
+// mailbox's `received` and signals the `sent` of all.
 
 #pragma once
 
