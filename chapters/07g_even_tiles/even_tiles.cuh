@@ -20,7 +20,7 @@ __device__ int tiles_in_column(int rows) {
 }
 
 // Returns a tile of a group. tile_in_group counts these from 0 on, column after column. The group's
-// steps of 32 rows are dealt out evenly over the tiles of a column, which differ by one step at most.
+// steps are dealt out evenly over the tiles of a column, which differ by one step at most.
 // begin, rows: the group's first row in A, and how many it has: at least one, so tiles_m is not 0.
 // tiles_m: tiles_in_column(rows), so the tile has 1 to BM rows.
 // [even]
