@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
-// that load and multiply, while they have the tile before. It waits for its own mailbox's `received` and
-// signals the `sent` of all.
+// A worker has one scheduling warp, in its first block. It finds the worker's tiles in the offsets,
+// and sends each to the warps of all blocks that load and multiply, while they have the tile before.
+// So the blocks of a worker have the same tiles, however these are chosen. It waits for its own
+// mailbox's `received` and signals the `sent` of all.
 
 #pragma once
 
@@ -57,7 +58,8 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    // Arrive only when the load is done: the first block may then overwrite `tile`.
+    // Arrive only when lane 0's words are in registers: the first block may then overwrite `tile`.
+    // has_come is always true, but the compiler cannot know what memory holds, and must compare.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
