@@ -8,29 +8,29 @@
 
 namespace chapter {
 
-// The number of tiles in each column of tiles of a group of so many rows. 0 for no rows: lanes
-// without a group call it too, and a group without rows has no tiles. For other groups any number
-// would be right from rows / BM rounded up, so that no tile has more than BM rows, to the number of
-// steps, so that none is empty.
+// The number of tiles in each column of tiles of a group of so many rows: the least number that
+// leaves no tile with more than MOST_ROWS. 0 for no rows: lanes without a group call it too, and a
+// group without rows has no tiles. MOST_ROWS is a multiple of STEP because tile_of_group deals out
+// steps: so many tiles then have room for all steps, too, and every tile gets at least one.
 template <class C>
 __device__ int tiles_in_column(int rows) {
-  return (rows + C::BM - 1) / C::BM;
+  constexpr int MOST_ROWS = C::BM;
+  static_assert(MOST_ROWS % STEP == 0 && MOST_ROWS <= C::BM);
+  return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
 // Returns a tile of a group. tile_in_group counts these from 0 on, column after column. The group's
-// steps of 32 rows are dealt out evenly over the tiles of a column, which differ by one step at most.
-// begin, rows: the group's first row, and how many it has: at least one, so tiles_m is not 0.
-// tiles_m: tiles_in_column(rows). The tile has 1 to BM rows.
+// steps are dealt out evenly over the tiles of a column, which differ by one step at most.
+// begin, rows: the group's first row in A, and how many it has: at least one, so tiles_m is not 0.
+// tiles_m: tiles_in_column(rows), so the tile has 1 to BM rows.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tile_in_group) {
-  // Else tiles_m tiles of BM rows might have no room for all steps, though they have for the rows.
-  static_assert(C::BM % STEP == 0);
   const int tile_m = tile_in_group % tiles_m;  // in its column
   const int steps = (rows + STEP - 1) / STEP;
   const int each = steps / tiles_m;           // steps of every tile
   const int with_one_more = steps % tiles_m;  // so many tiles have one step more: the first ones
-  const int first = (tile_m * each + min(tile_m, with_one_more)) * STEP;  // row of the group
+  const int first = (tile_m * each + min(tile_m, with_one_more)) * STEP;  // counted from begin
   const int most = (tile_m < with_one_more ? each + 1 : each) * STEP;     // rows, in full steps
   // The group's last step need not be full.
   return {group, begin + first, min(most, rows - first), tile_in_group / tiles_m * C::COLUMNS};
