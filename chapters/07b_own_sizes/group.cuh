@@ -15,7 +15,7 @@ struct Group {  // what a block must know of a group
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }
   GG_HD int tiles(int bm, int bn) const { return tiles_m(bm) * ((n + bn - 1) / bn); }
   GG_HD int tile_m(int tile, int bm) const { return tile % tiles_m(bm); }  // column after column
-  GG_HD int tile_n(int tile, int bm) const { return tile / tiles_m(bm); }
+  GG_HD int tile_n(int tile, int bm) const { return tile / tiles_m(bm); }  // tiles_m make a column
 };
 // [/group]
 
@@ -23,11 +23,14 @@ struct Group {  // what a block must know of a group
 inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
-    for (int g = 0, next = block, tiles; g < groups; ++g, next -= tiles) {  // next: seen from group g
+    int next = block;  // the block's next tile, counted from the first one of group g
+    for (int g = 0; g < groups; ++g) {
       const int m = sizes[3 * g], n = sizes[3 * g + 1], k = sizes[3 * g + 2];
       const Group group = {.d = nullptr, .row0 = 0, .rows = m, .n = n, .k = k, .ldd = 0};
-      for (tiles = group.tiles(tile.m, tile.n); next < tiles; next += blocks)
+      const int tiles = group.tiles(tile.m, tile.n);
+      for (; next < tiles; next += blocks)
         std::printf(" %d(%d,%d)", g, group.tile_m(next, tile.m), group.tile_n(next, tile.m));
+      next -= tiles;  // counted from the first one of group g + 1
     }
     std::printf("\n");
   }

@@ -14,9 +14,9 @@ namespace chapter {
 // Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading
 // dimensions [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the
 // caller guarantees: K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array
-// a_ptrs lie at multiples of 16 bytes, D at multiples of 4.
+// a_ptrs lie at multiples of 16 bytes, D at multiples of 4. `plan` asserts it in debug builds.
 template <class T>
-struct OwnSizes {
+struct GroupArrays {
   const T* const* a_ptrs;
   const T* const* b_ptrs;
   T* const* d_ptrs;
@@ -26,34 +26,36 @@ struct OwnSizes {
 
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
-               const OwnSizes<T>& own, int blocks, cudaStream_t stream) {
+               const GroupArrays<T>& arrays, int blocks, cudaStream_t stream) {
   // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are
   // blanks, from which plan makes maps, and grouped_gemm does not look at them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
-  const bool own_sizes = own.sizes != nullptr;
+  const bool own_maps = arrays.sizes != nullptr;
   const int warps = groups < PLANNERS ? (groups + 31) / 32 : PLANNERS / 32;
-  plan<<<plan_blocks(groups, warps, own_sizes), warps * 32, 0, stream>>>(
-      maps, own.a_ptrs, own.b_ptrs, own.d_ptrs, own.sizes, own.leading_dims, d, offsets, n, k, groups, C::BM,
-      C::BN);
+  plan<<<plan_blocks(groups, warps, own_maps), warps * 32, 0, stream>>>(
+      maps, arrays.a_ptrs, arrays.b_ptrs, arrays.d_ptrs, arrays.sizes, arrays.leading_dims, d, offsets, n, k,
+      groups, C::BM, C::BN);
   GG_CHECK(cudaGetLastError());
+  // Not `dependent`: it begins when `plan` has ended, and the stream's next `plan` when it has. So
+  // `plan` changes no schedule and no map that is in use.
   gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : gg::multiprocessors())),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
                      .stream = stream},
-                    grouped_gemm<C, T>, maps, own_sizes, groups);
+                    grouped_gemm<C, T>, maps, own_maps, groups);
 }
 
-// Packed: A [rows,K], B [G,N,K], D and offsets on the device. Or, if own.sizes is not null, groups of their
-// own. `blocks` 0: one for each multiprocessor.
+// Packed: A [rows,K], B [G,N,K], D and offsets on the device. Or groups of their own sizes, if
+// arrays.sizes is not null. `blocks` 0: one for each multiprocessor.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
-            const OwnSizes<T>& own, gg::TileShape tile, int blocks, cudaStream_t stream) {
+            const GroupArrays<T>& arrays, gg::TileShape tile, int blocks, cudaStream_t stream) {
   // [blank]
-  if (own.sizes) {
+  if (arrays.sizes) {
     // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides that are
     // multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
-    a = b = reinterpret_cast<const T*>(own.a_ptrs);
+    a = b = reinterpret_cast<const T*>(arrays.a_ptrs);
     rows = n = k = 8;
   }
   // [/blank]
@@ -65,7 +67,7 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                       : tile.m == 64 && tile.n == 64   ? launch_as<Config<64, 64>, T, Offset>
                                                        : nullptr;
   GG_REQUIRE(launch_tile, "--tile %dx%d: tiles are 128x128, 128x256, 64x128 or 64x64", tile.m, tile.n);
-  launch_tile(a, b, d, offsets, rows, groups, n, k, own, blocks, stream);
+  launch_tile(a, b, d, offsets, rows, groups, n, k, arrays, blocks, stream);
 }
 
 }  // namespace chapter

@@ -15,8 +15,9 @@
 
 namespace chapter {
 
-// `own_maps`: each group has maps of its own in `schedule`. Otherwise `packed`, a __grid_constant__ parameter
-// of the kernel, has the maps of all groups' A and B.
+// `own_maps`: each group has maps of its own in `schedule`. Each `plan` changes them, so they must be
+// acquired. Otherwise `packed`, a __grid_constant__ parameter of the kernel, has the maps of all
+// groups' A and B. CUDA sees to it that TMA reads a launch's own parameters.
 template <class C, class T>
 __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memory, Tiles<C, T> tiles) {
   Ring<C::STAGES> ring;

@@ -18,12 +18,12 @@ int main(int argc, char** argv) {
   return gg::run<gg::Same<bf16>>(
       argc, argv, info, []<class T>(gg::Operands<T, T, T>, const gg::Problem& p, cudaStream_t stream) {
         p.offsets().with([&](const auto* offsets) {
-          const chapter::OwnSizes<T> own = {.a_ptrs = p.own().a_ptrs<T>(),
-                                            .b_ptrs = p.own().b_ptrs<T>(),
-                                            .d_ptrs = p.own().d_ptrs<T>(),
-                                            .sizes = p.own().sizes,
-                                            .leading_dims = p.own().leading_dims};
-          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(), own,
+          const chapter::GroupArrays<T> arrays = {.a_ptrs = p.own().a_ptrs<T>(),
+                                                  .b_ptrs = p.own().b_ptrs<T>(),
+                                                  .d_ptrs = p.own().d_ptrs<T>(),
+                                                  .sizes = p.own().sizes,
+                                                  .leading_dims = p.own().leading_dims};
+          chapter::launch(p.a<T>(), p.b<T>(), p.d<T>(), offsets, p.rows(), p.groups(), p.n(), p.k(), arrays,
                           p.tile(), p.blocks(), stream);
         });
       });

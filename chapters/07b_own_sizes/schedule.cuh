@@ -22,8 +22,9 @@ __device__ struct {
   Maps maps[MAX_GROUPS];      // of groups with matrices of their own
 } schedule;
 
-// Makes a group's maps of A and B from blanks, maps that have type, box and swizzle. Who: a whole warp;
-// lane 0 makes A's, lane 1 B's. `shared`: of the warp. sizes, leading_dims: the group's, [3].
+// Makes a group's maps of A and B from blanks, maps that have type, box and swizzle. Who: a whole
+// warp; lane 0 makes A's, lane 1 B's. `shared`: room of the warp, as cp_fenceproxy copies from
+// shared memory. sizes, leading_dims: the group's, [3].
 template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
                           const int* leading_dims, Maps& shared) {
@@ -48,10 +49,10 @@ __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, con
   // [/maps]
 }
 
-// Blocks of `plan`, of so many warps. Block 0 writes the schedule. If groups have sizes of their own, each
-// warp of the blocks after it makes one group's maps, and there are as many warps as groups or more.
-inline int plan_blocks(int groups, int warps, bool own_sizes) {
-  return own_sizes ? 1 + (groups + warps - 1) / warps : 1;
+// Blocks of `plan`, of so many warps. Block 0 writes the schedule. If groups have maps of their own,
+// each warp of the blocks after it makes those of one group, so there are at least `groups` warps.
+inline int plan_blocks(int groups, int warps, bool own_maps) {
+  return own_maps ? 1 + (groups + warps - 1) / warps : 1;
 }
 
 template <class T, class Offset>

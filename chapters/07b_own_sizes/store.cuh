@@ -10,7 +10,8 @@
 namespace chapter {
 
 // Who: a whole warpgroup. row_in_tile, col_in_tile: where its sums begin. T: of D.
-// Pairs are stored as 4 bytes: the group's N and ldd are even, its D is at a multiple of 4.
+// Pairs are stored as 4 bytes: the group's D is at a multiple of 4, its N and ldd are even (callers
+// of launch() guarantee multiples of 8).
 template <class C, class T>
 __device__ void store_sums(const float (&sums)[C::SUM_COLUMNS / 2], const Tile& tile, int row_in_tile,
                            int col_in_tile) {
