@@ -95,8 +95,8 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other role
-  // reads offsets.
+  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other
+  // role reads offsets.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];

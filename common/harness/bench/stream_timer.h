@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a stream is given: timed by two events, recorded into a graph. The harness times with it, and so do
-// the libraries beside it (contest.h), which are built without the harness.
+// What a stream is given: timed by two events, recorded into a graph. The harness times with it,
+// and so do the libraries beside it (contest.h), which are built without the harness.
 
 #pragma once
 
@@ -28,7 +28,8 @@ class StreamTimer {
   StreamTimer(const StreamTimer&) = delete;
   StreamTimer& operator=(const StreamTimer&) = delete;
 
-  // Microseconds that the device spends on what `work` launches; `meanwhile` runs on the host while it does.
+  // Microseconds that the device spends on what `work` launches; `meanwhile` runs on the host
+  // while it does.
   template <class Work, class Meanwhile>
   double time_us(Work&& work, Meanwhile&& meanwhile) {
     float ms = 0;
