@@ -14,6 +14,8 @@
 
 namespace chapter {
 
+// Who: the loading warp. Its tiles, and the slices of each, are those of multiply_tiles, in the same
+// order: where one side counts a slice more, it waits for ever.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int k) {
   const int k_tiles = (k + BK - 1) / BK;
@@ -23,7 +25,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers have multiplied what was in this stage; in turn 0 nothing was (ring.cuh).
+      // All consumers have multiplied what was in this stage; in lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         if (k_tile == 0) memory.headers[stage] = tile;  // before the arrival, so seen after `full`

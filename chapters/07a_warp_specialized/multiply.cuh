@@ -21,15 +21,17 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
   const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
   const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
-  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // [consumer]
-  // This warp has read the stage's header, and its products of the stage's slice are done.
+  // To be called when a wait has said that the products of the stage's slice are done. All lanes of
+  // this warp started them together, after reading the header: so one lane may arrive for all.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
+  // The numbers that the loading warp's Tiles goes through: both sides must count the same slices.
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);

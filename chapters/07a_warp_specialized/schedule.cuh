@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   }
 }
 
-// This block's tiles, for a warp that walks through them.
+// This block's tiles, for the loading warp. multiply.cuh goes through the same numbers on its own.
 template <class C>
 class Tiles {
  public:
@@ -67,7 +67,7 @@ class Tiles {
   // [/next]
 
  private:
-  const gg::Offsets& offsets_;
+  const gg::Offsets& offsets_;   // the kernel's parameter, which outlives this
   int groups_, count_;           // how many groups and tiles there are
   int index_ = int(blockIdx.x);  // number of the next tile
   int batch_ = 0;                // the first of the 32 groups that are looked at
