@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES];
   __shared__ Tile headers[STAGES];
-  static_assert(C::SHARED_BYTES + sizeof(bars) + sizeof(headers) <= 227 * 1024);  // a block's limit
+  // `bars` and `headers` come first, `shared` begins at the next multiple of 1024.
+  static_assert(sizeof(bars) + sizeof(headers) <= 1024);
+  static_assert(C::SHARED_BYTES + 1024 <= 227 * 1024);  // a block's limit
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

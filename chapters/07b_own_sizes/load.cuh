@@ -35,7 +35,7 @@ __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memo
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers have multiplied what was in this stage; in turn 0 nothing was (ring.cuh).
+      // All consumers have multiplied what was in this stage; in lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         if (k_tile == 0) memory.headers[stage] = tile;  // before the arrival, so seen after `full`

@@ -21,7 +21,7 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
   const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
   const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
-  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // This warp has read the stage's header, and its products of the stage's slice are done.

@@ -22,7 +22,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
   const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
   const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
-  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so

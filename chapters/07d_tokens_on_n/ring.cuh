@@ -10,9 +10,10 @@ namespace chapter {
 template <int STAGES>
 struct Ring {
   int stage = 0;
-  // The parity of the turn, 0 in turn 0. In turn t, phase t of the stage's `full` ends when the
-  // slice has landed: wait for `phase`. Phase t - 1 of its `empty` ends when the slice before it is
-  // multiplied: wait for `phase ^ 1`, which in turn 0 goes on at once, as on any new mbarrier.
+  // A parity: lap % 2, where a lap is one use of all stages. In lap t, phase t of the stage's
+  // `full` ends when the slice has landed: wait for `phase`. Phase t - 1 of its `empty` ends when
+  // the slice before it is multiplied: wait for `phase ^ 1`, which in lap 0 goes on at once, as on
+  // any new mbarrier.
   int phase = 0;
   __device__ void next() {
     if (++stage < STAGES) return;

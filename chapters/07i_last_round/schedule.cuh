@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all its blocks
-// that load and multiply, while they have the tile before. It claims the next one as late as that allows. It
-// waits for its own mailbox's `received` and signals the `sent` of all.
+// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all
+// its blocks that load and multiply, while they have the tile before. It claims a tile only when
+// the mailbox is empty. It waits for its own mailbox's `received` and signals the `sent` of all.
 
 #pragma once
 
@@ -215,8 +215,9 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
     phase ^= 1;  // counts messages: once for each that is sent, not for each index
     do {
       if (claims) {
-        // Claim late: a tile claimed early would wait for this worker, though another may be free
-        // first. And once for each index that was found, with rows or not: claim relies on it.
+        // Not before the mailbox is empty: a tile claimed earlier would wait for this worker,
+        // though another may be free first. And once for each index that was found, with rows or
+        // not: claim relies on it.
         mailbox.wait_received(phase);
         index = claim(counter, workers, tiles);
       } else {

@@ -2,7 +2,7 @@
 //
 // The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
 // It sends each to the warps of all its blocks that load and multiply, while they have the tile before. It
-// claims the next one as late as that allows. It waits for its own mailbox's `received` and signals the
+// claims a tile only when the mailbox is empty. It waits for its own mailbox's `received` and signals the
 // `sent` of all. Where the guess holds and gives all workers their only tile, it sends nothing.
 
 #pragma once
@@ -240,8 +240,9 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     Tile tile;
     do {
       if (claims) {
-        // Claim late: a tile claimed early would wait for this worker, though another may be free
-        // first. And once for each index that was found, with rows or not: claim relies on it.
+        // Not before the mailbox is empty: a tile claimed earlier would wait for this worker,
+        // though another may be free first. And once for each index that was found, with rows or
+        // not: claim relies on it.
         mailbox.wait_received(phase);
         index = claim(counter, workers, tiles);
       } else {

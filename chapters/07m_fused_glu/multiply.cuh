@@ -29,7 +29,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
                                                const Guess<C>& guess, const gg::Offsets& offsets,
                                                Slices slices, int n_rank, int k_rank, int n, int k) {
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
-  const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
