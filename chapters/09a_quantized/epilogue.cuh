@@ -13,9 +13,13 @@
 
 namespace chapter {
 
-// A part is a scale block of each row, and has a lane for each of its columns; a warp's 32 rows are a scale
-// block of each column.
+// A part is a scale block of each row, and has a lane for each of its columns.
 static_assert(PART == 32);
+// Rows of a warp, one in each lane: a scale block of each column.
+constexpr int WARP_ROWS = 32;
+// SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the end of an
+// atom's columns.
+static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
 
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
@@ -48,7 +52,7 @@ class Epilogue {
         tile_(tile),
         row_(row),
         n_(n) {
-    if (operands.sfd_row) norm_ = *operands.norm_const;
+    if (operands.sfd_row) norm_ = *operands.norm_const;  // d_col wants it too: never there without sfd_row
     fetch_bias(first_col);
   }
 
@@ -108,12 +112,12 @@ class Epilogue {
 #pragma unroll
     for (int c = 0; c < PART; ++c) kept[c] = v[c];
 #pragma unroll
-    for (int half = PART / 2; half > 0; half /= 2) {
-      const bool upper = int(threadIdx.x) & half;  // keeps the upper half of its columns, and gives the lower
+    for (int bit = PART / 2; bit > 0; bit /= 2) {
+      const bool upper = int(threadIdx.x) & bit;  // keeps the upper half of its columns, gives the lower
 #pragma unroll
-      for (int c = 0; c < half; ++c) {
-        const float own = upper ? kept[c + half] : kept[c], given = upper ? kept[c] : kept[c + half];
-        kept[c] = gg::ptx::max_nan(fabsf(own), fabsf(__shfl_xor_sync(~0u, given, half)));
+      for (int c = 0; c < bit; ++c) {
+        const float own = upper ? kept[c + bit] : kept[c], given = upper ? kept[c] : kept[c + bit];
+        kept[c] = gg::ptx::max_nan(fabsf(own), fabsf(__shfl_xor_sync(~0u, given, bit)));
       }
     }
     return gg::epilogue::magnitude(kept[0]);
@@ -121,30 +125,31 @@ class Epilogue {
   // [/trade]
 
   // Who: a whole warp; no lane may skip a shuffle. Stores the part as a box of D_col, and its 32 codes, lane
-  //   c that of column c. Codes of columns from N on too, which fill an atom. `v` is left as it is.
+  //   c that of column c. Codes of columns from N on too, which fill an atom: their v must be 0. `v` is left
+  //   as it is.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
-    const uint32_t largest = largest_of_columns(v);  // of column c in lane c
+    const uint32_t column_largest = largest_of_columns(v);  // of column c in lane c
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
-    const uint32_t code = gg::epilogue::scale_code(largest, reciprocal, norm_);
+    const uint32_t code = gg::epilogue::scale_code(column_largest, reciprocal, norm_);
     const float factor = gg::epilogue::factor_of_code(code, norm_);
     float scaled[PART];
 #pragma unroll
     for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
     // [/columns]
     if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
-    // Where this lane's code is. The warp's 32 rows begin at a multiple of 32, so `row_ / 32` is the same in
-    // all lanes. A row of a ScaleLayout is a column of D here, and its scale blocks are 32 rows of D each.
+    // Where this lane's code is. The warp's rows begin at a multiple of WARP_ROWS, so all lanes have the same
+    // `row_ / WARP_ROWS`. A row of a ScaleLayout is a column of D here, its scale blocks are WARP_ROWS of D.
     // [place]
     const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
-    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, 32)},
-                          of_group = {n_, tile_.group_rows / 32},
-                          earlier = {n_, tile_.group_begin / 32};  // groups: multiples of 256 rows fill atoms
+    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, WARP_ROWS)},
+                          of_group = {n_, tile_.group_rows / WARP_ROWS},
+                          earlier = {n_, tile_.group_begin / WARP_ROWS};  // whole atoms: `plan` checks groups
     const int64_t offset =
-        per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / 32)
-                  : all.offset(col + lane, row_ / 32);
-    operands_.sfd_col[offset] = uint8_t(code);  // by no other thread: the column's 32 rows are in this warp
+        per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / WARP_ROWS)
+                  : all.offset(col + lane, row_ / WARP_ROWS);
+    operands_.sfd_col[offset] = uint8_t(code);  // by no other thread: the scale block is in this warp
     // [/place]
   }
 

@@ -51,7 +51,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   const int d_bits = gg::format_info(operands.d_format).bits;
   GG_REQUIRE(n * d_bits % 128 == 0 && k % (16 * IN_BYTE) == 0,
              "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * IN_BYTE, 128 / d_bits);
-  const bool scaled = operands.sfd_row;  // the kernel asks for sfd_row or d_col, and relies on the others
+  const bool scaled = operands.sfd_row;  // the kernel asks for sfd_row or d_col, and relies on all four
   GG_REQUIRE(scaled == bool(operands.d_col) && scaled == bool(operands.sfd_col) &&
                  (!scaled || (operands.norm_const && d_bits == 8)),
              "SFD_row, norm_const, D_col and SFD_col come together, with D in FP8");

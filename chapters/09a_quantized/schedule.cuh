@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
   if (thread == 0) schedule.next = 0;
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // no tile would have the last rows
+    // Else no tile would have the last rows, and an atom of SFD_col could be two groups'.
+    if (rows < 0 || rows % PAD_ROWS != 0) __trap();
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there
