@@ -220,8 +220,9 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
     phase ^= 1;  // counts messages: once for each that is sent, not for each index
     do {
       if (claims) {
-        // Claim late: an index claimed early would wait for this worker, though another may be free
-        // first. And once for each index that was found, with rows or not: claim relies on it.
+        // Not before the mailbox is empty: an index claimed earlier would wait for this worker,
+        // though another may be free first. And once for each index that was found, with rows or
+        // not: claim relies on it.
         mailbox.wait_received(phase);
         index = claim(counter, workers, indices);
       } else {

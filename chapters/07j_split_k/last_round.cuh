@@ -45,8 +45,8 @@ __device__ int pieces_of_last_round(int last_tiles, float average_rows, int work
   const int lane = int(threadIdx.x) % 32, pieces = lane % (C::BM / STEP) + 1;
   const int rows = min(C::BM, int(ceilf(average_rows)));
   const float piece_cycles = cycles_of_tile<C>(round_up((rows + pieces - 1) / pieces, STEP), slices);
-  // Rounds of pieces, and a half: workers end the rounds before at different times, which costs
-  // half a piece (a guess).
+  // Rounds of pieces, and a half: a guess at what it costs that workers end the rounds before at
+  // different times. Because of it a full round of wide tiles is cut, too, and takes longer.
   const float cycles = (float((last_tiles * pieces + workers - 1) / workers) + 0.5f) * piece_cycles;
   // Bits of positive floats compare as the floats do. The lowest five make room for the lane.
   const unsigned key = (__float_as_uint(cycles) & ~31u) | unsigned(lane);

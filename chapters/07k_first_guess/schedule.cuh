@@ -130,8 +130,12 @@ class TileFinder {
   // [piece]
   __device__ Tile find(int index) {
     const bool cut = index >= whole_tiles_;
-    const int piece_index = cut ? index - whole_tiles_ : 0, piece = piece_index % pieces_;
-    const Tile tile = find_uncut(index - piece_index + piece_index / pieces_);
+    const int piece_index = cut ? index - whole_tiles_ : 0;  // among the pieces of all tiles
+    const int piece = piece_index % pieces_;                 // of its tile
+    // For a whole tile this is `index`, for piece_index is 0. For a piece it is
+    // whole_tiles_ + piece_index / pieces_: each tile of the last round has `pieces_` indices.
+    const int tile_index = index - piece_index + piece_index / pieces_;
+    const Tile tile = find_uncut(tile_index);
     if (!cut || tile.group < 0) return tile;
     const int piece_rows = round_up((tile.rows + pieces_ - 1) / pieces_, STEP);
     const int first = min(piece * piece_rows, tile.rows);
@@ -146,26 +150,27 @@ class TileFinder {
   //   and its rows are computed twice.
   // - All workers have the same plan: it depends on nothing but the launch's offsets and sizes.
   //   Else rows are computed twice or never.
-  // - tiles_ counts all indices, also those of pieces without rows. `claim` sets its counter back
-  //   by it, and schedule_tiles takes every index below it.
+  // - indices_ counts the pieces without rows, too. `claim` sets its counter back by it, and
+  //   schedule_tiles takes every index below it.
   __device__ void plan_last_round(int workers, int slices) {
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
       tiles_m += tiles_in_column<C>(offsets_[group + 1] - offsets_[group]);
     }
     const int all_tiles = __reduce_add_sync(~0u, tiles_m) * tiles_n_;
-    tiles_ = all_tiles;
+    indices_ = all_tiles;
     if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
     const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
-    // All rounds but the last, which has 1 to `workers` tiles. So at least `workers`.
+    // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too.
+    // So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
     pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
-    tiles_ = whole_tiles_ + last_tiles * pieces_;
+    indices_ = whole_tiles_ + last_tiles * pieces_;
   }
   // The number of indices: of whole tiles, and of all pieces, with rows or
   // without. Before: plan_last_round.
-  __device__ int tiles() const { return tiles_; }
+  __device__ int indices() const { return indices_; }
 
  private:
   // The tile of this index, if none were cut. An index may be that of the call before or
@@ -210,7 +215,7 @@ class TileFinder {
   int begin_, rows_;           // this lane's group: its first row, and how many it has
   int tiles_m_;                // this lane's group: tiles in a column
   int tiles_m_end_;            // tiles in a column, of all groups up to and with this lane's
-  int tiles_ = 0;              // indices: of whole tiles and of pieces
+  int indices_ = 0;            // of whole tiles and of pieces
   int whole_tiles_ = INT_MAX;  // so many tiles stay whole, so it is the first index of a piece
   int pieces_ = 1;             // of each tile after those
 };
@@ -236,17 +241,17 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   // [/begin]
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
   finder.plan_last_round(workers, slices);      // nobody waits for that: the first tile is known or sent
-  const int tiles = finder.tiles();
-  const bool claims = tiles > workers && slices >= LEAST_SLICES;
+  const int indices = finder.indices();
+  const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (more) {
     Tile tile;
     do {
       if (claims) {
-        // Not before the mailbox is empty: a tile claimed earlier would wait for this worker,
+        // Not before the mailbox is empty: an index claimed earlier would wait for this worker,
         // though another may be free first. And once for each index that was found, with rows or
         // not: claim relies on it.
         mailbox.wait_received(phase);
-        index = claim(counter, workers, tiles);
+        index = claim(counter, workers, indices);
       } else {
         index += workers;
       }

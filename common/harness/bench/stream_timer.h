@@ -42,7 +42,7 @@ class StreamTimer {
     return double(ms) * 1000;
   }
 
-  // What `work` launches, as a graph.
+  // Returns what `work` launches, as a graph.
   template <class Work>
   Graph record(Work&& work) {
     cudaGraph_t graph = nullptr;
