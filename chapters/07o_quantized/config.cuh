@@ -62,6 +62,9 @@ struct Maps {
   CUtensorMap b, d, d_col;
 };
 
+// What a consumer stores. Both are [rows,N] in memory.
+enum Output { D, D_COL };
+
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

@@ -22,7 +22,10 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's 128 threads, at which all parts of it meet. 0 is that of __syncthreads.
+// The named barrier of a consumer's 128 threads; 0 is that of __syncthreads. All bar_syncs of a
+// consumer use it: the one after discarded slices, AddSums', BoxStore's and Quantiser's. That is
+// safe since all 128 threads execute the same ones in the same order: whether one is executed
+// depends only on the tile, the guess and BoxStore's action, which are the same in all of them.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
 // Sums stay in registers, so all of it is inlined.
