@@ -27,8 +27,8 @@
 
 namespace chapter {
 
-// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
-// 384 threads may have 168, and each of 256 threads 255.
+// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each
+// of 384 threads may have 168, and each of 256 threads 255.
 template <class C>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, const __grid_constant__ Operands operands,
@@ -71,16 +71,16 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::cluster_wait();  // and those of the other blocks
   }
   // [dependent]
-  // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise after a block's last
-  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks may
-  // start. They too wait below until this kernel has ended.
+  // Everything above may run before the previous kernel has ended: it reads no global memory. Here
+  // where groups have few rows (early) or workers one tile each, otherwise after a block's last
+  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks
+  // may start. They too wait below until this kernel has ended.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a consumer
-  // has up to 128 sums and the rows that BoxStore holds.
+  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a
+  // consumer has up to 128 sums and the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -55,8 +55,8 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device. `tile` 0x0:
-// as estimated. `dependent`: the launch may begin under the one before.
+// A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin under the one before.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages. It begins with the guessed tile.
+// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and
+// the slice of B into its own, as far ahead as there are stages. It begins with the guessed tile.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once
@@ -57,7 +57,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. The first time round there was nothing.
+      // All consumers of the cluster have multiplied what was here. The first time round there was
+      // nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores them while it
-// has the next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores
+// them while it has the next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared
+// memory.
 
 #pragma once
 
@@ -38,8 +39,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   const gg::ptx::TileLayout layout = {gg::ptx::Swizzle::b128, 0, 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
@@ -49,8 +50,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the
+    // next one, whose end he would take for his. So one warp waits, then releases; the others wait
+    // at the barrier.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -100,7 +102,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be sent to load_tiles.
+      // Read early, during the last products: the tile behind it, found already, can be sent to
+      // load_tiles.
       more = tiles.next(next);
       // It loads alpha, prob, bias and offsets, during the last products too.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,

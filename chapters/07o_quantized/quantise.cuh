@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest magnitude.
-// A scale block is 32 neighbours that share a scale. One of a column is in four lanes of a warp. One of a row
-// is in eight lanes each of two warps: each warp finds a code for the scale, and the larger code is right.
-// In names, a code is that of a scale (UE8M0), and an element is a number of D or D_col in FP8.
+// A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest
+// magnitude. A scale block is 32 neighbours that share a scale. One of a column is in four lanes of
+// a warp. One of a row is in eight lanes each of two warps: each warp finds a code for the scale,
+// and the larger code is right. In names, a code is that of a scale (UE8M0), and an element is a
+// number of D or D_col in FP8.
 
 #pragma once
 
@@ -36,13 +37,14 @@ static_assert(ATOM == gg::ScaleLayout::kAtomBlocks * SCALE_BLOCK && ATOM == gg::
 // A scale block of a row is in two warps, and one of a column is the rows of a box.
 static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 
-// Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of columns 2 * (lane / 4) and
-// the next one of its warp's 16. Of each 32 rows, a box, it has rows 8j + 2 * (lane % 4) + e: `sum_of`.
+// Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of two neighbours of
+// its warp's 16 columns, 2 * (lane / 4) and the next one. Of each box, 32 rows, it has eight:
+// 8j + 2 * (lane % 4) + e, in the order of `sum_of`.
 template <class C>
 class Quantiser {
  public:
-  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer, [BM][4], one for
-  // each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
+  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer,
+  // [BM][4], one for each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int col0,
                        int n, unsigned char* row_codes, int barrier)
       : operands_(operands),
@@ -92,7 +94,8 @@ class Quantiser {
       quantise_columns(v, box, store);
     }
     largest_bits = __reduce_max_sync(~0u, largest_bits);
-    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of
+    // them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest_bits));
     gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
 #pragma unroll
@@ -105,9 +108,9 @@ class Quantiser {
   // [/apply]
 
  private:
-  // Which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e in its even or odd
-  // column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums 4j + 2 + e of
-  // the row 8 further: launch.cuh's map puts the next column there.
+  // Returns which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e, in its even
+  // or odd column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums
+  // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there.
   static constexpr int EVEN = 0, ODD = 1;
   __device__ static constexpr int sum_of(int j, int e, int odd) { return j * 4 + odd * 2 + e; }
   __device__ static constexpr bool is_odd(int sum) { return sum / 2 % 2; }
@@ -116,10 +119,11 @@ class Quantiser {
   __device__ static int lane() { return int(threadIdx.x % 32); }
   __device__ static int warp() { return int(threadIdx.x / 32 % 4); }
   __device__ int warp_column() const { return col0_ + warp() * WARP_COLUMNS; }  // its first one
-  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes are 0.
+  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes
+  // are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
-  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then this
-  // consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
+  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then
+  // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
   static_assert(C::BN % ATOM == 0 || (C::BN == 64 && C::CLUSTER == 1));
   __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
 
@@ -145,8 +149,8 @@ class Quantiser {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were the first
-    // branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
+    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were
+    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
     if (warp_column() >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -186,8 +190,8 @@ class Quantiser {
     return gg::epilogue::scale_code(largest_bits, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
   }
 
-  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the warp's
-  // column c, and the even one stores its code.
+  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the
+  // warp's column c, and the even one stores its code.
   // [columns]
   __device__ void quantise_columns(const float (&v)[16], int box, BoxStore<C>& store) const {
     float even = 0, odd = 0;
@@ -235,8 +239,8 @@ class Quantiser {
   __device__ uint32_t codes_of_warps(int row) const {
     return reinterpret_cast<const uint32_t*>(row_codes_)[row];
   }
-  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one of two
-  // warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
+  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one
+  // of two warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
   __device__ static uint32_t code_of_row(uint32_t of_warps, int scale_block) {
     const uint32_t two = of_warps >> scale_block * 16;
     return gg::epilogue::larger(two & 255, two >> 8 & 255);
@@ -268,7 +272,8 @@ class Quantiser {
     return elements;
   }
 
-  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row (is_alone).
+  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row
+  // (is_alone).
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;

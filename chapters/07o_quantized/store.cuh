@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix transposes
-// them on the way to shared memory, two columns' elements together as 16 bits. TMA stores boxes of 32 rows
-// from there: groups are multiples of 128 rows, so all boxes are full.
+// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix
+// transposes them on the way to shared memory, two columns' elements together as 16 bits. TMA
+// stores boxes of 32 rows from there: groups are multiples of 128 rows, so all boxes are full.
 
 #pragma once
 
@@ -15,16 +15,18 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then `leave`.
-// Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may have more rows
-// (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the others in registers: two
-// rows of two columns in each. `proceed` sends every tile then, one action at a time.
+// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then
+// `leave`. Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may have
+// more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the
+// others in registers: two rows of two columns in each. `proceed` sends every tile then, one action
+// at a time.
 template <class C>
 class BoxStore {
   static constexpr int BM = C::BM;
 
  public:
-  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's
+  // own.
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
@@ -62,8 +64,8 @@ class BoxStore {
   // [/leave]
 
   // [proceed]
-  // Does the next action for the tile that left, during products of the tile after it. Only the products of
-  // two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // Does the next action for the tile that left, during products of the tile after it. Only the
+  // products of two slices are queued: if all actions came at once, the tensor cores would run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;
@@ -113,7 +115,8 @@ class BoxStore {
     gg::ptx::bar_sync(barrier_, 128);
   }
 
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor
+  // r/2 % 4.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
@@ -130,7 +133,8 @@ class BoxStore {
     gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, chunk), reg);
   }
 
-  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row `first`.
+  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row
+  // `first`.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
@@ -145,8 +149,8 @@ class BoxStore {
     }
   }
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
-  // branch of `proceed` set the next one instead, ptxas spilled.
+  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where
+  // each branch of `proceed` set the next one instead, ptxas spilled.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
 
   const Maps<C>& maps_;
