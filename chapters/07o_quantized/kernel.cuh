@@ -2,10 +2,12 @@
 //
 // Chapter 07o: D quantised by rows, for the next product, and by columns, for the backward pass.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B is [G,N,K]:
+// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B
+// is [G,N,K]:
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
-//     D = v * norm_const / scale, one scale for each 32 neighbours of a row; D_col: for each 32 of a column
+//     D = v * norm_const / scale, one scale for each 32 neighbours of a row
+//     D_col likewise, one for each 32 of a column
 // New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16
 // bits of stmatrix.
 
