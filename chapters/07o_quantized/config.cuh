@@ -22,9 +22,9 @@ static_assert(D_BYTES == 4 * WARP_COLUMNS);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER of them
-// are side by side in N and load each slice of A once, for all. Or SPLIT of them have one tile, and each some
-// slices of K.
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER
+// of them are side by side in N and load each slice of A once, for all. Or SPLIT of them have one
+// tile, and each some slices of K.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
@@ -61,6 +61,9 @@ struct Maps {
   CUtensorMap a[C::BM / STEP];
   CUtensorMap b, d, d_col;
 };
+
+// A consumer stores two outputs, both [rows,N] in memory.
+enum Output { D, D_COL };
 
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile

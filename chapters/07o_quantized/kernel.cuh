@@ -2,10 +2,12 @@
 //
 // Chapter 07o: D quantised by rows, for the next product, and by columns, for the backward pass.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B is [G,N,K]:
+// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B
+// is [G,N,K]:
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
-//     D = v * norm_const / scale, one scale for each 32 neighbours of a row; D_col: for each 32 of a column
+//     D = v * norm_const / scale, one scale for each 32 neighbours of a row
+//     D_col likewise, one for each 32 of a column
 // New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16
 // bits of stmatrix.
 
@@ -27,8 +29,8 @@
 
 namespace chapter {
 
-// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
-// 384 threads may have 168, and each of 256 threads 255.
+// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each
+// of 384 threads may have 168, and each of 256 threads 255.
 template <class C>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, const __grid_constant__ Operands operands,
@@ -71,16 +73,16 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::cluster_wait();  // and those of the other blocks
   }
   // [dependent]
-  // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise after a block's last
-  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks may
-  // start. They too wait below until this kernel has ended.
+  // Everything above may run before the previous kernel has ended: it reads no global memory. Here
+  // where groups have few rows (early) or workers one tile each, otherwise after a block's last
+  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks
+  // may start. They too wait below until this kernel has ended.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a consumer
-  // has up to 128 sums and the rows that BoxStore holds.
+  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a
+  // consumer has up to 128 sums and the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

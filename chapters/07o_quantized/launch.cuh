@@ -31,8 +31,8 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
   const int64_t rows = operands.rows;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them, 16 columns each: the even ones, and then the odd ones. From N
-  // on there are zeros.
+  // B's rows as a consumer's warps want them, 16 columns each: the even ones, and then the odd
+  // ones. Quantiser::sum_of relies on it. From N on there are zeros.
   const int64_t row = int64_t(k) * 2;
   maps.b = gg::make_tensor_map({.data = b,
                                 .dims = {k, 8, 2, n / WARP_COLUMNS, groups},  // k, of 8, even or odd, warp
@@ -55,8 +55,8 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device. `tile` 0x0:
-// as estimated. `dependent`: the launch may begin under the one before.
+// A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin under the one before.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {
@@ -67,11 +67,11 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
-  // `estimate` is that of the product alone, around which it counts 1000 cycles for each tile. This
-  // epilogue takes over 40 cycles for each row of a tile (10,900 for a tile, stamped once on an
-  // H200). So it makes all tiles of 128 columns dearer by about the same; tiles of 64 columns were
-  // not stamped. The constants were not fitted anew. m_total counts padded rows, at least 128 of a
-  // group that has any, so `early` is rare.
+  // `estimate` is fitted to times of the product alone: around a tile it counts 1000 cycles, 700 of
+  // pairs, 2800 of four splits. This epilogue takes over 40 cycles for each row of a tile of 128
+  // columns (10,900 for a tile, stamped once on an H200), however rows are cut into tiles. Tiles of
+  // 64 columns were not stamped. The constants were not fitted anew. m_total counts padded rows, at
+  // least 128 of a group that has any, so `early` is rare.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

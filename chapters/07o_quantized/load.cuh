@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages. It begins with the guessed tile.
+// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and
+// the slice of B into its own, as far ahead as there are stages. It begins with the guessed tile.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once
@@ -24,7 +24,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   const uint64_t evict_first = gg::ptx::evict_first_policy();
   // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
-    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
+    const int rows = round_up(tile.rows, STEP);  // tile.rows: here all tiles have whole steps
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
     const int k0 = (slices.first + k_tile) * BK, row0 = tile.row0 + n_rank * box_rows;
     const uint32_t full_addr = memory.full_addr + stage * 8;
@@ -57,7 +57,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. In lap 0 nothing was (ring.cuh).
+      // All consumers of the cluster have multiplied what was here. The first time round there was
+      // nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

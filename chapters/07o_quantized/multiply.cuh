@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores them while it
-// has the next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores
+// them while it has the next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared
+// memory.
 
 #pragma once
 
@@ -22,7 +23,10 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's 128 threads, at which all parts of it meet. 0 is that of __syncthreads.
+// The named barrier of a consumer's 128 threads; 0 is that of __syncthreads. All bar_syncs of a
+// consumer use it: the one after discarded slices, AddSums', BoxStore's and Quantiser's. That is
+// safe since all 128 threads execute the same ones in the same order: whether one is executed
+// depends only on the tile, the guess and BoxStore's action, which are the same in all of them.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
 // Sums stay in registers, so all of it is inlined.
@@ -35,8 +39,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
@@ -46,8 +50,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the
+    // next one, whose end he would take for his. So one warp waits, then releases; the others wait
+    // at the barrier.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -97,7 +102,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      // Read early, during the last products: the tile behind it, found already, can be sent to
+      // load_tiles.
       more = tiles.next(next);
       // It loads alpha, prob, bias and offsets, during the last products too.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest magnitude.
-// A scale block is 32 neighbours that share a scale. One of a column is in four lanes of a warp. One of a row
-// is in eight lanes each of two warps: each warp finds a code for the scale, and the larger code is right.
-// In names, a code is that of a scale (UE8M0), and an element is a number of D or D_col in FP8.
+// A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest
+// magnitude. A scale block is 32 neighbours that share a scale. One of a column is in four lanes of
+// a warp. One of a row is in eight lanes each of two warps: each warp finds a code for the scale,
+// and the larger code is right. In names, a code is that of a scale (UE8M0), and an element is a
+// number of D or D_col in FP8.
 
 #pragma once
 
@@ -23,7 +24,7 @@ struct Operands {      // of the epilogue, and where its results go
   gg::Format bias_format;
   const float* norm_const;  // a factor of all scales
   gg::Format d_format;      // E4M3 or E5M2, of D and D_col
-  float* amax;              // [G]; starts as -infinity, which an expert without rows keeps
+  float* amax;              // [G]; -infinity before the launch, which a group without rows keeps
   uint8_t* sfd_row;         // scale codes of D: atoms of 128 rows by 4 * 32 columns
   uint8_t* sfd_col;         // scale codes of D_col: atoms of 128 columns by 4 * 32 rows
   bool discrete_col_sfd;    // SFD_col has the atoms of a group together
@@ -36,14 +37,14 @@ static_assert(ATOM == gg::ScaleLayout::kAtomBlocks * SCALE_BLOCK && ATOM == gg::
 // A scale block of a row is in two warps, and one of a column is the rows of a box.
 static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 
-// Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of columns 2 * (lane / 4) and
-// the next one of its warp's 16. Of each 32 rows it has 8j + 2 * (lane % 4) + e: element 4j + e of `sums` is
-// in the even column, element 4j + 2 + e in the odd one.
+// Who: a whole consumer, for a tile of its own 64 columns. A lane has the sums of two neighbours of
+// its warp's 16 columns, 2 * (lane / 4) and the next one. Of each box, 32 rows, it has eight:
+// 8j + 2 * (lane % 4) + e, in the order of `sum_of`.
 template <class C>
 class Quantiser {
  public:
-  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer, [BM][4], one for
-  // each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
+  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer,
+  // [BM][4], one for each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int col0,
                        int n, unsigned char* row_codes, int barrier)
       : operands_(operands),
@@ -76,24 +77,26 @@ class Quantiser {
   // [apply]
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the
-  // end. The next tile's `apply` may overwrite it after `store.begin`, which no warp passes before
-  // all have left this one.
+  // end. The next tile's `apply` may overwrite it after `store.begin`, which no thread passes
+  // before all have called `leave` here.
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
     constexpr int BOXES = SUMS / 16;
     store.begin();
-    uint32_t largest = 0;
+    uint32_t largest_bits = 0;
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
       if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
       auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
       make_values(v, probs_[box % 2]);
-      largest = gg::epilogue::amax_with(largest, share_row_codes(v, box));  // of 16 columns; NaN: of none
+      // A row's 16 columns of this warp, or none of them if one is NaN.
+      largest_bits = gg::epilogue::amax_with(largest_bits, share_row_codes(v, box));
       quantise_columns(v, box, store);
     }
-    largest = __reduce_max_sync(~0u, largest);
-    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
-    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest));
+    largest_bits = __reduce_max_sync(~0u, largest_bits);
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of
+    // them.
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest_bits));
     gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
@@ -105,13 +108,22 @@ class Quantiser {
   // [/apply]
 
  private:
+  // Returns which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e, in its even
+  // or odd column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums
+  // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there.
+  static constexpr int EVEN = 0, ODD = 1;
+  __device__ static constexpr int sum_of(int j, int e, int odd) { return j * 4 + odd * 2 + e; }
+  __device__ static constexpr bool is_odd(int sum) { return sum / 2 % 2; }
+  __device__ static constexpr int j_of(int sum) { return sum / 4; }
+  __device__ static constexpr int e_of(int sum) { return sum % 2; }
   __device__ static int lane() { return int(threadIdx.x % 32); }
   __device__ static int warp() { return int(threadIdx.x / 32 % 4); }
   __device__ int warp_column() const { return col0_ + warp() * WARP_COLUMNS; }  // its first one
-  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes are 0.
+  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes
+  // are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
-  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then this
-  // consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
+  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then
+  // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
   static_assert(C::BN % ATOM == 0 || (C::BN == 64 && C::CLUSTER == 1));
   __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
 
@@ -128,17 +140,17 @@ class Quantiser {
 
   // Makes values of sums. A warp's columns are all of D, or none is: N is a multiple of 16.
   __device__ void make_values(float (&v)[16], const float2 (&probs)[4]) const {
-    const auto prob_of = [&](int i) { return i % 2 ? probs[i / 4].y : probs[i / 4].x; };
+    const auto prob_of = [&](int i) { return e_of(i) ? probs[j_of(i)].y : probs[j_of(i)].x; };
     if (operands_.bias) {
 #pragma unroll
       for (int i = 0; i < 16; ++i)
-        v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i), i % 4 < 2 ? even_bias_ : odd_bias_);
+        v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i), is_odd(i) ? odd_bias_ : even_bias_);
     } else {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were the first
-    // branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
+    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were
+    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
     if (warp_column() >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -153,7 +165,7 @@ class Quantiser {
     float kept[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // row 8 * (i / 2) + 2 * (lane % 4) + i % 2
-      const float even = v[i / 2 * 4 + i % 2], odd = v[i / 2 * 4 + 2 + i % 2];
+      const float even = v[sum_of(i / 2, i % 2, EVEN)], odd = v[sum_of(i / 2, i % 2, ODD)];
       kept[i] = gg::ptx::max_nan(fabsf(even), fabsf(odd));
     }
 #pragma unroll
@@ -165,27 +177,28 @@ class Quantiser {
         kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, half * 4));
       }
     }
-    const uint32_t largest = gg::epilogue::magnitude(kept[0]);
-    row_codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest));
-    return largest;
+    const uint32_t largest_bits = gg::epilogue::magnitude(kept[0]);
+    row_codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest_bits));
+    return largest_bits;
   }
   // [/trade]
   __device__ static int row_of_lane() { return lane() / 8 * 8 + lane() % 4 * 2 + lane() / 4 % 2; }
   __device__ static int lane_of_row(int j, int e) { return j * 8 + e * 4 + lane() % 4; }
 
-  __device__ uint32_t code_of(uint32_t largest) const {
-    return gg::epilogue::scale_code(largest, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
+  // `largest_bits`: of the largest magnitude of a scale block.
+  __device__ uint32_t code_of(uint32_t largest_bits) const {
+    return gg::epilogue::scale_code(largest_bits, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
   }
 
-  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the warp's
-  // column c, and the even one stores its code.
+  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the
+  // warp's column c, and the even one stores its code.
   // [columns]
   __device__ void quantise_columns(const float (&v)[16], int box, BoxStore<C>& store) const {
     float even = 0, odd = 0;
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      float& largest = i % 4 < 2 ? even : odd;
-      largest = gg::ptx::max_nan(largest, fabsf(v[i]));
+      float& so_far = is_odd(i) ? odd : even;
+      so_far = gg::ptx::max_nan(so_far, fabsf(v[i]));
     }
     const bool upper = lane() & 2;  // keeps the odd column, and gives the even one
     float kept = gg::ptx::max_nan(upper ? odd : even, __shfl_xor_sync(~0u, upper ? even : odd, 2));
@@ -196,11 +209,11 @@ class Quantiser {
                 odd_factor = __shfl_sync(~0u, factor, lane() | 2);
     float scaled[16];
 #pragma unroll
-    for (int i = 0; i < 16; ++i) scaled[i] = v[i] * (i % 4 < 2 ? even_factor : odd_factor);
-    store.template take<true>(box, elements_of(scaled));
+    for (int i = 0; i < 16; ++i) scaled[i] = v[i] * (is_odd(i) ? odd_factor : even_factor);
+    store.take(D_COL, box, elements_of(scaled).reg);
     if (has_codes() && lane() % 2 == 0) {
-      const int block = first_scale_block_ + box;
-      uint8_t* to = column_codes_ + block / 4 * gg::ScaleLayout::kAtomBytes + block % 4;
+      const int scale_block = first_scale_block_ + box;
+      uint8_t* to = column_codes_ + scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4;
       *to = uint8_t(code);  // a byte: tiles begin at multiples of STEP, and a word has four scale blocks
       if (is_alone()) to[8] = 0;  // of the column 64 further
     }
@@ -215,49 +228,52 @@ class Quantiser {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float of_row = __shfl_sync(~0u, factor, lane_of_row(i / 2, i % 2));
-      const int even = i / 2 * 4 + i % 2;
+      const int even = sum_of(i / 2, i % 2, EVEN), odd = sum_of(i / 2, i % 2, ODD);
       scaled[even] = v[even] * of_row;
-      scaled[even + 2] = v[even + 2] * of_row;
+      scaled[odd] = v[odd] * of_row;
     }
-    store.template take<false>(box, elements_of(scaled));
+    store.take(D, box, elements_of(scaled).reg);
   }
   // [/rows]
   // Returns the codes that the four warps have left for a row, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row) const {
     return reinterpret_cast<const uint32_t*>(row_codes_)[row];
   }
-  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one of two
-  // warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
+  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one
+  // of two warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
   __device__ static uint32_t code_of_row(uint32_t of_warps, int scale_block) {
     const uint32_t two = of_warps >> scale_block * 16;
     return gg::epilogue::larger(two & 255, two >> 8 & 255);
   }
 
-  struct Words {
-    uint32_t word[4];
+  struct Elements {
+    uint32_t reg[4];
   };
-  // The elements of a box: word j has those of rows 8j + 2 * (lane % 4) and the next one, of two columns
-  // each. The even column's is in the lower byte of 16 bits, as D has it in memory.
-  __device__ Words elements_of(const float (&scaled)[16]) const {
-    Words words;
-    // [words]
-    const auto convert = [&]<gg::Format D>(std::integral_constant<gg::Format, D>) {
+  // The elements of a box, in the order of BoxStore::write_box: reg[j] has those of rows
+  // 8j + 2 * (lane % 4) and the next one, of two columns each. The even column's is in the lower
+  // byte of 16 bits, as D has it in memory.
+  __device__ Elements elements_of(const float (&scaled)[16]) const {
+    Elements elements;
+    // [elements]
+    const auto convert = [&]<gg::Format FORMAT>(std::integral_constant<gg::Format, FORMAT>) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {  // two columns of a row, then two of the next row
-        const float four[] = {scaled[j * 4], scaled[j * 4 + 2], scaled[j * 4 + 1], scaled[j * 4 + 3]};
-        words.word[j] = gg::epilogue::word_of<D>(four);
+        const float four[] = {scaled[sum_of(j, 0, EVEN)], scaled[sum_of(j, 0, ODD)],
+                              scaled[sum_of(j, 1, EVEN)], scaled[sum_of(j, 1, ODD)]};
+        elements.reg[j] = gg::epilogue::word_of<FORMAT>(four);
       }
     };
-    // [/words]
+    // [/elements]
     if (operands_.d_format == gg::Format::e5m2) {
       convert(std::integral_constant<gg::Format, gg::Format::e5m2>());
     } else {
       convert(std::integral_constant<gg::Format, gg::Format::e4m3>());
     }
-    return words;
+    return elements;
   }
 
-  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row (is_alone).
+  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row
+  // (is_alone).
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;

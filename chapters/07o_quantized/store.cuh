@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix transposes
-// them on the way to shared memory, two columns' elements together as 16 bits. TMA stores boxes of 32 rows
-// from there: groups are multiples of 128 rows, so all boxes are full.
+// How a consumer's FP8 elements, 64 columns of a tile of D and of D_col, get to memory. stmatrix
+// transposes them on the way to shared memory, two columns' elements together as 16 bits. TMA
+// stores boxes of 32 rows from there: groups are multiples of 128 rows, so all boxes are full.
 
 #pragma once
 
@@ -15,38 +15,41 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then `leave`.
-// Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may
-// have more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the others in
-// registers: two rows of two columns in each. `proceed` sends every tile then, one action at a time.
+// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then
+// `leave`. Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may have
+// more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the
+// others in registers: two rows of two columns in each. `proceed` sends every tile then, one action
+// at a time.
 template <class C>
 class BoxStore {
   static constexpr int BM = C::BM;
 
  public:
-  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's
+  // own.
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
+  // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have returned from the `leave` of the tile before, as they have met at the barrier
-  // since. That was in the actions which `complete` has done, or, where tiles do not hold rows, it
-  // is here. Quantiser relies on it.
+  // threads have called `leave` for the tile before. They have met in `send` since, which `leave`
+  // itself has called or, where tiles hold rows, `proceed`. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
   }
-  // Takes 32 rows of this warp's 16 columns of D, or of D_col. The box must be known when compiled:
-  // it indexes registers.
-  template <bool COLUMNS, class Words>
-  __device__ void take(int box, const Words& words) {
+  // [/begin]
+  // Takes 32 rows of this warp's 16 columns. The box must be known when compiled: it indexes
+  // registers. `reg`: as write_box wants them.
+  __device__ void take(Output output, int box, const uint32_t (&reg)[4]) {
     if (box < STORE_ROWS / STEP) {
-      write_box(COLUMNS, box, words.word);
+      write_box(output, box, reg);
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) held_[((box - STORE_ROWS / STEP) * 2 + COLUMNS) * 4 + i] = words.word[i];
+      for (int i = 0; i < 4; ++i) held(output, box - STORE_ROWS / STEP)[i] = reg[i];
     }
   }
+  // [leave]
   // All rows have been taken. Sends them, or, where tiles hold rows, leaves that to `proceed`.
   __device__ void leave(const Tile& tile, int col0) {
     row0_ = tile.row0;
@@ -58,10 +61,11 @@ class BoxStore {
       send(0, rows_);
     }
   }
+  // [/leave]
 
   // [proceed]
-  // Does the next action for the tile that left, during products of the tile after it. Only the products of
-  // two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // Does the next action for the tile that left, during products of the tile after it. Only the
+  // products of two slices are queued: if all actions came at once, the tensor cores would run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;
@@ -73,8 +77,9 @@ class BoxStore {
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
           if (STORE_ROWS + box * STEP < rows_) {
 #pragma unroll
-            for (int output = 0; output < 2; ++output)
-              write_box(output, box, reinterpret_cast<uint32_t(&)[4]>(held_[(box * 2 + output) * 4]));
+            for (int output = D; output <= D_COL; ++output) {
+              write_box(Output(output), box, held(Output(output), box));
+            }
           }
         }
       } else if (action_ == SEND_HELD) {
@@ -99,17 +104,22 @@ class BoxStore {
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
-  // Waits until all that was stored from shared memory has been read.
+  // The registers of a held box; box 0 has the rows from STORE_ROWS on.
+  __device__ uint32_t (&held(Output output, int box))[4] {
+    return reinterpret_cast<uint32_t(&)[4]>(held_[(box * 2 + output) * 4]);
+  }
+
+  // Waits until TMA has read all that it is to store from shared memory: it may be overwritten.
   __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
 
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor
+  // r/2 % 4.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
-  // Where a box of D, output 0, or of D_col, output 1, is in shared memory.
-  __device__ uint32_t box_addr(int output, int box) const {
+  __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
     return addr_ + output * C::D_BOX_BYTES + box * STEP * D_BYTES;
   }
 
@@ -117,13 +127,14 @@ class BoxStore {
   // a matrix of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix
   // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16
   // columns are one chunk.
-  __device__ void write_box(int output, int box, const uint32_t (&reg)[4]) {
+  __device__ void write_box(Output output, int box, const uint32_t (&reg)[4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread() % 32, chunk = thread() / 32;
     gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, chunk), reg);
   }
 
-  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row `first`.
+  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row
+  // `first`.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
@@ -131,15 +142,15 @@ class BoxStore {
 #pragma unroll 1
       for (int box = 0; box < rows / STEP; ++box) {
         const int row = row0_ + first + box * STEP;
-        gg::ptx::tma_store_2d(&maps_.d, col0_, row, box_addr(0, box));
-        gg::ptx::tma_store_2d(&maps_.d_col, col0_, row, box_addr(1, box));
+        gg::ptx::tma_store_2d(&maps_.d, col0_, row, box_addr(D, box));
+        gg::ptx::tma_store_2d(&maps_.d_col, col0_, row, box_addr(D_COL, box));
       }
       gg::ptx::bulk_commit_group();
     }
   }
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
-  // branch of `proceed` set the next one instead, ptxas spilled.
+  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where
+  // each branch of `proceed` set the next one instead, ptxas spilled.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
 
   const Maps<C>& maps_;
