@@ -57,8 +57,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. The first time round there was
-      // nothing.
+      // All consumers of the cluster have multiplied what was here. The first time round
+      // there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

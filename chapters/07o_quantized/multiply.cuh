@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores
-// them while it has the next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared
-// memory.
+// them while it has the next tile. It waits for `full` and signals `empty`, that of all blocks
+// whose loads write this one's shared memory.
 
 #pragma once
 
@@ -102,8 +101,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be sent to
-      // load_tiles.
+      // Read early, during the last products: the tile behind it, found already, can be
+      // sent to load_tiles.
       more = tiles.next(next);
       // It loads alpha, prob, bias and offsets, during the last products too.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,

@@ -94,8 +94,8 @@ class Quantiser {
       quantise_columns(v, box, store);
     }
     largest_bits = __reduce_max_sync(~0u, largest_bits);
-    // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of
-    // them.
+    // As signed integers, magnitudes have the order of their numbers, and -infinity is below
+    // all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest_bits));
     gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
 #pragma unroll
@@ -119,8 +119,8 @@ class Quantiser {
   __device__ static int lane() { return int(threadIdx.x % 32); }
   __device__ static int warp() { return int(threadIdx.x / 32 % 4); }
   __device__ int warp_column() const { return col0_ + warp() * WARP_COLUMNS; }  // its first one
-  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their codes
-  // are 0.
+  // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their
+  // codes are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
   // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then
   // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
@@ -272,8 +272,8 @@ class Quantiser {
     return elements;
   }
 
-  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row
-  // (is_alone).
+  // Stores two codes of each row, for the consumer's 64 columns, or all four of an
+  // atom's row (is_alone).
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;

@@ -25,8 +25,8 @@ class BoxStore {
   static constexpr int BM = C::BM;
 
  public:
-  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's
-  // own.
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of
+  // this warpgroup's own.
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
@@ -133,8 +133,8 @@ class BoxStore {
     gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, chunk), reg);
   }
 
-  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row
-  // `first`.
+  // Stores `rows` rows of D and of D_col from shared memory. The first one is the
+  // tile's row `first`.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too

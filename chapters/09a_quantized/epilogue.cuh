@@ -17,8 +17,8 @@ namespace chapter {
 static_assert(PART == 32);
 // Rows of a warp, one in each lane: a scale block of each column.
 constexpr int WARP_ROWS = 32;
-// SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the end of an
-// atom's columns.
+// SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the
+// end of an atom's columns.
 static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
 
 struct Operands {      // of the epilogue, and where its results go

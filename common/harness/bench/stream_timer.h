@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a stream is given: timed by two events, recorded into a graph. The harness times with it,
-// and so do the libraries beside it (contest.h), which are built without the harness.
+// Times what a stream is given, by two events, and records it into a graph. The harness times with
+// it, and so do the libraries beside it (contest.h), which are built without the harness.
 
 #pragma once
 
