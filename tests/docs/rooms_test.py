@@ -478,7 +478,7 @@ class PlantedTest(unittest.TestCase):
                 ("chapters/01_naive/kernel.cuh", "chapters/02_tiled/kernel.cuh", "a chapter includes only"),
                 ("chapters/01_naive/kernel.cuh", "missing.cuh", "a chapter includes only"),
                 ("common/harness/run/run_chapter.cpp", "chapters/01_naive/kernel.cuh", "neither chapters nor tests"),
-                ("common/emu/core/isa/mma.cpp", "tests/emu/report.h", "neither chapters nor tests"),
+                ("common/emu/core/isa/mma.cpp", "tests/emu/report_says.h", "neither chapters nor tests"),
                 ("common/harness/base/npy.h", "common/harness/verify/verify.h", "kernel < harness/base"),
                 ("common/harness/machine/gpu.cu", "common/harness/bench/timer.h", "machine < harness/verify"),
                 ("common/harness/machine/gpu.cu", "common/harness/harness.cuh", "bench < harness/harness.cuh"),

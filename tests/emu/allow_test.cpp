@@ -12,7 +12,7 @@
 
 #include "tests/emu/foreign/ptx_run.h"
 #include "tests/emu/launch_ptx.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/emu/async_kernel.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "tests/emu/async_kernel.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

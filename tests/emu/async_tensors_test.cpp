@@ -11,7 +11,7 @@
 #include "common/emu/core/units/reduction.h"
 #include "common/harness/base/npy.h"
 #include "tests/emu/async_kernel.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

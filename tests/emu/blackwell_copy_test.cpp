@@ -12,7 +12,7 @@
 #include "common/emu/core/schedule/launches.h"
 #include "common/emu/core/units/tensor_map_format.h"
 #include "launch_ptx.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/emu/every_order.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

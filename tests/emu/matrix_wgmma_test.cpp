@@ -9,7 +9,7 @@
 #include <random>
 
 #include "tests/emu/matrix_kernel.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

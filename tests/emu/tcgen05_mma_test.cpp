@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/emu/launch_ptx.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 #include "tests/emu/tcgen05_mma_kernel.h"
 
 namespace {

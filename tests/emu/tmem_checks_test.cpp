@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 #include "tests/emu/tmem_kernel.h"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 #include "tests/emu/tmem_kernel.h"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/emu/core/state/faults.h"
 #include "tests/emu/launch_ptx.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

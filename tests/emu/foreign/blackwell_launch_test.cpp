@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "tests/emu/launch_ptx.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "common/emu/core/units/fused_sum.h"
 #include "tests/emu/matrix_kernel.h"
-#include "tests/emu/report.h"
+#include "tests/emu/report_says.h"
 
 namespace {
 
