@@ -3,9 +3,9 @@
 // gg-shapes: the problems of each shape set as JSON, for the tools that draw and compare
 // measurements. Left out are the sets whose problems depend on a chapter's limits.
 
-#include "common/harness/problem/shapes.h"
-
 #include <cstdio>
+
+#include "common/harness/problem/shapes.h"
 
 namespace {
 
