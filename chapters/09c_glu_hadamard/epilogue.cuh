@@ -147,8 +147,8 @@ class Epilogue {
   gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  // Of the last two reads: a tile has no more (config.cuh). Not an array, indexed by the read:
-  // that would be in local memory, since registers have no index.
+  // X of the last two reads; a tile has no more (config.cuh). An array, indexed by the read, would be
+  // in local memory, since registers have no index.
   Kept older_, newer_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
