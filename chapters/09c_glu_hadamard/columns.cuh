@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A storing warp reads its half of a tile's columns 64 at a time, those first that the next tile
-// shares. Where it reads last, there is room for X and Y.
+// shares. 64 others of the half have room for X and Y: where it reads last, if it reads twice.
 
 #pragma once
 
@@ -30,7 +30,7 @@ class Columns {
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
   // Column of tensor memory from which on X and Y have 64. They are this half's, and the next tile
-  // does not share them. Where N ends in this tile, they may lie beyond N.
+  // does not share them. With one read they may lie beyond N, where nobody reads sums.
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:

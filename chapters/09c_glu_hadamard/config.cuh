@@ -94,12 +94,13 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
-  // One arrival of each storing warp of both blocks.
+  // A barrier: all columns of the tile before have been read, X and Y too, and of this one those
+  // that the next one shares. One arrival of each storing warp of both blocks, so of both halves.
   uint32_t taken_addr;
   uint32_t x_ready_addr;  // [HALVES] barriers: X is there in both blocks. One of each warp that has the half.
   uint32_t y_ready_addr;  // [HALVES] barriers: Y is complete. One arrival, by a commit.
-  gg::ptx::Tcgen05Desc w_desc;  // this block's rows of W
+  // Where each block has its rows of W. Products of the pair apply rank 0's in both.
+  gg::ptx::Tcgen05Desc w_desc;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]

@@ -26,7 +26,8 @@ struct Operands {      // of the epilogue, and where its results go
   void* d;  // [rows,N/2] of d_format: bf16 or f16
   Format d_format;
   bool geglu;     // or swiglu
-  const bf16* w;  // [16,16], for the tensor cores; null: the butterfly
+  const bf16* w;  // [16,16], for the tensor cores; null: the butterfly makes Hadamard's Y
+  __device__ bool butterfly() const { return !w; }
 };
 
 // A storing thread's row of a tile.
@@ -74,7 +75,7 @@ class Epilogue {
     newer_.col = col;
 #pragma unroll
     for (int i = 0; i < PART / 2; ++i) newer_.x[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
-    if (!operands_.w) {
+    if (operands_.butterfly()) {
       for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(newer_.x + i / 2, x + i);
       store(x, col);
     }
@@ -85,7 +86,7 @@ class Epilogue {
   //   X and Y may lie in their place.
   // [finish]
   __device__ void finish() {
-    if (operands_.w) {
+    if (!operands_.butterfly()) {
       transform(older_);
       transform(newer_);
     }
@@ -146,7 +147,9 @@ class Epilogue {
   gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  Kept older_, newer_;                    // of the last two reads: a warp has no more (config.cuh)
+  // X of the last two reads; a tile has no more (config.cuh). An array, indexed by the read, would be
+  // in local memory, since registers have no index.
+  Kept older_, newer_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
 };

@@ -34,7 +34,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * HALVES];
-  // This block's rows of W: the first 16 bytes of each, then the others.
+  // This block's rows of W: the first 16 bytes of each, then the others. It must have the same
+  // address in both blocks, since products of the pair apply rank 0's `w_desc` in both.
   __shared__ __align__(16) uint4 w_tile[2][W_ROWS];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
@@ -95,7 +96,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   } else if (warp == MULTIPLIER) {
     if (block_rank() == 0) multiply_tiles<C>(memory, tiles, k);  // for both blocks
   } else if (warp == TRANSFORMER) {
-    if (block_rank() == 0) transform_tiles<C>(memory, tiles, n, operands.w != nullptr);  // for both blocks
+    if (block_rank() == 0) transform_tiles<C>(memory, tiles, n, !operands.butterfly());  // for both
   } else {
     store_tiles<C>(maps, operands, memory, tiles, n);
   }

@@ -62,18 +62,19 @@ class Exchange {
   Ring<1> y_ready_;
 };
 
-// One thread of a pair starts the products of all parts: of read 0 of half 0 and of half 1, then of
-// read 1 of both. A half that is ready before its turn waits. There is no deadlock, because storing
-// warps never wait for the other half. Without W the warp walks through the tiles all the same: the
+// One thread of a pair starts the products of each read: read 0 of half 0 and of half 1, then
+// read 1 of both. A half that is ready before its turn waits. There is no deadlock, because the
+// half whose turn it is does not wait for the other one: between `ready` of a tile and its last Y
+// it waits for its own warps only. `ready` of the next tile needs `taken` of both halves, but there
+// a warp arrives before it sends X. With the butterfly this warp only walks through the tiles: the
 // mailbox counts it among its readers (kernel.cuh).
 template <class C>
-__device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool with_w) {
-  constexpr uint32_t IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
+__device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
   const bool elected = gg::ptx::elect();
   Ring<1> x_ready[HALVES];
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    for (int i = 0; elected && with_w && i < BN / (2 * PART); ++i) {
+    for (int i = 0; elected && multiplies && i < BN / (2 * PART); ++i) {
       const int half = i % HALVES, read = i / HALVES;
       const Columns columns(tile, n, half, accumulator.stage);
       if (!columns.has(read)) continue;  // nor do the storing warps arrive for it
@@ -83,9 +84,10 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
       gg::ptx::tcgen05_fence_after();
       const auto x = gg::ptx::tmem_at(memory.sums, 0, columns.x_in_tmem());
       const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
+      constexpr uint32_t Y_IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
       for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
-                                            memory.w_desc, IDESC, false);
+                                            memory.w_desc, Y_IDESC, false);
       }
       gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR_MASK);
       // [/transform]
@@ -103,8 +105,10 @@ __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const 
     w_tile[chunk][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[chunk];
     gg::ptx::fence_proxy_async();
   }
-  // The last number is not used: this block has no next eight rows.
-  return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), W_ROWS * 16, 8 * 16);
+  static_assert(W_ROWS == 8);                    // one core matrix: ROWS_BYTES is not used
+  constexpr int K_BYTES = sizeof(w_tile[0]);     // leading dimension: to the next eight k
+  constexpr int ROWS_BYTES = 8 * sizeof(uint4);  // stride dimension: to the next eight rows
+  return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), K_BYTES, ROWS_BYTES);
 }
 // [/w]
 
