@@ -43,8 +43,9 @@ class Epilogue {
     fetch_bias(first_col);
   }
 
-  // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   after them. `next_col`: of the next part; after the last one any number, also a negative one.
+  // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, a multiple of
+  //   2 * PART, and of the ups after them. `next_col`: of the next call; in the last one any number, also
+  //   a negative one.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {
@@ -70,7 +71,7 @@ class Epilogue {
   }
   // [/apply]
 
-  // Who: a whole warp, after the row's last part.
+  // Who: a whole warp, after its last `apply` for the tile.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -92,7 +93,7 @@ class Epilogue {
   }
 
   // Who: a whole warp. Does: starts to load the bias of the gates and ups from column `col` of C on, one of
-  //   each in each lane. It has a part's time to arrive.
+  //   each in each lane. It overwrites both biases, so `apply` uses them first. Its next call waits.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;
@@ -109,7 +110,7 @@ class Epilogue {
   Output& output_;
   float alpha_, prob_;
   int group_, row_, n_;
-  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
+  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's next gate and up, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values
 };
 

@@ -43,7 +43,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
-      uint32_t gate[PART], up[PART];                                                 // of the row
+      uint32_t gate[PART], up[PART];                                                 // sums of this row
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       // [gates]
