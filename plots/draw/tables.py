@@ -107,8 +107,8 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
 
 def own_problem(data: Data, chapter: Chapter) -> str:
     """What the chapter gains on the problem that its README's table shows first: its name, and the µs of the predecessor
-    and its own, both cold; with an epilogue those of the product with kernels after it, in the same run. A dash for one
-    that was not timed, and for the first chapter."""
+    and its own, both cold, and how many times as fast that is; with an epilogue those of the product with kernels after it,
+    in the same run. A dash for one that was not timed, and for the first chapter."""
     names = counts_ini.count_plan(chapter.folder).problems
     if not names or not chapter.previous:
         return NONE
@@ -122,7 +122,10 @@ def own_problem(data: Data, chapter: Chapter) -> str:
     if not before or not after:
         return NONE
     name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
-    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs"
+    if place := re.fullmatch(r"[a-z_]+?(\d+)", names[0]):
+        name += f" no. {place[1]}"
+    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs, " \
+        f"{before.us_median / after.us_median:.2f}x"
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:

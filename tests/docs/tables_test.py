@@ -42,7 +42,7 @@ class TablesTest(PlotsCase):
         text = (self.repo / "README.md").read_text()
         self.assertEqual(text.count("| chapter | idea | its own problem | TFLOP/s on `prefill` | µs on `decode` | lines changed |\n"), 2,
                          "a table for each part")
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`decode`: 3006 → 752 µs", "what checks/counts.ini names first")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`decode`: 3006 → 752 µs, 4.00x", "what checks/counts.ini names first")
         # 2 * 512 * 4096 * 7168 FLOP at 10 TFLOP/s
         self.assertEqual(self.cells("README.md", "[01_naive]")[4:], ["3006", "+2"])
         text = (self.repo / "README.md").read_text()
@@ -80,7 +80,7 @@ class TablesTest(PlotsCase):
         # The first problem of `moe` has fewer rows.
         save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))
         self.fill(publish)
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe`, unfused: 110 → 70.0 µs", "no predecessor did as much")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe`, unfused: 110 → 70.0 µs, 1.57x", "no predecessor did as much")
         text = (self.repo / path).read_text()
         self.assertIn("\nLibraries: a_glu (a_glu 1.0), b_glu (b_glu 1.0).\n", text)
         table = text[text.index("<!-- table -->"):text.index("<!-- /table -->")]
