@@ -47,8 +47,8 @@ struct Maps {
 };
 
 // A worker's tile. TileReceiver::next makes col0 the first of the block's own columns.
-// Mailbox::receive relies on it that no word is ever INT_MIN (gg::ptx::has_come): with such a word
-// no receiver would arrive. Mailbox::send asserts that there are four words.
+// Mailbox::receive relies on it that their bitwise or is never INT_MIN (gg::ptx::has_come), else no
+// receiver would arrive. No word is. Mailbox::send asserts that there are four words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
