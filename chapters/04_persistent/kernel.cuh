@@ -33,7 +33,7 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [walk]
-// Where a block is in the list of all groups' tiles: group after group, in each row after row.
+// Where a block is in the list of all groups' tiles: group after group, its rows of tiles in turn.
 struct Walk {
   int64_t tile;            // index in the whole list
   int64_t first_tile = 0;  // index of the first tile of `group`
@@ -75,9 +75,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
-// slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
-// behind `rows_left` or `cols_left` become zeros, and nothing is read for them.
+// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
+// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
+// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
+// zeros, and nothing is read for them.
 template <int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -108,7 +109,8 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds.
+// are added; 16 columns further right it is another one, which an xor finds: in the chunks of a_off
+// and b_off the bits of kk and j are 0, as `warp_col` is a multiple of WN.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -130,8 +132,9 @@ __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, 
 
 // [multiply]
 // Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// of products goes backwards, so that its first one has an operand of the product before it: in tiles
+// of 128x128, of a slice's 128 products 124 then keep one (.reuse in machine code) in place of 112.
+// The gain was not measured.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<T, WM, WN>& fragments) {
@@ -177,11 +180,13 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 
 // Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds them, so
 // that some compute while others wait: up to 255 registers per thread, or 128. Another shape of tile
-// needs its number of blocks here, its kernel in `launch`, and an entry in main.cu's `tiles`.
+// needs its number of blocks here, its kernel and its check in `launch`, and an entry in main.cu's
+// `tiles`.
 template <class T, int BM, int BN>
 __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
+  static_assert(BM == BN && (BM == 128 || BM == 64), "the launch bounds count the blocks of these two");
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(T)), B_STAGE_BYTES = BK * BN * int(sizeof(T));
   static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for<T>(BM, BN), "as it is launched");
@@ -201,6 +206,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 
   // [tile]
   // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
+  // print_schedule repeats its start and its stride.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -270,7 +276,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 }
 
 // [schedule]
-// The same walk on the host: prints which block computes which tiles, as group(tile_m,tile_n).
+// The kernel's walk on the host, with its start and stride written again: prints which block computes
+// which tiles, as group(tile_m,tile_n).
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
@@ -282,17 +289,17 @@ inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, in
 }
 // [/schedule]
 
-// All arrays are on the device: G pointers to each matrix, sizes [G,3] as M, N, K, leading dimensions [G,3]
-// of A, B and D. N, K and the leading dimensions are multiples of 8, and matrices start at multiples of 16
-// bytes. `blocks` 0: as many as the device holds at once.
+// All arrays are on the device: G pointers to each matrix, sizes [G,3] as M, N, K, leading dimensions
+// [G,3] of A, B and D. N, K and the leading dimensions are multiples of 8, and matrices start at
+// multiples of 16 bytes. `shape` 0x0: 128x128. `blocks` 0: as many as the device holds at once.
 template <class T>
 void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
-            const int* leading_dims, int groups, gg::TileShape tile, int blocks, cudaStream_t stream) {
-  if (tile.m == 0) tile = {128, 128};
-  GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
-             tile.m, tile.n);
-  auto* kernel = tile.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
-  const int shared_bytes = shared_bytes_for<T>(tile.m, tile.n);
+            const int* leading_dims, int groups, gg::TileShape shape, int blocks, cudaStream_t stream) {
+  if (shape.m == 0) shape = {128, 128};
+  GG_REQUIRE(shape.m == shape.n && (shape.m == 128 || shape.m == 64),
+             "--tile %dx%d: tiles are 128x128 or 64x64", shape.m, shape.n);
+  auto* kernel = shape.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
+  const int shared_bytes = shared_bytes_for<T>(shape.m, shape.n);
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   // [launch]
   if (blocks == 0) {
