@@ -178,10 +178,10 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds them, so
-// that some compute while others wait: up to 255 registers per thread, or 128. Another shape of tile
-// needs its number of blocks here, its kernel and its check in `launch`, and an entry in main.cu's
-// `tiles`.
+// Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds
+// them, so that some compute while others wait: up to 255 registers per thread, or 128. Another
+// shape of tile needs its number of blocks here, its kernel and its check in `launch`, and an
+// entry in main.cu's `tiles`.
 template <class T, int BM, int BN>
 __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
