@@ -20,11 +20,11 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. Who relies on this
-  // order and changes with it: activate_rows (an up is two sums further), Factors (the gate's column
+  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
+  // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
   // is warp * 8 + lane / 4), store.cuh's write_box (chunk w is warp w's).
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
-  // The last dimension goes through all groups: a group's last tile may have the next one's columns,
+  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
   // or behind the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
