@@ -14,7 +14,7 @@ namespace chapter {
 
 constexpr int BK = 64;           // depth of a slice
 constexpr int ROW_BYTES = 128;   // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;         // columns of B that a consumer has: 32 gates, and behind them their 32 ups
+constexpr int PAIR = 64;         // columns of B that a consumer has: 32 gates, then their 32 ups
 constexpr int D_BYTES = 64;      // of a row of D: the 32 columns, of bf16, that a consumer makes of them
 constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
-// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: nothing
-// is exchanged, and nothing was rounded before.
+// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: no sum
+// is exchanged, and none was rounded before.
 
 #pragma once
 
@@ -31,8 +31,9 @@ struct Factors {
   int rows;                                         // of the tile
   float first_prob;  // of row `lane`. Declared last: its initialiser reads prob and rows.
 
-  // Who: a whole consumer. col0: its first column of B. From n on its columns are another group's, and
-  // their outputs are not stored: `min` only keeps the reading of a bias inside the tensor.
+  // Who: a whole consumer. col0: its first column of B. From n on its columns are another group's
+  // or zeros, and their outputs are not stored: `min` only keeps the reading of a bias inside the
+  // tensor.
   __device__ Factors(const Operands& operands, const Tile& tile, int col0, int n)
       : alpha(operands.alpha[tile.group]),
         prob(operands.prob + tile.row0),
@@ -40,7 +41,7 @@ struct Factors {
         first_prob(prob_of(0)) {
     if (!operands.bias) return;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-    // The element of the bias of this thread's gate column.
+    // The element of the bias of this thread's gate column, by the order of B's map (launch.cuh).
     const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
     const auto bias_at = [&](int64_t at) {
       const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);

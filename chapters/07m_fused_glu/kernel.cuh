@@ -4,7 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
-//     D[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart
+//     D[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart; or
+//                   geglu of the two (common/kernel/epilogue_glu.cuh)
 // New here: B's map orders gates and ups so that a thread has the sums of both of an output.
 
 #pragma once
@@ -68,9 +69,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise after a block's last
-  // products (multiply.cuh): once each block has come there or has ended, the next kernel's blocks may
-  // start. They too wait below until this kernel has ended.
+  // Here where groups have few rows (early) or workers one tile each, otherwise in multiply.cuh,
+  // after the last products of the consumer that is first to end them: the first thread that comes
+  // there counts for its block. Once each block has come there or has ended, the next kernel's
+  // blocks may start. They too wait below until this kernel has ended.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]

@@ -103,9 +103,9 @@ class BoxStore {
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
-  // Writes 32 rows of this warp's 8 columns to shared memory. As wgmma left the sums, reg[i] is an 8x8
-  // matrix: rows i * 8 and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of
-  // matrix l / 8, whose 8 columns are one chunk.
+  // Writes 32 rows of this warp's 8 columns to shared memory: chunk w is warp w's, by the order of
+  // B's map (launch.cuh). As wgmma left the sums, reg[i] is an 8x8 matrix: rows i * 8 and up. A
+  // stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
   __device__ void write_box(int box, const uint32_t (&reg)[4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread() % 32, chunk = thread() / 32;
