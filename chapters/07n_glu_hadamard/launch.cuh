@@ -20,14 +20,17 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. The last dimension goes
-  // through all groups: a tile may have the next group's columns, whose outputs are not stored.
+  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
+  // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
+  // is warp * 8 + lane / 4), store.cuh's write_box (chunk w is warp w's).
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
-  // `row`: bytes from a row of B to the next one, which is the next column of the product.
-  const int64_t row = int64_t(k) * 2, pairs = int64_t(groups) * n / PAIR;
+  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
+  // or behind the last group zeros. Their outputs are not stored.
+  const int64_t all_pairs = int64_t(groups) * n / PAIR;
+  const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
   maps.b = gg::make_tensor_map({.data = b,
-                                .dims = {k, 8, 2, 4, pairs},  // k, column of 8, gate or up, warp, PAIR
-                                .stride_bytes = {row, PAIR / 2 * row, 8 * row, PAIR * row},
+                                .dims = {k, 8, 2, 4, all_pairs},  // k, one of 8, gate or up, warp, PAIR
+                                .stride_bytes = {pitch, PAIR / 2 * pitch, 8 * pitch, PAIR * pitch},
                                 .box = {BK, 8, 2, 4, C::BN / PAIR},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
@@ -60,8 +63,9 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
-  // `estimate` is that of the product alone. It leaves the activation out, whose cycles are about as
-  // many for any choice, and it counts N columns of D in its bytes, where N / 2 are stored.
+  // `estimate` is that of the product alone. It leaves the activation out, whose cycles are about
+  // as many for any choice, and it counts N columns of D in its bytes, where N / 2 are stored. Its
+  // constants were fitted to chapter 07l's kernel: one that stores in another way may want others.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

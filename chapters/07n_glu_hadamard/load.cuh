@@ -30,7 +30,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const uint32_t full_addr = memory.full_addr + stage * 8;
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
-    const int pair = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of all groups
+    const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of its first PAIR, in B's map
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
@@ -41,7 +41,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       } else {
         gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
       }
-      gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, pair, full_addr);
+      gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
     }
     __syncwarp();  // the lanes go on together, as elect would have them anyway
   };
