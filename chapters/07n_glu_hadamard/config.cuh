@@ -18,6 +18,11 @@ constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, a
 constexpr int D_BYTES = 64;     // of a row of D: the 32 columns, of bf16, that a consumer makes of them
 constexpr int STEP = 32;        // rows of a tile go in multiples of it; so many make a box of D
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
+constexpr int BOX_BYTES = STEP * D_BYTES;
+
+// In a box, where 16 bytes of a row are, a chunk. TMA's swizzle of 64 bytes moves chunk c of row r to
+// c xor r/2 % 4. Outbox writes so, Transform reads and writes so, and D's tensor map (launch.cuh) says so.
+__device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
 constexpr int MOST_CONSUMERS = 2;  // of a block
 
@@ -43,7 +48,8 @@ struct Config {
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static_assert(CONSUMERS <= MOST_CONSUMERS && STORING + CONSUMERS <= THREADS / 32);
   // Registers of a thread. A TALL kernel starts with all that ptxas may give (kernel.cuh), and
-  // setmaxnreg then moves some from the last warpgroup to the consumers.
+  // setmaxnreg then moves some from the last warpgroup to the consumers. A spill fails the build:
+  // ptxas 13.0 has none with 184 for consumers, nor with 72 for the others, but with 176, or with 64.
   static constexpr int FIRST_REGISTERS = std::min(255, 65536 / THREADS / 8 * 8);
   static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
@@ -62,9 +68,15 @@ struct Config {
   static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
-  // A block has at most 227 KB. The barriers, the mailbox and `tiles` in kernel.cuh are less than 1 KB.
+  // A block has at most 227 KB. The barriers, the mailbox and `output_tiles` in kernel.cuh are less
+  // than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
+
+// Whether a block has a tile's whole sums: of those that split K, the one with k_rank 0. There alone
+// consumers call put and put_none (multiply.cuh), and there alone storing warps run (kernel.cuh). One
+// without the other would wait for ever.
+__device__ inline bool hands_over(int k_rank) { return k_rank == 0; }
 
 template <class C>
 struct Maps {
@@ -90,14 +102,14 @@ struct alignas(16) OutputTile {
 
 // Shared memory.
 struct Memory {
-  uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
-  uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled
-  unsigned char* boxes;  // [CONSUMERS][STORE_BYTES]: X, and then D, of 32 columns, swizzled
-  OutputTile* tiles;     // [CONSUMERS]: whose X or D lies there
-  unsigned char* sums;   // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
-  uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t sums_addr;    // [CONSUMERS][2] barriers of AddSums
+  uint32_t a_tile_addr;      // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;      // [STAGES][BN][BK], swizzled
+  unsigned char* boxes;      // [CONSUMERS][STORE_BYTES]: X, and then D, of 32 columns, swizzled
+  OutputTile* output_tiles;  // [CONSUMERS]: whose X or D lies there
+  unsigned char* sums;       // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
+  uint32_t full_addr;        // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
+  uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums
 };
 
 }  // namespace chapter

@@ -44,12 +44,12 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
-  __shared__ OutputTile tiles[C::CONSUMERS];
+  __shared__ OutputTile output_tiles[C::CONSUMERS];
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
   memory.boxes = shared + STAGES * (C::A_BYTES + C::B_BYTES);
-  memory.tiles = tiles;
+  memory.output_tiles = output_tiles;
   memory.sums = memory.boxes + C::CONSUMERS * C::STORE_BYTES;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
@@ -88,8 +88,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     if constexpr (C::TALL) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailbox, guess, offsets, slices, n_rank, n);
     if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, guess, offsets, groups, n, k, counter);
-    // Only where consumers call put and put_none (multiply.cuh): else it would wait for them for ever.
-    if (warp >= C::STORING && warp < C::STORING + C::CONSUMERS && k_rank == 0) {
+    if (warp >= C::STORING && warp < C::STORING + C::CONSUMERS && hands_over(k_rank)) {
       store_tiles<C>(maps.d, d, operands, memory, warp - C::STORING, n / 2);
     }
   }

@@ -58,8 +58,8 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   // [split]
   AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), OF_CONSUMER + consumer);
-  // There are fewer slices than blocks. The first block, k_rank 0, has some as K > 0, so no storing
-  // warp waits for a consumer that returns here.
+  // There are fewer slices than blocks. The block that hands over (config.cuh) is the first one and has
+  // some as K > 0, so no storing warp waits for a consumer that returns here.
   if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
     for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
@@ -103,7 +103,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) others.add(sums);
-      if (k_rank == 0) {
+      if (hands_over(k_rank)) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
         outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});  // D has half as many columns
@@ -111,7 +111,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
-  if (k_rank == 0) outbox.put_none();  // also where there was no tile: the storing warp waits for it
+  if (hands_over(k_rank)) outbox.put_none();  // also where there was no tile: the storing warp waits for it
 }
 
 }  // namespace chapter

@@ -36,7 +36,7 @@ class Outbox {
  public:
   __device__ Outbox(const Memory& memory, int consumer)
       : hand_over_(consumer),
-        tile_(memory.tiles + consumer),
+        tile_(memory.output_tiles + consumer),
         addr_(gg::ptx::keep(gg::ptx::shared_addr(memory.boxes + consumer * C::STORE_BYTES))) {}
 
   // Takes X of a tile's rows, rounded up to a multiple of STEP, in words as `activate` makes them.
@@ -82,7 +82,7 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
   for (;;) {
     gg::ptx::bar_arrive(hand_over.emptied, HandOver::THREADS);
     gg::ptx::bar_sync(hand_over.filled, HandOver::THREADS);
-    const OutputTile tile = gg::ptx::uniform(memory.tiles[consumer]);
+    const OutputTile tile = gg::ptx::uniform(memory.output_tiles[consumer]);
     if (tile.group < 0) return;
     if (tile.d_col0 >= d_columns) continue;  // d_columns is a multiple of 32: D has all 32 or none
     unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;

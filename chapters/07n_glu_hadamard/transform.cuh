@@ -17,11 +17,7 @@
 namespace chapter {
 
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W, and of a quadrant of a box
-constexpr int BOX_BYTES = STEP * D_BYTES;
 static_assert(STEP == 2 * W_SIZE && D_BYTES == 2 * W_SIZE * sizeof(bf16));  // a box is 2x2 quadrants
-
-// Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
-__device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
 // A whole warp has one and makes each call.
 class Transform {
@@ -39,19 +35,20 @@ class Transform {
   }
 
   // Makes D of X in a box. Returns the largest |Y| that this lane has in the first `rows` rows, as
-  // its bits. NaN is left out: by `multiply` alone, by `add` with all 16 of which it is one. After
-  // it, before D is read: fence_proxy_async for TMA, and __syncwarp.
+  // its bits. Y that is NaN is left out, and `butterfly` leaves out its 15 neighbours too. (A NaN in X
+  // makes all 16 NaN anyhow. Infinities in X, or sums beyond f32, may leave others of the 16 as numbers.)
+  // After it, before D is read: fence_proxy_async for TMA, and __syncwarp.
   __device__ uint32_t apply(unsigned char* box, int rows) const {
-    return has_w_ ? multiply(gg::ptx::shared_addr(box), rows) : add(box, rows);
+    return has_w_ ? multiply(gg::ptx::shared_addr(box), rows) : butterfly(box, rows);
   }
 
  private:
   __device__ static int lane() { return int(threadIdx.x) % 32; }
 
-  // By sums and differences: a lane has 16 columns of a row. It knows Hadamard's W alone. From row
-  // `rows` on X stays as it is.
-  // [add]
-  __device__ static uint32_t add(unsigned char* box, int rows) {
+  // By rounds of sums and differences: a lane has 16 columns of a row. For Hadamard's W alone. From
+  // row `rows` on X stays as it is.
+  // [butterfly]
+  __device__ static uint32_t butterfly(unsigned char* box, int rows) {
     uint32_t largest = 0;
 #pragma unroll 1
     for (int i = lane(); i < rows * 2; i += 32) {
@@ -70,12 +67,12 @@ class Transform {
 #pragma unroll
       for (int c = 0; c < 2; ++c)
         *chunks[c] = {words[c * 4], words[c * 4 + 1], words[c * 4 + 2], words[c * 4 + 3]};
-      // NaN if one of the 16 is: amax_with leaves it out.
+      // largest_magnitude is NaN if one of the 16 is: amax_with leaves out all of them.
       largest = gg::epilogue::amax_with(largest, gg::epilogue::largest_magnitude(y));
     }
     return largest;
   }
-  // [/add]
+  // [/butterfly]
 
   // By the tensor cores, as Y^T = W X^T: a row of X, as it lies there, is a column of operand B. Y^T comes
   // out as wgmma leaves its sums, so it goes back as X came.
