@@ -14,13 +14,13 @@ int main(int argc, char** argv) {
       .most_b_rows = INT32_MAX,
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
-      .tile_ks = {16, 64},
+      .numbers = {{"tile-k", {16, 64}, "columns of A, rows of B that a tile holds at a time", true}},
   };
   return gg::run<gg::Operands<bf16, bf16, float>, gg::Operands<f16, f16, float>, gg::Same<bf16>,
                  gg::Same<f16>>(
       argc, argv, info,
       []<class T, class D>(gg::Operands<T, T, D>, const gg::Problem& p, cudaStream_t stream) {
-        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.groups(), p.rows_each(), p.n(), p.k(), p.tile_k(),
-                        stream);
+        chapter::launch(p.a<T>(), p.b<T>(), p.d<D>(), p.groups(), p.rows_each(), p.n(), p.k(),
+                        p.number("tile-k"), stream);
       });
 }

@@ -6,6 +6,7 @@
 
 import itertools
 import json
+import math
 import os
 import random
 import subprocess
@@ -35,11 +36,12 @@ def drawn_problem(about, draw):
         words += ["--b-layout", layout]
     taken &= layout in kind["n_multiple"]
     k_step, n_step = kind["k_multiple"], kind["n_multiple"].get(layout, 8)
-    if "tile-k" in options and draw.random() < 0.5:
-        tile_k = draw.choice(about["tile_ks"])
-        words += ["--tile-k", tile_k]
-        if limits["k_multiple_of_tile_k"]:
-            k_step = k_step * int(tile_k) if k_step % int(tile_k) and int(tile_k) % k_step else max(k_step, int(tile_k))
+    for own in about["numbers"]:
+        if draw.random() < 0.5:
+            number = draw.choice(own["values"])
+            words += [f"--{own['name']}", str(number)]
+            if own["divides_k"]:
+                k_step = math.lcm(k_step, number)
     if "tile" in options and about["tile_clusters"] and draw.random() < 0.5:
         tile, cluster = draw.choice(about["tiles"]), draw.choice(about["clusters"] or ["1x1"])
         words += ["--tile", tile] + (["--cluster", cluster] if about["clusters"] else [])

@@ -34,7 +34,7 @@ Chapter uniform() {
           .multiple_reason = "tiles are whole",
           .equal_groups = true,
           .sets = {"smoke_uniform", "edges_uniform", "prefill", "peers"},
-          .tile_ks = {16, 64},
+          .numbers = {{"tile-k", {16, 64}, "columns of A that a tile holds at a time", true}},
           .ideas = {{"multicast", "one load for two blocks"}, {"overlap", "stores under the next tile"}},
           .b_layouts = {BLayout::nk, BLayout::kn}};
 }
@@ -233,8 +233,8 @@ TEST(Peers, AreNamesOfCublasAndPathsOfLibraries) {
 }
 
 TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
-  EXPECT_EQ(parsed({}).request.tile_k, 0);
-  EXPECT_EQ(parsed({"--tile-k", "64"}).request.tile_k, 64);
+  EXPECT_TRUE(parsed({}).request.numbers.empty());
+  EXPECT_EQ(parsed({"--tile-k", "64"}).request.numbers.at("tile-k"), 64);
   EXPECT_EQ(refusal({"--tile-k", "32"}), "--tile-k 32: x_uniform has 16, 64");
   EXPECT_TRUE(parsed({}).off.empty());
   EXPECT_EQ(parsed({"--off", "overlap,multicast,overlap"}).off,
@@ -327,14 +327,15 @@ TEST(OwnOptions, AreInHelpAndDescription) {
   const std::string help = help_text(uniform(), kFormats), about = describe_text(uniform(), kFormats);
   for (const char* part :
        {"check the sets smoke_uniform, edges_uniform, then time prefill", "emulator count smoke_uniform",
-        "--tile-k", "Tiles of K: 16, 64.", "--off", "multicast", "one load for two blocks", "--b-layout",
-        "Layouts of B: nk, kn.", "M a multiple of 64: tiles are whole; equal groups,"}) {
+        "--tile-k 16|64", "with --tile-k T, K a multiple of T", "--off", "multicast",
+        "one load for two blocks", "--b-layout", "Layouts of B: nk, kn.",
+        "M a multiple of 64: tiles are whole; equal groups,"}) {
     EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
   }
   for (const char* part :
        {"\"m_multiple\": 64, \"equal_groups\": true", "\"options\": [\"tile-k\", \"off\", \"b-layout\"]",
-        "\"tile_ks\": [\"16\", \"64\"]", "\"ideas\": [\"multicast\", \"overlap\"]",
-        "\"b_layouts\": [\"nk\", \"kn\"]"}) {
+        "\"numbers\": [{\"name\": \"tile-k\", \"values\": [16, 64], \"divides_k\": true}]",
+        "\"ideas\": [\"multicast\", \"overlap\"]", "\"b_layouts\": [\"nk\", \"kn\"]"}) {
     EXPECT_NE(about.find(part), std::string::npos) << part << "\n" << about;
   }
   for (const char* option : {"--tile-k", "--off", "--b-layout"}) {

@@ -105,8 +105,8 @@ TEST(CommandLine, IsRefusedInWholeSentences) {
     return more;
   };
   const std::pair<std::vector<std::string>, const char*> all[] = {
-      {{"--frobnicate"}, "--frobnicate: no such option; --help lists them"},
-      {{"smoke"}, "smoke: no such option; --help lists them"},
+      {{"--frobnicate"}, "--frobnicate: x_limited has no such option; --help lists them"},
+      {{"smoke"}, "smoke: x_limited has no such option; --help lists them"},
       {{"--m"}, "--m wants a value: LIST"},
       {sizes("1e3", "8"), "--m 1e3: not a whole number: give one"},
       {sizes("1", "0"), "--n 0: must lie between 1 and 2147483647: give one of these"},

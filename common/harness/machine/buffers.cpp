@@ -180,7 +180,6 @@ void Buffers::show() {
   p.m_total = layout_.offsets.back();
   p.formats = setup_.request.formats;
   p.b_layout = setup_.request.b_layout;
-  p.tile_k = setup_.request.tile_k;
   p.blocks = setup_.request.blocks;
   p.dynamic_schedule = setup_.request.scheduler == Scheduler::dynamic;
   p.ideas_off = &setup_.request.ideas_off;

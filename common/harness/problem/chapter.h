@@ -20,6 +20,15 @@ struct Idea {  // one that --off switches off, so that a reader measures what it
   const char* help;
 };
 
+// An option of one chapter alone: --NAME takes one of a few numbers, Problem::number gives it to the
+// launch, and the harness parses, lists, checks and times it like any other choice.
+struct OwnNumber {
+  const char* name;  // "tile-k"
+  List<int> values;  // the legal ones; a plain check asks for all but the first
+  const char* help;
+  bool divides_k = false;  // K must be a multiple of it
+};
+
 struct Chapter {
   // The registry, chapters/CMakeLists.txt, says these; gg::run
   // (common/harness/harness.cuh) sets them.
@@ -46,8 +55,8 @@ struct Chapter {
   bool one_tile_for_others = false;
   // Without --tile the chapter chooses, and Problem::tile() is 0x0.
   bool chooses_tile = false;
-  List<int> tile_ks{};  // legal values of --tile-k
-  List<Idea> ideas{};   // what --off takes
+  List<OwnNumber, 4> numbers{};
+  List<Idea> ideas{};  // what --off takes
   // Legal values of --b-layout; the first is the default, none: kn.
   List<BLayout> b_layouts{};
   EpilogueChoices epilogue{};     // what it computes behind the product

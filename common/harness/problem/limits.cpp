@@ -31,7 +31,11 @@ Steps steps_of(const Chapter& chapter, const Request& request) {
   const auto rows_of = [&](const char* matrix, Format type) {
     return format("a row of %s in %s is whole 16 bytes", matrix, format_info(type).name);
   };
-  if (request.tile_k > 0) add(steps.k, steps.why_k, request.tile_k, format("--tile-k %d", request.tile_k));
+  for (const OwnNumber& own : chapter.numbers) {
+    const auto given = request.numbers.find(own.name);
+    if (own.divides_k && given != request.numbers.end())
+      add(steps.k, steps.why_k, given->second, format("--%s %d", own.name, given->second));
+  }
   const bool is_plain = chapter.epilogue.op == Operator::gemm;
   if (is_plain && !formats.has_scales()) return steps;  // one multiple for all types
   add(steps.k, steps.why_k, row(formats.a), rows_of("A", formats.a));

@@ -23,7 +23,7 @@ struct Steps {
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };
-// A chosen --tile-k wants K in its multiples. Block-scaled types want rows of A of whole 16 bytes;
+// A number of the chapter's own may want K in its multiples. Block-scaled types want rows of A of whole 16 bytes;
 // with them a chapter with an epilogue, rows of B and D too, and pairs of gate and up.
 Steps steps_of(const Chapter& chapter, const Request& request);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The ideas that are switched off, and the same problem with other choices.
+// Choices that a chapter looks up by name, and the same problem with others.
 
 #include "common/harness/problem/problem.h"
 
@@ -14,6 +14,11 @@ bool Problem::is_off(const char* idea) const {
     fail(Exit::device_error, "the launch asks whether '%s' is off, which main.cu does not list", idea);
   }
   return found->second;
+}
+
+int Problem::number(const char* name) const {
+  const auto found = request().numbers.find(name);
+  return found == request().numbers.end() ? 0 : found->second;
 }
 
 Problem Problem::with_tile(const ClusterTileShape& tile) const {

@@ -89,7 +89,7 @@ struct ProblemParts {
   Formats formats{};
   BLayout b_layout = BLayout::kn;
   ClusterTileShape tile{};
-  int tile_k = 0, blocks = 0;
+  int blocks = 0;
   bool dynamic_schedule = false;
   const Layout* layout = nullptr;
   const Request* request = nullptr;
@@ -143,7 +143,8 @@ class Problem {
   const Formats& formats() const { return parts_.formats; }
   BLayout b_layout() const { return parts_.b_layout; }
   ClusterTileShape tile() const { return parts_.tile; }
-  int tile_k() const { return parts_.tile_k; }  // 0: the chapter chooses
+  // What the reader gave for one of the chapter's own numbers; 0: nothing, the chapter chooses.
+  int number(const char* name) const;
   int blocks() const { return parts_.blocks; }  // of a persistent kernel; 0: the chapter chooses
   bool dynamic_schedule() const { return parts_.dynamic_schedule; }
   // Did the reader switch this idea off? The chapter lists it among its ideas.

@@ -31,8 +31,9 @@ struct Request {
   Formats formats{};
   bool wide_offsets = false;  // int64_t offsets
   ClusterTileShape tile{};
-  int tile_k = 0;  // 0: the chapter chooses
   int blocks = 0;  // of a persistent kernel; 0: the chapter chooses
+  // By name; only those that were given.
+  std::map<std::string, int> numbers{};
   BLayout b_layout = BLayout::kn;
   Weights weights = Weights::dense;
   Scheduler scheduler = Scheduler::fixed;

@@ -74,7 +74,8 @@ std::vector<WordsOfForm> forms_of(const Chapter& chapter, const std::vector<Form
   std::vector<WordsOfForm> forms;
   add_formats(chapter, formats, forms);
   add_tiles(chapter, forms);
-  add_others("--tile-k", tile_k_names(chapter), forms);
+  for (const OwnNumber& own : chapter.numbers)
+    add_others(("--" + std::string(own.name)).c_str(), number_names(own), forms);
   add_layouts(chapter, forms);
   for (const std::string& idea : idea_names(chapter)) forms.push_back({"--off", idea});
   if (chapter.dynamic_schedule) forms.push_back({"--schedule", "dynamic"});

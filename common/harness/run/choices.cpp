@@ -11,7 +11,7 @@ namespace gg {
 std::vector<std::string> own_options(const Chapter& chapter) {
   std::vector<std::string> names(chapter.options.begin(), chapter.options.end());
   if (!cluster_names(chapter).empty()) names.push_back("cluster");
-  if (!chapter.tile_ks.empty()) names.push_back("tile-k");
+  for (const OwnNumber& own : chapter.numbers) names.push_back(own.name);
   if (!chapter.ideas.empty()) names.push_back("off");
   if (chapter.b_layouts.size() > 1) names.push_back("b-layout");
   const EpilogueChoices& e = chapter.epilogue;
@@ -53,9 +53,9 @@ std::vector<std::string> tile_and_cluster_names(const Chapter& chapter) {
   return names;
 }
 
-std::vector<std::string> tile_k_names(const Chapter& chapter) {
+std::vector<std::string> number_names(const OwnNumber& own) {
   std::vector<std::string> names;
-  for (int tile_k : chapter.tile_ks) names.push_back(std::to_string(tile_k));
+  for (const int value : own.values) names.push_back(std::to_string(value));
   return names;
 }
 

@@ -22,7 +22,7 @@ std::vector<std::string> tile_names(const Chapter& chapter);
 std::vector<std::string> cluster_names(const Chapter& chapter);
 // "256x256 with 2x1", for all of the chapter's tiles.
 std::vector<std::string> tile_and_cluster_names(const Chapter& chapter);
-std::vector<std::string> tile_k_names(const Chapter& chapter);  // "64"
+std::vector<std::string> number_names(const OwnNumber& own);  // "64"
 std::vector<std::string> idea_names(const Chapter& chapter);
 std::vector<std::string> b_layout_names(const Chapter& chapter);
 std::vector<std::string> activation_names(const Chapter& chapter);  // "swiglu"

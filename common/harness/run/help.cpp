@@ -71,7 +71,9 @@ static std::string limits_help(const Chapter& chapter, const std::vector<Formats
   if (chapter.most_m < INT32_MAX) text += format(", M at most %d", chapter.most_m);
   if (chapter.most_b_rows < INT64_MAX)
     text += format(", groups times K at most %lld", static_cast<long long>(chapter.most_b_rows));
-  if (!chapter.tile_ks.empty()) text += "; with --tile-k T, K a multiple of T";
+  for (const OwnNumber& own : chapter.numbers) {
+    if (own.divides_k) text += format("; with --%s T, K a multiple of T", own.name);
+  }
   return text + ".\n" + wider_limits_help(chapter, formats);
 }
 
@@ -93,14 +95,12 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
       chapter.id, chapter.title, join(default_check_sets(chapter), ", ").c_str(),
       join(default_bench_sets(chapter), ", ").c_str(), join(default_count_sets(chapter), ", ").c_str());
   for (const Option& option : options_of(chapter)) {
-    text += format("  %-28s %s\n", format("--%s %s", option.name, option.value).c_str(), option.help);
+    text += format("  %-28s %s\n", format("--%s %s", option.name, option.value.c_str()).c_str(), option.help);
   }
   text += format("\nElement types: %s.\n", join(format_names(formats), "; ").c_str());
   if (!chapter.tiles.empty()) text += format("Tiles: %s.\n", join(tile_names(chapter), ", ").c_str());
   if (!cluster_names(chapter).empty())
     text += format("Tiles and clusters: %s.\n", join(tile_and_cluster_names(chapter), ", ").c_str());
-  if (!chapter.tile_ks.empty())
-    text += format("Tiles of K: %s.\n", join(tile_k_names(chapter), ", ").c_str());
   if (!chapter.b_layouts.empty())
     text += format("Layouts of B: %s.\n", join(b_layout_names(chapter), ", ").c_str());
   text += limits_help(chapter, formats);
@@ -213,6 +213,15 @@ static std::string format_text(const Chapter& chapter, const Formats& formats) {
   return text + "}";
 }
 
+// {"name": "tile-k", "values": [16, 64], "divides_k": true}
+static std::string numbers_text(const Chapter& chapter) {
+  std::vector<std::string> all;
+  for (const OwnNumber& own : chapter.numbers)
+    all.push_back(format("{\"name\": \"%s\", \"values\": [%s], \"divides_k\": %s}", own.name,
+                         join(number_names(own), ", ").c_str(), own.divides_k ? "true" : "false"));
+  return join(all, ", ");
+}
+
 // K and N by type are in "formats"; here, what all types take.
 static std::string limits_text(const Chapter& chapter, const std::vector<Formats>& formats) {
   const Multiples all = common_multiples(chapter, formats);
@@ -220,11 +229,11 @@ static std::string limits_text(const Chapter& chapter, const std::vector<Formats
   return format(
       "\"k_multiple\": %d, \"n_multiple\": %d, \"m_multiple\": %d, \"equal_groups\": %s, \"groups\": %d, "
       "\"rows\": %d, \"rows_of_a_group\": %d, \"n\": %d, \"groups_times_k\": %lld, "
-      "\"k_multiple_of_tile_k\": %s, \"own_sizes\": \"%s\"",
+      "\"own_sizes\": \"%s\"",
       all.k, all.n, all.m, chapter.equal_groups ? "true" : "false", most_groups(chapter), kMostRows,
       std::min(chapter.most_m, kMostRows), chapter.most_n,
       static_cast<long long>(std::min<int64_t>(chapter.most_b_rows, int64_t(kMostGroups) * INT32_MAX)),
-      chapter.tile_ks.empty() ? "false" : "true", kOwnSizes[size_t(chapter.own_sizes)]);
+      kOwnSizes[size_t(chapter.own_sizes)]);
 }
 
 std::string describe_text(const Chapter& chapter, const std::vector<Formats>& formats) {
@@ -278,14 +287,15 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       "  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
       "  \"chooses_tile\": %s,\n  \"one_tile_for_others\": %s,\n"
-      "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"tile_ks\": %s,\n  \"ideas\": %s,\n  \"b_layouts\": "
+      "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"numbers\": [%s],\n  \"ideas\": %s,\n  "
+      "\"b_layouts\": "
       "%s,\n  \"forms\": [\n    %s\n  ]\n}\n",
       chapter.id, chapter.title, chapter.part, arch, chapter.previous, join(types, ",\n").c_str(),
       limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
       quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
       quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",
       chapter.one_tile_for_others ? "true" : "false", quoted(cluster_names(chapter)).c_str(),
-      quoted(tile_and_cluster_names(chapter)).c_str(), quoted(tile_k_names(chapter)).c_str(),
+      quoted(tile_and_cluster_names(chapter)).c_str(), numbers_text(chapter).c_str(),
       quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str(),
       join(forms, ",\n    ").c_str());
 }

@@ -130,10 +130,6 @@ void cluster(Draft& draft, const std::string& value) {
   choice("cluster", value, draft.chapter, cluster_names(draft.chapter));
   draft.cluster = value;
 }
-void tile_k(Draft& draft, const std::string& value) {
-  draft.options.request.tile_k =
-      draft.chapter.tile_ks[choice("tile-k", value, draft.chapter, tile_k_names(draft.chapter))];
-}
 void b_layout(Draft& draft, const std::string& value) {
   draft.options.request.b_layout =
       draft.chapter.b_layouts[choice("b-layout", value, draft.chapter, b_layout_names(draft.chapter))];
@@ -218,9 +214,6 @@ const Rule kRules[] = {
     {{"blocks", "B", "blocks of the persistent kernel"}, true, blocks},
     {{"tile", "MxN", "tile of D that a block computes, or a cluster"}, true, tile},
     {{"cluster", "MxN", "blocks of the cluster that computes a tile; each tile has its own"}, true, cluster},
-    {{"tile-k", "T", "columns of A, rows of B that a tile holds at a time; K must be a multiple"},
-     true,
-     tile_k},
     {{"off", "NAME[,NAME]", "switch ideas off, listed below; timed beside the chapter with all of them"},
      true,
      off},
@@ -272,7 +265,17 @@ const Rule& find_rule(const char* argument, const Chapter& chapter) {
       return rule;
     }
   }
-  throw Error(Exit::bad_input, format("%s: no such option; --help lists them", argument));
+  throw Error(Exit::bad_input, format("%s: %s has no such option; --help lists them", argument, chapter.id));
+}
+
+Option option_of(const OwnNumber& own) { return {own.name, join(number_names(own), "|"), own.help}; }
+
+// One of the chapter's own numbers; null: the argument is none.
+const OwnNumber* find_number(const std::string& argument, const Chapter& chapter) {
+  for (const OwnNumber& own : chapter.numbers) {
+    if (argument == std::string("--") + own.name) return &own;
+  }
+  return nullptr;
 }
 
 Formats choose_formats(const std::string& in, const std::string& out, const std::vector<Formats>& formats,
@@ -432,6 +435,7 @@ std::vector<Option> options_of(const Chapter& chapter) {
   for (const Rule& rule : kRules) {
     if (takes(chapter, rule)) options.push_back(rule.option);
   }
+  for (const OwnNumber& own : chapter.numbers) options.push_back(option_of(own));
   return options;
 }
 
@@ -447,14 +451,21 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
     options.order_skew = skew;
   }
   for (int i = 1; i < argc; ++i) {
-    const Rule& rule = find_rule(argv[i], chapter);
+    const OwnNumber* const own = find_number(argv[i], chapter);
+    const Rule* const rule = own ? nullptr : &find_rule(argv[i], chapter);
+    const Option option = own ? option_of(*own) : rule->option;
     std::string value;
-    if (*rule.option.value) {
-      GG_REQUIRE(i + 1 < argc, "--%s wants a value: %s", rule.option.name, rule.option.value);
+    if (!option.value.empty()) {
+      GG_REQUIRE(i + 1 < argc, "--%s wants a value: %s", option.name, option.value.c_str());
       value = argv[++i];
     }
-    rule.take(draft, value);
-    options.chooses_form |= chooses_form(rule);
+    if (own) {
+      options.request.numbers[own->name] =
+          own->values[int(choice(own->name, value, chapter, number_names(*own)))];
+    } else {
+      rule->take(draft, value);
+    }
+    options.chooses_form |= own || chooses_form(*rule);
   }
   settle_halves(draft);
   settle_tile(draft);

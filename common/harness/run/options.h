@@ -37,7 +37,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
 
 struct Option {  // as --help prints it
   const char* name;
-  const char* value;  // empty: a flag
+  std::string value;  // empty: a flag
   const char* help;
 };
 std::vector<Option> options_of(const Chapter& chapter);

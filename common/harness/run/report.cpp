@@ -48,7 +48,8 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
   if (peer.empty() || peer == kAllIdeas) {
     if (tile.m) name += " " + tile_name(tile);
     if (tile.m && !cluster_names(chapter).empty()) name += " " + cluster_name(tile);
-    if (options.request.tile_k) name += format(" tile-k=%d", options.request.tile_k);
+    for (const auto& [number, value] : options.request.numbers)
+      name += format(" %s=%d", number.c_str(), value);
     if (!options.off.empty()) name += " off=" + join(options.off, "+");
   } else {
     other_d = options.request.formats.d != options.request.formats.a;
