@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs no offsets,
-// and nothing else of memory.
+// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs
+// no offsets, and nothing else of memory.
 
 #pragma once
 
@@ -16,10 +16,16 @@ struct Guess {
   int rows_each;  // of every group, the caller says; 0: groups differ, or nobody knows
   int groups;
   Tile tile = {-1, 0, 0, 0};  // this block's
-  int slices = 0;             // so many of the tile are loaded before anybody has looked at the offsets
-  bool one_each = false;      // if the guess holds, no worker has a second tile
+  // So many of the tile's slices are loaded before the block knows whether the guess holds. At
+  // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
+  // which load rows of A for each other: both multiply all of K. If the guess does not hold, the
+  // consumers release as many, and only then are their rings where the loading warp's is.
+  int slices = 0;
+  bool one_each = false;  // if the guess holds, no worker has a second tile
 
-  // n_rank: this block's rank along N. block_slices: how many of K it multiplies.
+  // n_rank: this block's rank along N. block_slices: how many of K it multiplies. Tiles are
+  // numbered as TileFinder numbers them, and worker w begins with tile w: for equal groups both
+  // must return the same tile, since the check looks at the offsets alone.
   // [guess]
   __device__ Guess(int rows_each, int groups, int n, int n_rank, int block_slices)
       : rows_each(rows_each), groups(groups) {
@@ -36,7 +42,8 @@ struct Guess {
   }
   // [/guess]
   // [holds]
-  // Who: a whole warp. Whether all groups have so many rows.
+  // Who: a whole warp. Whether all groups have so many rows. Every warp of the worker gets the
+  // same answer.
   __device__ bool holds(const gg::Offsets& offsets) const {
     if (rows_each == 0) return false;
     bool equal = true;
@@ -46,8 +53,8 @@ struct Guess {
     return __all_sync(~0u, equal);
   }
   // [/holds]
-  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
-  // one waited for the other, which does not come, the kernel would hang.
+  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask
+  // here: if one waited for the other, which does not come, the kernel would hang.
   __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
 };
 

@@ -4,8 +4,9 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: a block computes its first tile from the number of rows that, as the caller says, all groups
-// have, and loads its first slices. Meanwhile each warp with a role compares the offsets with that number.
+// New here: a block computes its first tile from the number of rows that, as the caller says, all
+// groups have, and loads its first slices. Meanwhile each warp with a role compares the offsets
+// with that number.
 
 #pragma once
 
@@ -24,7 +25,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt
+// out anew.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -69,8 +71,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // The roles go on using values from above, as `guess`: ptxas keeps them in registers
-  // that setmaxnreg leaves.
+  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
+  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

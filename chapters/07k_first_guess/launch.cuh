@@ -30,10 +30,11 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k, rows_each, next_counter());
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset. rows_each: of
-// all groups, or 0. `tile` 0x0: 64x64, if each such tile can have four multiprocessors; else 256x128. A tile
-// of 64x64 has K in four splits, or in two where there are fewer multiprocessors. 256x128 comes in pairs
-// where there are two.
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset.
+// rows_each: the rows of every group, or 0 if groups differ or nobody knows. `tile` 0x0: 64x64, if
+// each such tile can have four multiprocessors; else 256x128. A tile of 64x64 has K in four
+// splits, or in two where there are fewer multiprocessors. 256x128 comes in pairs where there are
+// two.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int64_t m_total,
             int groups, int n, int k, int rows_each, gg::TileShape tile, cudaStream_t stream) {
@@ -43,6 +44,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   if (tile.m == 0) {
     const int64_t tiles_m = (m_total + 64 * groups - 1) / (64 * groups);  // of a group of average rows
     const int64_t tiles_n = (n + 63) / 64;
+    // One multiprocessor has no splits, and would pass the second test with no rows at all.
     const bool few = multiprocessors >= 2 && groups * tiles_m * tiles_n * 4 <= multiprocessors;
     tile = few ? gg::TileShape{64, 64} : gg::TileShape{256, 128};
   }
