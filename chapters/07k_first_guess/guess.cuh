@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs
-// no offsets, and nothing else of memory.
+// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs no offsets,
+// and nothing else of memory.
 
 #pragma once
 
@@ -31,8 +31,8 @@ struct Guess {
       : rows_each(rows_each), groups(groups) {
     if (rows_each == 0) return;
     const int worker = int(blockIdx.x) / C::BLOCKS, workers = int(gridDim.x) / C::BLOCKS;
-    const int tiles_m = tiles_in_column<C>(rows_each);
-    const int of_group = tiles_m * ((n + C::COLUMNS - 1) / C::COLUMNS);  // tiles
+    const int tiles_m = tiles_in_column<C>(rows_each), tiles_n = (n + C::COLUMNS - 1) / C::COLUMNS;
+    const int of_group = tiles_m * tiles_n;
     one_each = groups * of_group <= workers;
     const int group = worker / of_group;
     if (group >= groups) return;
@@ -42,8 +42,7 @@ struct Guess {
   }
   // [/guess]
   // [holds]
-  // Who: a whole warp. Whether all groups have so many rows. Every warp of the worker gets the
-  // same answer.
+  // Who: a whole warp. Whether all groups have so many rows: for all warps of the worker the same.
   __device__ bool holds(const gg::Offsets& offsets) const {
     if (rows_each == 0) return false;
     bool equal = true;
@@ -53,8 +52,8 @@ struct Guess {
     return __all_sync(~0u, equal);
   }
   // [/holds]
-  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask
-  // here: if one waited for the other, which does not come, the kernel would hang.
+  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
+  // one waited for the other, which does not come, the kernel would hang.
   __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
 };
 

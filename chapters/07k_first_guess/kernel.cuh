@@ -4,9 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: a block computes its first tile from the number of rows that, as the caller says, all
-// groups have, and loads its first slices. Meanwhile each warp with a role compares the offsets
-// with that number.
+// New here: a block computes its first tile from the number of rows that, as the caller says, all groups
+// have, and loads its first slices. Meanwhile each warp with a role compares the offsets with that number.
 
 #pragma once
 
@@ -25,8 +24,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt
-// out anew.
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it
-// has the next tile. It waits for `full` and signals `empty`, that of all blocks whose loads write
-// this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
+// next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's four warps. The discard, Store and AddSums use it; the four
-// warps come to it in the same order, so the uses do not mix.
+// The named barrier of a consumer's four warps. The discard, Store and AddSums use it; the four warps come to
+// it in the same order, so the uses do not mix.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
 // Sums stay in registers, so all of it is inlined.
@@ -34,8 +34,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them.
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
@@ -45,11 +45,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait
-    // for the stages, and the block must not end while TMA writes to it. Invariant: a warp looks
-    // at a phase before the stage's next phase ends, for then parity would show it as not over. In
-    // the main loop wgmma sees to that, which all four warps execute before a release. Here only
-    // the first warp waits and releases.
+    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
+    // stages, and the block must not end while TMA writes to it.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
+    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
+    // only the first warp waits and releases.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);

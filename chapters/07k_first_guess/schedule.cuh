@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets, all but a first one that was
-// guessed rightly. It sends each to the warps of all its blocks that load and multiply, while they
-// have the tile before. It claims a tile only when the mailbox is empty. It waits for its own
-// mailbox's `received` and signals the `sent` of all. Where the guess holds and gives all workers
-// their only tile, it sends nothing.
+// The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
+// It sends each to the warps of all its blocks that load and multiply, while they have the tile before. It
+// claims a tile only when the mailbox is empty. It waits for its own mailbox's `received` and signals the
+// `sent` of all. Where the guess holds and gives all workers their only tile, it sends nothing.
 
 #pragma once
 
@@ -24,10 +23,10 @@
 
 namespace chapter {
 
-// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of
-// the number of tiles that were sent before this one. Invariant: each warp that `received` counts
-// receives every tile that is sent, and a tile is sent only after all have received the one
-// before. So no warp is two phases behind, which a parity would not show.
+// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
+// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile
+// that is sent, and a tile is sent only after all have received the one before. So no warp is two phases
+// behind, which a parity would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -76,15 +75,14 @@ struct Mailbox {
   // [/receive]
 };
 
-// Where a warp gets its block's tiles: the first one from a guess that holds, all others from the
-// mailbox. Each warp that loads or multiplies has its own receiver, and takes all that is sent.
+// Where a warp gets its block's tiles: the first one from a guess that holds, all others from the mailbox.
+// Each warp that loads or multiplies has its own receiver, and takes all that is sent.
 template <class C>
 class TileReceiver {
  public:
-  // `rank`: of the block along N. It has the columns behind those of the ranks before. `holds`:
-  // whether the guess does. All warps of the worker must say the same, also the scheduling one: by
-  // it they know whether the mailbox's first tile is the worker's first or second, and whether
-  // there is any.
+  // `rank`: of the block along N. It has the columns behind those of the ranks before. `holds`: whether the
+  // guess does. All warps of the worker must say the same, also the scheduling one: by it they know whether
+  // the mailbox's first tile is the worker's first or second, and whether there is any.
   __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, const Guess<C>& guess, bool holds)
       : mailbox_(mailbox),
         guess_(guess),
@@ -96,8 +94,8 @@ class TileReceiver {
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
-    // So that the compiler knows, as of a received tile, that all lanes have the same: consumers
-    // branch to wgmma by its rows.
+    // So that the compiler knows, as of a received tile, that all lanes have the same: consumers branch
+    // to wgmma by its rows.
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
@@ -118,9 +116,8 @@ class TileReceiver {
   bool holds_, none_in_mailbox_;
 };
 
-// Finds tiles by their index, which counts those of all groups. Guess numbers tiles of equal
-// groups in the same way: whoever changes the order of tiles must change both. Who: a whole warp.
-// Lane l has group first_group_ + l.
+// Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
+// first_group_ + l. Guess relies on the same order of tiles: change both together.
 template <class C>
 class TileFinder {
  public:
@@ -253,9 +250,9 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     do {
       if (claims) {
         // Not before the mailbox is empty: an index claimed earlier would wait for this worker,
-        // though another may be free first. With a first tile that nobody sent it is empty from the
-        // start, and the first wait returns at once. And once for each index that was found, with
-        // rows or not: claim relies on it.
+        // though another may be free first. And once for each index that was found, with rows or
+        // not: claim relies on it.
+        // If the guess holds, nothing was sent before: the first wait returns at once.
         mailbox.wait_received(phase);
         index = claim(counter, workers, indices);
       } else {
