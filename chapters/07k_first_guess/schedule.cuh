@@ -94,8 +94,8 @@ class TileReceiver {
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
-    // So that the compiler knows, as of a received tile, that all lanes have the same: consumers branch
-    // to wgmma by its rows.
+    // So that the compiler knows, as of a received tile, that all lanes have the same: by its rows
+    // consumers branch to their wgmma.
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
