@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // The roles go on using values from above, as `guess`: ptxas keeps them in registers
-  // that setmaxnreg leaves.
+  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
+  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C, T, B_MAJOR>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

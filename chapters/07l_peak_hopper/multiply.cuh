@@ -57,8 +57,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
       __syncwarp();  // all its lanes have seen the phase
       release(ring.stage);
     }
-    // The other warps wait here: while phase 0 of a stage is not over, a wait for its phase 1
-    // returns at once.
+    // The other warps wait here until phase 0 of these stages is over. Before that a wait for
+    // phase 1 returns at once, and the warp's wgmma would read what it has not seen landing: no
+    // rule of PTX orders that.
     if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]

@@ -93,6 +93,8 @@ class TileReceiver {
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
+    // So that the compiler knows, as of a received tile, that all lanes have the same: by its rows
+    // consumers branch to their wgmma.
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
@@ -113,7 +115,7 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l.
+// first_group_ + l. Guess relies on the same order of tiles: change both together.
 template <class C>
 class TileFinder {
  public:
@@ -248,6 +250,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
         // Not before the mailbox is empty: an index claimed earlier would wait for this worker,
         // though another may be free first. And once for each index that was found, with rows or
         // not: claim relies on it.
+        // If the guess holds, nothing was sent before: the first wait returns at once.
         mailbox.wait_received(phase);
         index = claim(counter, workers, indices);
       } else {

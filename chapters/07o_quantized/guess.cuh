@@ -16,10 +16,16 @@ struct Guess {
   int rows_each;  // of every group, the caller says; 0: groups differ, or nobody knows
   int groups;
   Tile tile = {-1, 0, 0, 0};  // this block's
-  int slices = 0;             // so many of the tile are loaded before anybody has looked at the offsets
-  bool one_each = false;      // if the guess holds, no worker has a second tile
+  // So many of the tile's slices are loaded before the block knows whether the guess holds. At
+  // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
+  // which load rows of A for each other: both multiply all of K. If the guess does not hold, the
+  // consumers release as many, and only then are their rings where the loading warp's is.
+  int slices = 0;
+  bool one_each = false;  // if the guess holds, no worker has a second tile
 
-  // n_rank: this block's rank along N. block_slices: how many of K it multiplies.
+  // n_rank: this block's rank along N. block_slices: how many of K it multiplies. Tiles are
+  // numbered as TileFinder numbers them, and worker w begins with tile w: for equal groups both
+  // must return the same tile, since the check looks at the offsets alone.
   // [guess]
   __device__ Guess(int rows_each, int groups, int n, int n_rank, int block_slices)
       : rows_each(rows_each), groups(groups) {
@@ -34,7 +40,7 @@ struct Guess {
     tile.col0 += n_rank * C::BN;
     slices = min(C::STAGES, block_slices);
   }
-  // Who: a whole warp. Whether all groups have so many rows.
+  // Who: a whole warp. Whether all groups have so many rows: for all warps of the worker the same.
   __device__ bool holds(const gg::Offsets& offsets) const {
     if (rows_each == 0) return false;
     bool equal = true;
