@@ -270,7 +270,7 @@ const Rule& find_rule(const char* argument, const Chapter& chapter) {
 
 Option option_of(const OwnNumber& own) { return {own.name, join(number_names(own), "|"), own.help}; }
 
-// One of the chapter's own numbers; null: the argument is none.
+// Returns one of the chapter's own numbers; null: the argument is none.
 const OwnNumber* find_number(const std::string& argument, const Chapter& chapter) {
   for (const OwnNumber& own : chapter.numbers) {
     if (argument == std::string("--") + own.name) return &own;
