@@ -7,6 +7,9 @@ chapters/<id>/inherited.txt names those files. After an edit of one in the chapt
 copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last, is not overwritten: the edit
 belongs into the chapter that the file comes from, or the file out of the list.
 
+A later chapter may have a version of its own. It is named where it still has a line that an edit since the last commit took out of the
+file: it may want the same edit, by hand.
+
 REGISTRY: a line ID=PREDECESSOR for each chapter, which CMake writes. WRITTEN: a file in which this tool remembers what it wrote.
 """
 
@@ -85,6 +88,39 @@ def inherit(before: dict[str, str], memory: Path, chapters: Path = CHAPTERS) -> 
     return [f"{copy.parent.name}/{copy.name}: as in {original.parent.name}" for original, copy in changed]
 
 
+def descends(chapter: str, ancestor: str, before: dict[str, str]) -> bool:
+    """Does a chapter come after another one, over any number of predecessors?"""
+    while before[chapter]:
+        chapter = before[chapter]
+        if chapter == ancestor:
+            return True
+    return False
+
+
+def taken_out(path: Path) -> list[str]:
+    """The lines that the last commit's version of a file has and its text has not, without indentation; those with some words."""
+    done = subprocess.run(["git", "-C", path.parent, "show", f"HEAD:./{path.name}"], capture_output=True, text=True)
+    kept = {line.strip() for line in path.read_text(encoding="utf-8").splitlines()}
+    lines = (line.strip() for line in done.stdout.splitlines())
+    return [line for line in lines if line not in kept and len(line.split()) >= 3]
+
+
+def left_behind(before: dict[str, str], chapters: Path = CHAPTERS) -> list[str]:
+    """A sentence for each chapter whose own version of a file still has a line that an edit took out of an earlier version."""
+    found = []
+    for chapter in before:
+        for path in sorted((chapters / chapter).glob("*.cuh")):
+            gone = [] if path.name in inherited(chapters / chapter) else taken_out(path)
+            for later in before if gone else ():
+                own = chapters / later / path.name
+                if not descends(later, chapter, before) or path.name in inherited(own.parent) or not own.is_file():
+                    continue
+                has = {line.strip() for line in own.read_text(encoding="utf-8").splitlines()}
+                if still := [line for line in gone if line in has]:
+                    found.append(f"{later}/{path.name} is its own and still has what was taken out of {chapter}'s: {still[0]}")
+    return found
+
+
 def registry(path: Path) -> dict[str, str]:
     """Each chapter's predecessor, "" for none, in order of reading, of a file that CMake wrote."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -102,6 +138,8 @@ def main() -> int:
         print(f"inherit: {error}", file=sys.stderr)
         return 2
     print("\n".join(found) or "inherit: every copy is what it comes from")
+    for sentence in left_behind(registry(options.registry)):
+        print(f"inherit: {sentence}")
     return 0
 
 

@@ -66,6 +66,19 @@ class Copies(unittest.TestCase):
             self.assertEqual(self.texts(), 4 * [text])
         self.assertEqual(self.texts("own.cuh"), ["01\n", "02\n", "03\n", "04\n"])
 
+    def test_a_version_of_its_own_that_keeps_what_an_edit_took_out_is_named(self):
+        self.write("01", "own.cuh", "one line that stays\nanother line that goes\n")
+        self.write("03", "own.cuh", "  another line that goes\nand one of its own\n")
+        self.write("04", "own.cuh", "nothing of that here\n")
+        subprocess.run(["git", "-C", self.chapters, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "more"],
+                       check=True)
+        self.assertEqual(inherit.left_behind(self.REGISTRY, self.chapters), [])
+        self.write("01", "own.cuh", "one line that stays\na new line\n")
+        self.assertEqual(inherit.left_behind(self.REGISTRY, self.chapters),
+                         ["03/own.cuh is its own and still has what was taken out of 01's: another line that goes"])
+        self.write("04", "own.cuh", "another line that goes\n")  # 04 comes after 02, which comes after 01
+        self.assertEqual(len(inherit.left_behind(self.REGISTRY, self.chapters)), 2)
+
     def test_an_edit_of_a_copy_is_refused_and_nothing_is_written(self):
         self.write("01", "store.cuh", "new\n")
         self.write("03", "store.cuh", "edited\n")
