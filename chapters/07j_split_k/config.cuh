@@ -37,7 +37,7 @@ struct Config {
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  static_assert(SPLIT == 1 || (CONSUMERS == 1 && !HOLDS_ROWS), "not tested: splits with more consumers, or with held rows");
+  static_assert(SPLIT == 1 || (CONSUMERS == 1 && !HOLDS_ROWS), "tested: one consumer, no held rows");
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);

@@ -43,17 +43,17 @@ __device__ int blocks_with_slices(int k) {
 template <class C>
 class AddSums {
  public:
-  // `blocks`: those that have slices. `landed_addr`: two barriers. `landed`, used in rank 0 only: the
-  // sums of all others have landed there. `read`, used in the others only: rank 0 has read their
-  // last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier that
-  // only these threads use.
+  // `blocks`: those that have slices. `landed_addr`: of two barriers. `landed`, used in rank 0
+  // only: the sums of all others have landed there. `read`, used in the others only: rank 0 has
+  // read their last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named
+  // barrier that only these threads use.
   __device__ AddSums(int k_rank, int blocks, uint32_t landed_addr, float* sums, int barrier)
       : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
 
-  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs to rank 0, and may
-  // change them at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it has read
-  // all sums of a tile, and nobody sends the next tile's before. So `landed` never counts bytes
-  // of two tiles.
+  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs to rank 0, and
+  // may change them at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it
+  // has read all sums of a tile, and nobody sends the next tile's before. So `landed` never counts
+  // bytes of two tiles.
   template <int SUMS>
   __device__ void send_or_add(float (&sums)[SUMS]) {
     if (k_rank_ > 0) {
