@@ -32,12 +32,12 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  static_assert(CLUSTER == 1 || SPLIT == 1);  // so the rank along K is the rank in the cluster, or is 0
+  // So where K is split, a block's rank along K is its rank in the cluster. Held rows were not tested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  static_assert(SPLIT == 1 || (CONSUMERS == 1 && !HOLDS_ROWS), "tested: one consumer, no held rows");
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);

@@ -96,8 +96,7 @@ class AddSums {
 #pragma unroll
       for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
     }
-    // No load of any thread is under way after this: bar_sync waits for their values. The arrivals
-    // rely on it, as they do on has_come elsewhere.
+    // bar_sync waits for the loads of all threads: arrive_in relies on it, elsewhere on has_come.
     gg::ptx::bar_sync(barrier_, THREADS);
     if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
   }
