@@ -32,7 +32,7 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  // So where K is split, a block's rank along K is its rank in the cluster. Held rows were not tested.
+  // Splits: ranks along K are ranks in the cluster. More consumers and held rows are untested.
   static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
