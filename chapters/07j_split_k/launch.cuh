@@ -45,7 +45,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   if (tile.m == 0) {
     const int64_t tiles_m = (m_total + 64 * groups - 1) / (64 * groups);  // of a group of average rows
     const int64_t tiles_n = (n + 63) / 64;
-    // One multiprocessor has no splits, and would pass the second test with no rows at all.
+    // The first test: with m_total 0 the second one would choose splits on one multiprocessor, too.
     const bool few = multiprocessors >= 2 && groups * tiles_m * tiles_n * 4 <= multiprocessors;
     tile = few ? gg::TileShape{64, 64} : gg::TileShape{256, 128};
   }
@@ -60,9 +60,9 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   using FourSplits = Config<1, 64, 6, 1, 4>;
   auto* for_256 = multiprocessors >= 2 ? launch_as<Pair, T> : launch_as<Single, T>;
   auto* splits = multiprocessors >= 4 ? launch_as<FourSplits, T> : launch_as<TwoSplits, T>;
-  auto* launch_tile = tile.m == 256   ? for_256
+  auto* launch_tile = tile.n == 64    ? splits  // 64x64; all others have 128 columns
+                      : tile.m == 256 ? for_256
                       : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
-                      : tile.n == 64  ? splits  // 64x64: before the test for 64x128
                       : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
                                       : launch_as<Config<2, 32, 9>, T>;
   launch_tile(a, b, d, offsets, rows, groups, n, k, stream);

@@ -37,9 +37,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   };
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   // [split]
-  // memory.sums_addr is of its mbarriers. The named barrier is store's too: the same four warps come
-  // to all uses of it in the same order.
-  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+  // The named barrier is store's too: the same four warps come to all uses of it in the same order.
+  AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     for (Tile tile; tiles.next(tile);) {    // the mailbox counts on this warp
@@ -83,7 +82,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
       // [/multiply]
-      if constexpr (C::SPLIT > 1) others.add(sums);
+      if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) store.put(sums, tile, tile.col0 + consumer * 64);
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
