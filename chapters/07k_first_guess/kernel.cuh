@@ -45,13 +45,13 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.sums = memory.d_rows + C::CONSUMERS * C::STORE_BYTES;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
-  memory.sums_addr = memory.empty_addr + STAGES * 8;
+  memory.landed_addr = memory.empty_addr + STAGES * 8;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
-    for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.sums_addr + i * 8, 1);
+    for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);

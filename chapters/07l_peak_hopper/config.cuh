@@ -27,8 +27,8 @@ __host__ __device__ constexpr int round_up(int value, int step) { return (value 
 
 // Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
 // of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
-// SPLIT blocks share a tile: each multiplies some slices of K, all 64 columns of it, and loads
-// for itself alone.
+// SPLIT blocks share a tile: each multiplies some slices of K, for all rows and columns of the
+// tile, and loads for itself alone.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
@@ -39,7 +39,8 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  static_assert(CLUSTER == 1 || SPLIT == 1);
+  // Splits: ranks along K are ranks in the cluster. More consumers and held rows are untested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
@@ -73,7 +74,7 @@ struct Memory {
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   // [STAGES] barriers: the slice is multiplied. One arrival of each consumer of CLUSTER blocks.
   uint32_t empty_addr;
-  uint32_t sums_addr;  // [CONSUMERS][2] barriers, not the sums: `landed` and `read` of AddSums
+  uint32_t landed_addr;  // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
 };
 
 }  // namespace chapter

@@ -35,7 +35,8 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  static_assert(CLUSTER == 1 || SPLIT == 1);
+  // Splits: ranks along K are ranks in the cluster. More consumers are untested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static_assert(BN % PAIR == 0);           // a tile has no half of a PAIR, nor has a box of B
@@ -71,8 +72,8 @@ struct Memory {
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 32 columns, swizzled
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums
+  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
+  uint32_t landed_addr;  // [CONSUMERS][2] barriers of AddSums
 };
 
 }  // namespace chapter

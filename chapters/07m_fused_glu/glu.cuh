@@ -31,9 +31,9 @@ struct Factors {
   int rows;                                         // of the tile
   float first_prob;  // of row `lane`. Declared last: its initialiser reads prob and rows.
 
-  // Who: a whole consumer. col0: its first column of B. From n on its columns are another group's
-  // or zeros, and their outputs are not stored: `min` only keeps the reading of a bias inside the
-  // tensor.
+  // Who: a whole consumer. col0: its first column of B. From n on its columns are another
+  // group's or zeros, and their outputs are not stored: `min` only keeps the reading of a bias
+  // inside the tensor.
   __device__ Factors(const Operands& operands, const Tile& tile, int col0, int n)
       : alpha(operands.alpha[tile.group]),
         prob(operands.prob + tile.row0),

@@ -56,7 +56,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
-  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+  AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     Tile tile;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
-      if constexpr (C::SPLIT > 1) others.add(sums);
+      if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);

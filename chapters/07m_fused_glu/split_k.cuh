@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up send
-// their sums to the block of rank 0, which adds them in the order of ranks: D has the same bits
-// in every launch.
+// their sums to the block of rank 0, which adds them in the order of ranks, whichever come first:
+// with the same tile and SPLIT D has the same bits in every launch.
 
 #pragma once
 
@@ -20,12 +20,12 @@ struct Slices {
   int first, count;
 };
 
-// Those of the block of this rank along K, neighbours. Each slice of K is one block's. Where there
-// are too few for all, the last blocks get none.
+// The run of slices that the block of rank `k_rank` along K multiplies. The runs of all blocks have
+// each slice of K once. Where there are too few slices for all blocks, the last blocks get none.
 // [slices]
 template <class C>
-__device__ Slices slices_of(int k, int rank) {
-  const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT, first = rank * each;
+__device__ Slices slices_of(int k, int k_rank) {
+  const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT, first = k_rank * each;
   return {first, max(0, min(each, all - first))};
 }
 // [/slices]
@@ -39,23 +39,23 @@ __device__ int blocks_with_slices(int k) {
 }
 
 // Who: each of the 128 threads of a consumer, in each block that has slices. Thread t has the same
-// elements of the tile in all blocks. All call `add` once for each tile, in the same order.
+// elements of the tile in all blocks. All call `send_or_add` once for each tile, in the same order.
 template <class C>
 class AddSums {
  public:
-  // `blocks`: those that have slices. `bars_addr`: two barriers. `landed`, used in rank 0 only: the
-  // sums of all others have landed there. `read`, used in the others only: rank 0 has read their
-  // last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier that
-  // only these threads use.
-  __device__ AddSums(int k_rank, int blocks, uint32_t bars_addr, float* sums, int barrier)
-      : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(bars_addr), sums_(sums) {}
+  // `blocks`: those that have slices. `landed_addr`: of two barriers. `landed`, used in rank 0
+  // only: the sums of all others have landed there. `read`, used in the others only: rank 0 has
+  // read their last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named
+  // barrier that only these threads use.
+  __device__ AddSums(int k_rank, int blocks, uint32_t landed_addr, float* sums, int barrier)
+      : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
 
-  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs, which may
-  // change at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it has read
-  // all sums of a tile, and nobody sends the next tile's before. So `landed` never counts bytes
-  // of two tiles.
+  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs to rank 0, and
+  // may change them at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it
+  // has read all sums of a tile, and nobody sends the next tile's before. So `landed` never counts
+  // bytes of two tiles.
   template <int SUMS>
-  __device__ void add(float (&sums)[SUMS]) {
+  __device__ void send_or_add(float (&sums)[SUMS]) {
     if (k_rank_ > 0) {
       send(sums);
     } else {
@@ -65,6 +65,7 @@ class AddSums {
   }
 
  private:
+  static_assert(C::CLUSTER == 1 || C::SPLIT == 1);  // mapa and arrive_in get ranks along K
   static constexpr int THREADS = 128;
   static constexpr int SUM_STRIDE = THREADS * 4;   // bytes from a thread's sums[i] to its sums[i + 1]
   static constexpr int BLOCK_FLOATS = C::BM * 64;  // room for one block's sums
@@ -95,7 +96,8 @@ class AddSums {
 #pragma unroll
       for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
     }
-    gg::ptx::bar_sync(barrier_, THREADS);  // all threads have read theirs: arrive_in relies on it
+    // bar_sync waits for the loads of all threads: arrive_in relies on it, elsewhere on has_come.
+    gg::ptx::bar_sync(barrier_, THREADS);
     if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
   }
   // [/receive]

@@ -56,7 +56,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
-  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+  AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), OF_CONSUMER + consumer);
   // There are fewer slices than blocks. The block that hands over (config.cuh) is the first one and has
   // some as K > 0, so no storing warp waits for a consumer that returns here.
@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
-      if constexpr (C::SPLIT > 1) others.add(sums);
+      if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (hands_over(k_rank)) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);

@@ -36,7 +36,8 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  static_assert(CLUSTER == 1 || SPLIT == 1);
+  // Splits: ranks along K are ranks in the cluster. More consumers are untested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   // The other rows wait in registers (BoxStore). kernel.cuh gives the consumers of such tiles more
@@ -80,8 +81,8 @@ struct Memory {
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
   unsigned char* codes;   // [CONSUMERS][BM][4]: scale codes of D's rows, one for each warp's 16 columns
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t sums_addr;   // [CONSUMERS][2] barriers of AddSums
+  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
+  uint32_t landed_addr;  // [CONSUMERS][2] barriers of AddSums
 };
 
 }  // namespace chapter

@@ -63,7 +63,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
-  AddSums<C> others(k_rank, blocks_with_slices<C>(k), memory.sums_addr + consumer * 16,
+  AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     Tile tile;
@@ -111,7 +111,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
-      if constexpr (C::SPLIT > 1) others.add(sums);
+      if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) quantiser.apply(sums, store);
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded

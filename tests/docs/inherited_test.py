@@ -76,7 +76,8 @@ class Copies(unittest.TestCase):
         self.write("01", "own.cuh", "one line that stays\na new line\n")
         self.assertEqual(inherit.left_behind(self.REGISTRY, self.chapters),
                          ["03/own.cuh is its own and still has what was taken out of 01's: another line that goes"])
-        self.write("04", "own.cuh", "another line that goes\n")  # 04 comes after 02, which comes after 01
+        # 04 follows 02, and 02 follows 01.
+        self.write("04", "own.cuh", "another line that goes\n")
         self.assertEqual(len(inherit.left_behind(self.REGISTRY, self.chapters)), 2)
 
     def test_an_edit_of_a_copy_is_refused_and_nothing_is_written(self):

@@ -44,7 +44,7 @@ class EmulatorMachine : public CudaMachine {
   void play_at_most(int multiprocessors) override {
     whole_ = multiprocessors > 0 ? std::min(multiprocessors, all_) : all_;
     emulator()->set_multiprocessors(whole_);
-}
+  }
 
   void set_readable(void* memory, const char* name, const std::vector<ByteRange>& ranges) override {
     std::vector<GgEmuRange> each;

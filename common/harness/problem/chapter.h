@@ -20,8 +20,8 @@ struct Idea {  // one that --off switches off, so that a reader measures what it
   const char* help;
 };
 
-// An option of one chapter alone: --NAME takes one of a few numbers, Problem::number gives it to the
-// launch, and the harness parses, lists, checks and times it like any other choice.
+// An option of one chapter alone: --NAME takes one of a few numbers, Problem::number gives it to
+// the launch, and the harness parses, lists, checks and times it like any other choice.
 struct OwnNumber {
   const char* name;  // "tile-k"
   List<int> values;  // the legal ones; a plain check asks for all but the first

@@ -23,8 +23,9 @@ struct Steps {
   int n = 1, k = 1;
   std::string why_n{}, why_k{};
 };
-// A number of the chapter's own may want K in its multiples. Block-scaled types want rows of A of whole 16 bytes;
-// with them a chapter with an epilogue, rows of B and D too, and pairs of gate and up.
+// A number of the chapter's own may want K in its multiples. Block-scaled types want rows of A
+// of whole 16 bytes; with them a chapter with an epilogue, rows of B and D too, and pairs of
+// gate and up.
 Steps steps_of(const Chapter& chapter, const Request& request);
 
 struct Multiples {  // what the rows of a group, N and K must be multiples of, all told

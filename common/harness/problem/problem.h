@@ -143,7 +143,8 @@ class Problem {
   const Formats& formats() const { return parts_.formats; }
   BLayout b_layout() const { return parts_.b_layout; }
   ClusterTileShape tile() const { return parts_.tile; }
-  // Returns what the reader gave for one of the chapter's own numbers; 0: nothing, the chapter chooses.
+  // Returns what the reader gave for one of the chapter's own numbers; 0: nothing,
+  // the chapter chooses.
   int number(const char* name) const;
   int blocks() const { return parts_.blocks; }  // of a persistent kernel; 0: the chapter chooses
   bool dynamic_schedule() const { return parts_.dynamic_schedule; }
