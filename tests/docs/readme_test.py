@@ -291,6 +291,8 @@ class Lessons(EveryCase):
     def test_root_readme_has_the_ladder(self):
         text = read(ROOT / "README.md")
         self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
+        programs = len(list((ROOT / "chapters").glob("*/main.cu")))
+        self.expect(f" in {programs} programs," in text, f"the course has {programs} programs, and the front page says another number")
 
     # On the emulator, of what was counted last: some of its lines
     def test_root_readme_prints_what_tour_prints(self):

@@ -45,7 +45,7 @@ void restart_on_emulator(char** arguments, const std::string& why_no_gpu) {
   }
   if (access(runtime.c_str(), R_OK) != 0) {
     throw Error(Exit::no_device,
-                format("not run, %s%sno emulator: there is no %s, which building the whole tree makes",
+                format("not run, %s%sno emulator: there is no %s, which the target gg_emu_cudart makes",
                        why_no_gpu.c_str(), why_no_gpu.empty() ? "" : " and ", runtime.c_str()));
   }
   const char* before = std::getenv("LD_LIBRARY_PATH");
