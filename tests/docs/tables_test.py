@@ -80,7 +80,8 @@ class TablesTest(PlotsCase):
         # The first problem of `moe` has fewer rows.
         save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))
         self.fill(publish)
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe` no. 1, unfused: 110 → 70.0 µs, 1.57x", "no predecessor did as much")
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe` no. 1, unfused: 110 → 70.0 µs, 1.57x",
+                         "no predecessor did as much")
         text = (self.repo / path).read_text()
         self.assertIn("\nLibraries: a_glu (a_glu 1.0), b_glu (b_glu 1.0).\n", text)
         table = text[text.index("<!-- table -->"):text.index("<!-- /table -->")]
