@@ -124,8 +124,8 @@ def own_problem(data: Data, chapter: Chapter) -> str:
     name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
     if place := re.fullmatch(r"[a-z_]+?(\d+)", names[0]):
         name += f" no. {place[1]}"
-    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs, " \
-        f"{before.us_median / after.us_median:.2f}x"
+    ratio = f", {before.us_median / after.us_median:.2f}x" if before.us_median and after.us_median else ""
+    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}"
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
