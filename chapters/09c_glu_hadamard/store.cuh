@@ -52,7 +52,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       arrived = true;
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
-    if (!arrived) arrive_taken();  // without columns too: `taken` counts both halves
+    if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile
     // t + 1: after that, products of tile t + 2 may overwrite the columns of X and Y of tile t.
     // The first X is sent here, after `taken` of tile t: transform_tiles relies on that.
