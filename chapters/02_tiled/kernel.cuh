@@ -154,7 +154,6 @@ constexpr int MOST_N = 65535 * BN;
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* host_offsets, int groups,
             int n, int k, int64_t b_group_stride, cudaStream_t stream) {
-  GG_REQUIRE(n <= MOST_N, "N=%d: the grid's y extent covers at most %d columns; split N", n, MOST_N);
   const int blocks_n = (n + BN - 1) / BN;
   int rows_max = 0;
   for (int group = 0; group < groups; ++group) {

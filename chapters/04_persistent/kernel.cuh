@@ -224,7 +224,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
     // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one copy group, and compute waits for copy groups.
+    // slice are one copy group, and compute waits for copy groups. No load_b follows the last load_a
+    // of a tile, so its copies are in no copy group when the tile ends.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, lda, rows_left, k - k0);

@@ -260,10 +260,6 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
             int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
-  GG_REQUIRE(k % VEC == 0, "K=%d: rows of A are %d bytes, 16-byte copies want multiples of 16; pad K to %d",
-             k, k * 2, (k + VEC - 1) / VEC * VEC);
-  GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",
-             n, n * 2, (n + VEC - 1) / VEC * VEC);
   if (tile.m == 0) tile = {128, 128};
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);

@@ -301,10 +301,6 @@ constexpr bool HAS_ALL_TILES =
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
             int n, int k, int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {
-  GG_REQUIRE(k % VEC == 0, "K=%d: rows of A are %d bytes, 16-byte copies want multiples of 16; pad K to %d",
-             k, k * 2, (k + VEC - 1) / VEC * VEC);
-  GG_REQUIRE(n % VEC == 0, "N=%d: rows of B are %d bytes, 16-byte copies want multiples of 16; pad N to %d",
-             n, n * 2, (n + VEC - 1) / VEC * VEC);
   if (tile.m == 0) tile = {128, 128};
   const auto legal = [](int extent) { return extent == 32 || extent == 64 || extent == 128; };
   GG_REQUIRE(legal(tile.m) && legal(tile.n), "--tile %dx%d: tiles have 32, 64 or 128 rows and columns",

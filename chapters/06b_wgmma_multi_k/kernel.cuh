@@ -165,17 +165,9 @@ void launch_tiles(const T* a, const T* b, D* d, int groups, int m, int n, int k,
 // `m`: the rows of each group. `bk`: steps of k to a tile, 64 or 16; 0: 64 where K is a multiple of it.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, int groups, int m, int n, int k, int bk, cudaStream_t stream) {
-  GG_REQUIRE(m % BM == 0, "M=%d: a WGMMA computes %d rows; pad M to %d", m, BM, (m + BM - 1) / BM * BM);
-  GG_REQUIRE(n % 8 == 0, "N=%d: a WGMMA computes multiples of 8 columns; pad N to %d", n, (n + 7) / 8 * 8);
-  GG_REQUIRE(k % MMA_K == 0, "K=%d: a WGMMA takes %d steps of k; pad K to %d", k, MMA_K,
-             (k + MMA_K - 1) / MMA_K * MMA_K);
   if (bk == 0) bk = k % 64 == 0 ? 64 : 16;
   GG_REQUIRE((bk == 64 || bk == 16) && k % bk == 0, "--tile-k %d: 64 or 16, and K=%d a multiple of it", bk,
              k);
-  GG_REQUIRE(m / BM <= 65535 && groups <= 65535,
-             "M=%d, %d groups: the grid takes at most %d rows and 65535 groups", m, groups, 65535 * BM);
-  GG_REQUIRE(int64_t(groups) * std::max(m, k) <= INT32_MAX,
-             "%d groups of M=%d, K=%d: TMA counts rows in int32", groups, m, k);
   if (m == 0) return;  // a grid of no blocks is an error, not an empty launch
   auto* launch_bn = n % 64 == 0   ? bk == 64 ? launch_tiles<T, D, 64, 64> : launch_tiles<T, D, 64, 16>
                       : n % 32 == 0 ? bk == 64 ? launch_tiles<T, D, 32, 64> : launch_tiles<T, D, 32, 16>

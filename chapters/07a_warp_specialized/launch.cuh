@@ -32,7 +32,6 @@ template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA wants K in multiples of 8, N follows", n, k);
   auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
                       : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>
                       : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T>

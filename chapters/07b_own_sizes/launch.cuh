@@ -60,7 +60,6 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
   }
   // [/blank]
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: rows of A, B and D must have whole 16 bytes", n, k);
   auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T, Offset>
                       : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T, Offset>
                       : tile.m == 64 && tile.n == 128  ? launch_as<Config<64, 128>, T, Offset>

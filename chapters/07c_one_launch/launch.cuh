@@ -29,7 +29,6 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
   GG_REQUIRE(k > 0, "K=%d: a consumer gives back the stage of a last slice, so there must be one", k);
   auto* launch_tile = tile.m == 128 && tile.n == 128   ? launch_as<Config<128, 128>, T>
                       : tile.m == 128 && tile.n == 256 ? launch_as<Config<128, 256>, T>

@@ -33,7 +33,6 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   GG_REQUIRE(k > 0, "K=%d: a consumer gives back the stage of a last slice, so there must be one", k);
   // As many stages as 194 KB hold: the other 32 KB of a block are for D in chapter 07e.
   auto* launch_tile = tile.m == 256   ? launch_as<Config<256, 4>, T>

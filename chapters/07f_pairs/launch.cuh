@@ -41,7 +41,6 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   auto* for_256 = gg::multiprocessors() > 1 ? launch_as<Config<256, 4, 2>, T> : launch_as<Config<256, 4>, T>;
   auto* launch_tile = tile.m == 256   ? for_256
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>

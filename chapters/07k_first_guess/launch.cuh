@@ -39,7 +39,6 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int64_t m_total,
             int groups, int n, int k, int rows_each, gg::TileShape tile, cudaStream_t stream) {
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8", n, k);
   const int multiprocessors = gg::multiprocessors();
   // [choose]
   if (tile.m == 0) {

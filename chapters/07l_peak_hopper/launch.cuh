@@ -44,8 +44,6 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
-  GG_REQUIRE(sizes.n % 8 == 0 && sizes.k % 8 == 0, "N=%d, K=%d: TMA and D's rows want multiples of 8",
-             sizes.n, sizes.k);
   const int multiprocessors = gg::multiprocessors();
   // For all types and layouts of B each of the nine sizes would be 72 kernels, which compile for minutes.
   constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;

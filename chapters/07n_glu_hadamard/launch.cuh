@@ -57,8 +57,6 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {
-  GG_REQUIRE(sizes.n % PAIR == 0 && sizes.k % 8 == 0,
-             "N=%d, K=%d: TMA wants multiples of 8 for K, gates and their ups of 64 for N", sizes.n, sizes.k);
   if (rows == 0) return;  // there is no tensor to map
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;

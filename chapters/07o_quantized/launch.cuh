@@ -60,8 +60,6 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {
-  GG_REQUIRE(sizes.n % WARP_COLUMNS == 0 && sizes.k % 8 == 0,
-             "N=%d, K=%d: TMA wants multiples of 16 for N, of 8 for K", sizes.n, sizes.k);
   GG_REQUIRE(reinterpret_cast<uintptr_t>(operands.prob) % 8 == 0, "prob is loaded two rows at a time");
   if (operands.rows == 0) return;  // there is no tensor to map
   const int multiprocessors = gg::multiprocessors();

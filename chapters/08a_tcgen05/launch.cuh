@@ -16,7 +16,6 @@ template <class T, class D, class Offset>
 void launch(const T* a, const T* b, D* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 8 == 0, "N=%d, K=%d: TMA and D's stores want multiples of 8", n, k);
   auto* kernel = tile.n == 64    ? grouped_gemm<Config<T, D, 64, Offset>>
                  : tile.n == 128 ? grouped_gemm<Config<T, D, 128, Offset>>
                  : tile.n == 256 ? grouped_gemm<Config<T, D, 256, Offset>>

@@ -18,8 +18,6 @@ template <class T, class D>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d, const int* ends,
             int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks, cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 16 == 0, "N=%d, K=%d: TMA wants multiples of 16 for K, D's stores of 8 for N",
-             n, k);
   auto* kernel = tile.n == 128   ? grouped_gemm<Config<T, D, 128>>
                  : tile.n == 256 ? grouped_gemm<Config<T, D, 256>>
                                  : nullptr;

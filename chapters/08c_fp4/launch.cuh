@@ -19,8 +19,6 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
             const int* ends, int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks,
             cudaStream_t stream) {
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
-  GG_REQUIRE(n % 8 == 0 && k % 32 == 0, "N=%d, K=%d: TMA wants multiples of 32 for K, D's stores of 8 for N",
-             n, k);
   auto* kernel = tile.n == 128   ? grouped_gemm<Config<Scale, V, D, 128>>
                  : tile.n == 256 ? grouped_gemm<Config<Scale, V, D, 256>>
                                  : nullptr;

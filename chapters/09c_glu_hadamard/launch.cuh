@@ -21,8 +21,6 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   using C = Config<T, Scale, V>;
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
   if (rows == 0) return;  // there is no tensor to map
-  GG_REQUIRE(n % (2 * PART) == 0 && k % 32 == 0,
-             "N=%d, K=%d: TMA wants multiples of 32 for K, gates and their ups of %d for N", n, k, 2 * PART);
   const int c_bits = gg::format_info(operands.c_format).bits;
   const int d_bits = gg::format_info(operands.d_format).bits;
   GG_REQUIRE(c_bits == d_bits, "C of %d bits, D of %d: both are stored through the same boxes", c_bits,

@@ -10,7 +10,8 @@ namespace gg::ptx {
 // Who: whole warps, `threads` of them in all, a multiple of 32; each names the same barrier, 1 to
 //   15 (0 is __syncthreads).
 // Does: waits until that many threads have come to barrier `id`.
-// After: what they wrote to shared and global memory before it is visible to all of them.
+// After: what they wrote to shared and global memory before it is visible to all of them, and what
+//   they loaded before it has its value: it may be overwritten.
 __device__ inline void bar_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

@@ -25,7 +25,7 @@ __device__ inline void tensormap_replace_global_address(uint32_t map_addr, const
                : "memory");
 }
 
-// Elements of the tensor along a dimension: what lies beyond becomes zeros.
+// Elements of the tensor along a dimension, 0 the contiguous one: what lies beyond becomes zeros.
 template <int DIMENSION>
 __device__ inline void tensormap_replace_global_dim(uint32_t map_addr, int elements) {
   asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], %1, %2;" ::"r"(map_addr),

@@ -22,12 +22,12 @@ __device__ inline void setmaxnreg_inc() {
 }
 
 // Who: any thread, of a kernel launched with cudaLaunchAttributeProgrammaticStreamSerialization.
-// Does: waits until the kernel before it in the stream has ended and its writes are
-//   visible. Elsewhere: nothing.
+// Does: stops this thread, no other, until the kernel before it in the stream has ended. Its writes
+//   are then visible to the whole grid. Elsewhere: nothing.
 // Before: nothing is read that the kernel before may write, nothing written that it may read.
 __device__ inline void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Who: any thread. Does: as soon as every block has said so or ended, the kernel behind may begin,
+// Who: any thread. Does: as soon as every block has done so or ended, the next kernel may begin,
 //   up to its own griddepcontrol_wait.
 __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
