@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "common/harness/bench/cublas.h"
 #include "common/harness/bench/peer_names.h"
 #include "tests/harness/a_device.h"
@@ -79,14 +81,17 @@ class PeerOnDevice : public testing::Test {
 
   // Returns what keeps the peer from being timed, or nothing.
   std::string refusal(Does does) {
+    DevicePeer peer(does);
+    return refusal(peer, BLayout::nk, {{5, 0, 33}, {16}, {24}});
+  }
+  std::string refusal(Peer& peer, BLayout b_layout, const Shape& shape) {
     gg::Setup setup;
-    setup.request.b_layout = BLayout::nk;
+    setup.request.b_layout = b_layout;
     BufferSets sets;
     for (uint64_t seed : {7, 8}) {
-      sets.push_back(std::make_unique<Buffers>(*machine_, setup, Shape{{5, 0, 33}, {16}, {24}}));
+      sets.push_back(std::make_unique<Buffers>(*machine_, setup, shape));
       sets.back()->fill_operands({Fill::Kind::normal, 0, seed, 0});
     }
-    DevicePeer peer(does);
     try {
       const PeerLaunches launches = prepare_and_check(peer, sets, *machine_, 7);
       for (int set : {0, 1}) machine_->run([&](cudaStream_t stream) { launches.launch(set, stream); });
@@ -110,6 +115,25 @@ TEST_F(PeerOnDevice, WhoseGraphDoesNothingIsNotTimed) { EXPECT_NE(refusal(Does::
 TEST_F(PeerOnDevice, ThatBreaksOffACaptureLeavesTheStreamToOthers) {
   EXPECT_NE(refusal(Does::allocate), "");
   EXPECT_EQ(refusal(Does::its_work), "");
+}
+
+// A chapter is a library too, which keeps to its own limits: of two at once each launches its own kernel.
+TEST_F(PeerOnDevice, MayBeAChapter) {
+  if (!emulator() && choose_device(Options::Device::gpu, {}).capability != 90) GTEST_SKIP() << "no Hopper";
+  const auto path_of = [](const std::string& id) {
+    return std::string(GG_BINARY_DIR) + "/lib/peers/libgg_peer_" + id + ".so";
+  };
+  if (!std::ifstream(path_of("07a_warp_specialized"))) GTEST_SKIP() << "GG_CHAPTERS leaves it out";
+  const auto chapter = [&](const std::string& id) { return load_peer(path_of(id), false); };
+  const auto naive = chapter("01_naive"), specialized = chapter("07a_warp_specialized");
+  const Shape shape{{5, 0, 33}, {16}, {24}};
+  EXPECT_EQ(specialized->name(), "07a_warp_specialized");
+  EXPECT_EQ(refusal(*specialized, BLayout::nk, shape), "");
+  EXPECT_EQ(refusal(*naive, BLayout::kn, shape), "");
+  EXPECT_EQ(refusal(*naive, BLayout::nk, shape), "01_naive takes no B in this layout");
+  EXPECT_EQ(refusal(*naive, BLayout::kn, {{5}, {16}, {20}}), "");
+  EXPECT_NE(refusal(*specialized, BLayout::nk, {{5}, {16}, {20}}).find("wants multiples of 8"),
+            std::string::npos);
 }
 
 }  // namespace peers_gpu
