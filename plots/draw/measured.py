@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plots.draw.changes import short_commit
 from plots.draw.markdown import cell, peer_and_version, table
-from plots.draw.results import COMPARED_SETS, Data, run_of
+from plots.draw.results import COMPARED_SETS, Data, in_turns, run_of
 from plots.measure.chapters import Chapter
 from plots.measure.counts_ini import count_plan
 from plots.measure.files import Choices, Row, Shape
@@ -16,7 +16,7 @@ from plots.measure.sets import problems
 NOT_TIMED = "Checked on the emulator, not timed."
 ORDER = ["prefill", "decode", "skewed", "helion", "peers"]  # then the others by name
 DRAWN = ["step", "skew"]  # sets with a figure of their own: too many rows for a table
-ROWS = 6  # of a table in a README; results.md has all
+ROWS = 7  # of a table in a README; results.md has all
 
 
 def type_of_d(row: Row, default_d: dict[str, str]) -> str:
@@ -101,11 +101,23 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
     text = table(head, 2, lines) + "\n"
     if not everything:
         text += "\n[All problems, and libraries beside it](results.md#measured).\n"
-    if any(row.chapter == chapter.previous for row in shown) and not data.is_preview:
-        text += f"\n{chapter.previous} was timed by its own program, at the clock of its own rounds: " + \
-            (f"libraries beside it took {percent_range(there)} of their time here." if there
-             else "no library was timed beside both.")
+    if not data.is_preview:
+        text += how_timed(chapter, shown, there)
     return text, shown
+
+
+def how_timed(chapter: Chapter, shown: list[Row], ratios: list[float]) -> str:
+    """Whether the predecessor's times, if some are shown, are of the same rounds as the chapter's. `ratios`: of
+    library_time_ratios."""
+    pairs = [(before, own) for before in shown for own in shown if (before.chapter, own.chapter) == (chapter.previous, chapter.id)
+             and not before.peer and not own.peer and (before.set, before.shape, before.warm) == (own.set, own.shape, own.warm)]
+    alone = sorted({before.set for before, own in pairs if not in_turns(before, own)})
+    if not alone:
+        return f"\n{chapter.previous} and {chapter.id} were timed in turns, in the same rounds." if pairs else ""
+    where = "" if len(alone) == len({before.set for before, _ in pairs}) else f" on {' and '.join(f'`{name}`' for name in alone)}"
+    return f"\n{chapter.previous} was timed by its own program{where}, at the clock of its own rounds: " + \
+        (f"libraries beside it took {percent_range(ratios)} of their time here." if ratios
+         else "no library was timed beside both.")
 
 
 def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, Choices, bool], Row], fmt: str,

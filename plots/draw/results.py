@@ -39,6 +39,32 @@ def newest_on_each(rows: Iterable[Row]) -> list[Row]:
             for row in newest(row for row in rows if row.device == device)]
 
 
+def in_their_own_names(rows: list[Row], chapters: list[Chapter]) -> list[Row]:
+    """A chapter that was a peer of another one has those rows as its own, and the libraries that ran in the same rounds
+    beside it."""
+    by_id = {chapter.id: chapter for chapter in chapters}
+
+    def rounds(row):
+        return row.device, row.chapter, run_of(row), row.set, row.shape, row.format, row.warm
+
+    guests, found = {}, []
+    for row in rows:
+        guest = by_id.get(row.peer)
+        if guest:
+            words = ["grouped_gemm", guest.tile, f"d={row.format}" if guest.d not in ("", row.format) else ""]
+            guests.setdefault(rounds(row), []).append(guest.id)
+            row = replace(row, chapter=guest.id, kernel=" ".join(word for word in words if word), peer="", version="", host=row.chapter)
+        found.append(row)
+    return found + [replace(row, chapter=guest) for row in rows for guest in guests.get(rounds(row), [])
+                    if row.peer and row.peer not in (ALL_IDEAS, *OTHER_WAYS, *by_id)]
+
+
+def in_turns(one: Row, other: Row) -> bool:
+    """Whether two chapters were timed in the same rounds, at one clock."""
+    return bool(one.host or other.host) and (one.device, run_of(one), one.host or one.chapter) == \
+        (other.device, run_of(other), other.host or other.chapter)
+
+
 def as_chapter_row(row: Row) -> Row:
     """Of a chapter with all ideas that ran beside itself without one: the chapter's own row, with the libraries of that
     run beside it."""
@@ -123,7 +149,7 @@ class Data:
     """The newest rows of one device (one that is named, SHOWN, or the one measured most), those of a reader's run, counts."""
 
     def __init__(self, directories: list[Path], gpu: str, chapters: list[Chapter]) -> None:
-        first, *others = [rows for rows in map(read_rows, directories) if rows] or [[]]
+        first, *others = [in_their_own_names(rows, chapters) for rows in map(read_rows, directories) if rows] or [[]]
         devices = Counter(row.device for row in first if row.timed and gpu.lower() in row.device.lower())
         self.device = SHOWN if SHOWN in devices else max(devices, default="", key=devices.get)
         self.others = sorted(set(devices) - {self.device})

@@ -10,13 +10,14 @@ from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.measured import ROWS, chapter_table, p_number, words_for
+from plots.draw.measured import chapter_table, p_number, words_for
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
 from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
 from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
 
+COUNTERS_SHOWN = 6  # of a table in a README; results.md has all
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
 # are in plots/measure/data/emulator.csv.
@@ -158,8 +159,7 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     narrow = [f"{chapter.id}: {chapter.format}" for chapter in data.chapters
               if chapter.format != "bf16" and chapter.id in fast | small]
     text += f"\n\nbf16{', but ' + ', '.join(narrow) if narrow else ''}{', D of ' + ', '.join(wide) if wide else ''}; " \
-        f"{how}{roof}.\n" \
-        "Each chapter is timed by its own program, at the clock that its rounds have."
+        f"{how}{roof}.\n{in_whose_rounds(prefill + decode)}"
     device_of = {row.chapter: row.device for some in elsewhere for row in some}
     for device in sorted(set(device_of.values())):
         text += f"\nTimed on {device}, the others on {data.device}: " \
@@ -171,6 +171,20 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
             f"{', '.join(sorted(map(peer_and_version, libraries(prefill))))}.\n" \
             f"The fastest of these: {best.peer}, {best.tflops:.3g} TFLOP/s."
     return text, prefill + decode + elsewhere[0] + elsewhere[1]
+
+
+def in_whose_rounds(rows: list[Row]) -> str:
+    """Which chapters of the ladder were timed in the same rounds."""
+    guests, own = {}, sorted({row.chapter for row in rows if not row.peer and row.timed})
+    for row in rows:
+        if row.host:
+            guests.setdefault(row.host, {row.host}).add(row.chapter)
+    alone = [chapter for chapter in own if not any(chapter in together for together in guests.values())]
+    if not guests:
+        return "Each chapter is timed by its own program, at the clock that its rounds have."
+    runs = "; ".join(", ".join(sorted(together)) for _, together in sorted(guests.items()))
+    others = f" Each other one by its own program, at the clock that its rounds have: {', '.join(alone)}." if alone else ""
+    return f"Timed in turns, in the same rounds: {runs}.{others}"
 
 
 def counted_lines(data: Data, chapter: Chapter) -> tuple[str, list[str], list[tuple[str, float, list[str]]]]:
@@ -211,7 +225,7 @@ def counts_table(data: Data, chapter: Chapter) -> str:
     named = [lines_by_name[each] for each in names if each in lines_by_name]
     changed = sorted((each for each in lines if each[1]), key=lambda each: -each[1])
     first = lines if len(head) == 2 else lines[:1]  # all, where there is no predecessor
-    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *first]))[:ROWS]
+    kept = list(dict.fromkeys(label for label, *_ in [lines[0], *named, *changed, *first]))[:COUNTERS_SHOWN]
     return table(head, 1, [cells for label, _, cells in lines if label in kept]) + \
         f"\n\nSet `{name}` on the emulator, order 0:fair. [All counters](results.md#counted)."
 

@@ -47,7 +47,7 @@ class Choices:
 
 @dataclass
 class Row:
-    """One measurement, as a file has it: its fields but the last are the columns. A number that was not taken is None."""
+    """One measurement, as a file has it: its fields but the last two are the columns. A number that was not taken is None."""
     chapter: str = ""
     kernel: str = ""         # its name, then its choices
     device: str = ""         # as the driver calls it
@@ -77,8 +77,10 @@ class Row:
     clock_after_mhz: float | None = None
     power_w: float | None = None
     version: str = ""        # of the peer
-    # Those of its choices that are no defaults; results.py puts them in.
+    # results.py puts these in: those of its choices that are no defaults, and the chapter in whose
+    # rounds it was timed, where that is another one.
     variant: Choices = Choices()
+    host: str = ""
 
     @property
     def shape(self) -> Shape:
@@ -131,7 +133,7 @@ def columns_of(kind: type) -> list[str]:
     return [field.name for field in fields(kind)]
 
 
-COLUMNS = columns_of(Row)[:-1]
+COLUMNS = columns_of(Row)[:-2]
 COUNT_COLUMNS = "chapter,set,order,counter,value".split(",")
 NCU_COLUMNS = ("chapter,set,groups,m_total,m_max,n,k,counter,emulator,gpu,way,counted,device,cuda,ncu,commit,"
                "date").split(",")  # of ncu_counts.py

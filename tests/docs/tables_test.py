@@ -63,18 +63,21 @@ class TablesTest(PlotsCase):
             return [row("02_tiled", "moe", m, 10, us_median=time, peer=peer, version=f"{peer} 1.0",
                         date="2026-02-01") for peer, time in us.items()]
 
+        def fused(m_total, m_max):  # where the line of the fused table begins
+            return f"`moe`: G=2, M={m_total} (≤ {m_max}), N=4096, K=7168 | 90.0"
+
         self.fill(publish)
         self.assertIn("<!-- fused -->\nNothing is measured yet.\n", (self.repo / path).read_text())
         save(self.data / "fused.csv", ways([32, 5], **{"": 90, "unfused": 100, "product": 80}))
         self.fill(publish)
-        self.assertEqual(self.cells(path, "`moe`")[1:], ["90.0", "100", "80.0", "-10.0 %", "+12.5 %"])
+        self.assertEqual(self.cells(path, fused(37, 32))[1:], ["90.0", "100", "80.0", "-10.0 %", "+12.5 %"])
         save(self.data / "fused.csv", [*ways([32, 5], **{"": 90, "unfused": 100, "product": 80, "a_glu": 120, "b_glu": 95}),
                                        *ways([64, 5], **{"": 90, "unfused": 100, "product": 80, "b_glu": 75})])
         self.fill(publish)
         self.assertEqual(self.cells(path, "set and shape | fused, µs")[4:],
                          ["a_glu, µs", "b_glu, µs", "fused over unfused", "fused over product", "fused over the fastest library"])
-        self.assertEqual(self.cells(path, "`moe`: G=2, M=37")[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
-        self.assertEqual(self.cells(path, "`moe`: G=2, M=69")[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
+        self.assertEqual(self.cells(path, fused(37, 32))[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
+        self.assertEqual(self.cells(path, fused(69, 64))[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
         (self.repo / "chapters/02_tiled/checks").mkdir()
         (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = moe1\n")
         # The first problem of `moe` has fewer rows.
@@ -146,6 +149,33 @@ class TablesTest(PlotsCase):
         readme = (self.repo / "chapters/02_tiled/README.md").read_text()
         self.assertNotIn("| cublas_loop, D f32 |", readme)
         self.assertIn("| cublas_grouped |", readme)
+
+    def test_chapters_that_were_timed_in_turns(self):
+        m, decode = SETS["prefill"][0], SETS["decode"][0]
+
+        def run(name, rows):  # of 03, with the others as its peers
+            return [row("03_tensor_cores", name, rows, tflops, peer=peer, kernel=peer or "grouped_gemm 128x64", date="2026-01-03")
+                    for tflops, peer in [(60, ""), (50, "02_tiled"), (20, "01_naive"), (70, "cublas_loop")]]
+
+        save(self.data / "all.csv", [row("01_naive", "prefill", m, 10), row("02_tiled", "prefill", m, 40), *run("prefill", m),
+                                     row("02_tiled", "decode", decode, 3), row("01_naive", "decode", decode, 2)])
+        self.fill(publish)
+        path = "chapters/02_tiled/README.md"
+        self.assertEqual(self.cells(path, "`prefill`")[4], "50.0", "the newest row of 02 is in 03's rounds")
+        beside = [line.split("|")[2].strip() for line in (self.repo / path).read_text().splitlines() if line.startswith("|  |")]
+        self.assertEqual(beside, ["01_naive", "cublas_loop", "01_naive, of 2026-01-02 at 0123456789"],
+                         "the library of these rounds is beside each of them")
+        self.assertIn("01_naive was timed by its own program on `decode`, at the clock of its own rounds: ", (self.repo / path).read_text())
+        self.assertIn("02_tiled and 03_tensor_cores were timed in turns, in the same rounds.",
+                      (self.repo / "chapters/03_tensor_cores/README.md").read_text())
+        front = (self.repo / "README.md").read_text()
+        self.assertIn("Timed in turns, in the same rounds: 01_naive, 02_tiled, 03_tensor_cores.\n", front)
+        self.assertIn("The fastest of these: cublas_loop, 70 TFLOP/s.", front)
+        save(self.data / "later.csv", [row("02_tiled", "prefill", m, 51, date="2026-01-04")])
+        self.fill(publish)
+        self.assertIn("01_naive was timed by its own program, at", (self.repo / path).read_text())
+        self.assertIn("in the same rounds: 01_naive, 03_tensor_cores. Each other one by its own program, at the clock that its rounds "
+                      "have: 02_tiled.\n", (self.repo / "README.md").read_text())
 
     def test_libraries_of_a_chapter(self):
         path = "chapters/03_tensor_cores/README.md"
