@@ -296,7 +296,7 @@ def occupancy(plt: ModuleType, data: Data | None) -> tuple["Figure", str]:
 
 
 def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
-    rows = [row for row in data.rows if (row.set, row.format, row.warm) == ("peers", "bf16", True)
+    rows = [row for row in data.compared if (row.set, row.format, row.warm) == ("peers", "bf16", True)
             and row.timed and not row.variant and row.peer != "cublas_plain"]
     last = max((row.chapter for row in rows if row.peer), default="")
     ours = {row.shape: row for row in rows if not row.peer and row.chapter == last}

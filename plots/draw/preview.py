@@ -61,7 +61,7 @@ def preview_data(name: str, chapters: list[Chapter], directory: Path) -> Data:
     """Data of a device of which nothing is known but its name."""
     device, archs = DEVICES[name]
     data = plot.Data([directory / "emulator.csv"], "", chapters)  # its counts, and no rows
-    data.device, data.is_preview, data.everywhere, data.extra, data.others = device, True, [], [], []
+    data.device, data.is_preview, data.everywhere, data.compared, data.extra, data.others = device, True, [], [], [], []
     data.rows = rows_of(chapters, device, archs)
     data.measured_on = dict.fromkeys((row.chapter for row in data.rows), device)
     return data

@@ -71,17 +71,15 @@ def as_chapter_row(row: Row) -> Row:
     return replace(row, kernel=f"grouped_gemm {replace(row.choices, off='')}".rstrip(), peer="")
 
 
-def measurement_key(row: Row) -> tuple:
-    """What is measured, without device and run: with --off a run has two rows of one key."""
-    return row.chapter, row.set, row.shape, row.format, row.warm, row.choices
+def beside_libraries(rows: list[Row]) -> list[Row]:
+    """Of the compared sets, for each problem the rows of the last run that timed a library: a later one of the chapter alone,
+    or of chapters beside it, has another clock and heat."""
+    def problem(row):
+        return row.device, row.chapter, row.set, row.shape, row.format
 
-
-def prefer_compared(rows: list[Row]) -> list[Row]:
-    """Without rows of ours of the compared sets that were timed alone, later than beside a library: they are of another
-    clock and heat, so that the times of the comparison stay until the next one."""
-    compared = {(row.device, measurement_key(as_chapter_row(row))) for row in rows
-                if row.peer == ALL_IDEAS and row.set in COMPARED_SETS and row.ok and row.timed}
-    return [row for row in rows if row.peer or (row.device, measurement_key(row)) not in compared]
+    last = {problem(row): run_of(row) for row in rows
+            if row.set in COMPARED_SETS and row.peer and row.peer not in (ALL_IDEAS, *OTHER_WAYS)}
+    return [row for row in rows if last.get(problem(row)) == run_of(row)]
 
 
 def variant(row: Row, chapters: list[Chapter]) -> Choices:
@@ -159,13 +157,16 @@ class Data:
         # gg-fused alone times others beside such a chapter: a library's gated linear unit
         # is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
-        first = prefer_compared([row for row in first if not (row.peer and row.chapter in timed_by_it)])
+        first = [row for row in first if not (row.peer and row.chapter in timed_by_it)]
         first, *others = ([as_chapter_row(row) if row.peer == ALL_IDEAS else row for row in rows if row.ok or row.peer != ALL_IDEAS]
                           for rows in (first, *others))
         rows = newest(row for row in first if row.device == self.device)
         # Figures and most tables are made of these.
         self.rows = [row for row in rows if not row.choices.sustained]
         self.everywhere = [row for row in newest_on_each(first) if not row.choices.sustained]
+        # Tables and the figure of libraries are made of these.
+        self.compared_everywhere = newest_on_each(row for row in beside_libraries(first) if not row.choices.sustained)
+        self.compared = [row for row in self.compared_everywhere if row.device == self.device]
         self.extra = newest(row for rows in others for row in rows if not row.choices.sustained)
         self.chapters, self.is_preview = chapters, False
         self.format = {chapter.id: chapter.format for chapter in chapters}
@@ -181,7 +182,7 @@ class Data:
             self.counts |= read_counts(directory)
             self.errors = read_errors(directory) or self.errors
             self.timeline = read_timeline(directory) or self.timeline
-        for row in rows + self.everywhere + self.extra:
+        for row in rows + self.everywhere + self.compared_everywhere + self.extra:
             row.variant = variant(row, chapters)
 
     def on(self, device: str) -> list[Row]:

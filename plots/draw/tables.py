@@ -59,8 +59,8 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
         for name in COMPARED_SETS:
-            run = any(row.chapter == chapter.id and row.set == name for row in data.rows)
-            rows = data.rows if run or not data.others else data.on(data.others[0])
+            run = any(row.chapter == chapter.id and row.set == name for row in data.compared)
+            rows = data.compared if run or not data.others else [row for row in data.compared_everywhere if row.device == data.others[0]]
             yield chapter.readme, name, signed(*comparison_table(rows, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
@@ -246,7 +246,7 @@ def results_page(data: Data, chapter: Chapter, predicted: TileCounts, history: H
         measured, rows = chapter_table(other, chapter, everything=True)
         found = [(f"## Measured on {other.device}", measured, rows)]
         for name in COMPARED_SETS:
-            measured, rows = comparison_table(other.rows, chapter, name)
+            measured, rows = comparison_table(other.compared, chapter, name)
             if any(row.peer for row in rows):
                 found.append((f"## Measured on {other.device}, beside libraries on `{name}`", measured, rows))
         for title, measured, rows in found:
