@@ -29,7 +29,7 @@ inline Outcome run_in(const Folder& folder, const std::string& chapter,
     if (const size_t at = word.find("{}"); at != std::string::npos) word.replace(at, 2, folder.path);
     words.push_back(word);
   }
-  return run(words);
+  return run_without_gpu(words);
 }
 
 // Refused with exit code 2 and one sentence that holds what the row says, before anything was done.

@@ -63,7 +63,7 @@ TEST_P(Chapter, RefusesTheSetsThatItDoesNotList) {
   const Words sets = listed(GetParam(), "sets");
   for (const gg::ShapeSet& set : gg::shape_sets()) {
     if (std::find(sets.begin(), sets.end(), set.name) != sets.end()) continue;
-    const Outcome outcome = run_with({"--check", "--set", set.name});
+    const Outcome outcome = run_without_gpu({program(GetParam()), "--check", "--set", set.name});
     EXPECT_EQ(outcome.code, int(gg::Exit::bad_input)) << outcome.out;
     EXPECT_TRUE(one_line_with(outcome.err, set.name)) << outcome.err;
   }
