@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#pragma GCC visibility push(default)  // the rest of this library is hidden: two chapters have one namespace
+// The rest of this library is hidden, for all chapters have one namespace.
+#pragma GCC visibility push(default)
 #include "common/harness/bench/peer_library.h"
 #pragma GCC visibility pop
 
@@ -36,7 +37,7 @@ const Kept& chapter_of_this_library() {
   return kept;
 }
 
-// What a Problem refers to.
+// One problem, with what its gg::Problem points to.
 struct State {
   gg::Request request;
   std::vector<int32_t> host_offsets;
