@@ -55,8 +55,7 @@ inline Outcome run(const std::vector<std::string>& words) {
   return outcome;
 }
 
-// The same as on a machine without a GPU. What is refused needs none, and to wake one takes a
-// second.
+// As on a machine without a GPU: what is refused needs none, and to wake one takes a second.
 inline Outcome run_without_gpu(std::vector<std::string> words) {
   words.insert(words.begin(), {"/usr/bin/env", "CUDA_VISIBLE_DEVICES="});
   return run(words);

@@ -117,8 +117,7 @@ TEST_F(PeerOnDevice, ThatBreaksOffACaptureLeavesTheStreamToOthers) {
   EXPECT_EQ(refusal(Does::its_work), "");
 }
 
-// A chapter is a library too, which keeps to its own limits. Of two at once each launches its own
-// kernel.
+// A chapter is a library too, which keeps to its own limits. Two at once launch each its own.
 TEST_F(PeerOnDevice, MayBeAChapter) {
   if (!emulator() && choose_device(Options::Device::gpu, {}).capability != 90) GTEST_SKIP() << "no Hopper";
   const auto path_of = [](const std::string& id) {
