@@ -10,7 +10,7 @@ from itertools import groupby
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from plots.draw import results, unfused
+from plots.draw import measured, results, unfused
 from plots.draw.canvas import (
     DARK,
     GREY,
@@ -35,7 +35,6 @@ from plots.measure.files import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CLOSE_UP = 300  # TFLOP/s: the ladder's second panel begins here
 MARKERS = "osD^vP*X"
 GAP = math.nan, math.nan  # between parts of a line that are drawn apart
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
@@ -84,50 +83,63 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     if data.is_preview:
         lines.append((DATASHEET[data.device][0], f"data sheet {DATASHEET[data.device][0]}", ":"))
 
-    cells = [ladder_cells(chapter, own, elsewhere, names) for chapter in data.chapters if chapter.id in known]
-    value, gain, about = (5.6 * max(map(len, texts)) for texts in zip(("TFLOP/s", "gain", ""), *cells))
+    known_chapters = [chapter for chapter in data.chapters if chapter.id in known]
+    pairs = {} if data.is_preview else {chapter.id: measured.before_and_after(data, chapter) for chapter in known_chapters}
+    gains = {name: (pair[0].replace("`", ""), pair[1].us_median / pair[2].us_median) for name, pair in pairs.items()
+             if pair and pair[1].timed and pair[2].timed}
+    cells = [(*ladder_cells(chapter, own, elsewhere, names), "") for chapter in known_chapters]
+    for at, name in enumerate(names):
+        if name in gains:
+            cells[at] = *cells[at][:3], f"{times(gains[name][1])} on {gains[name][0]}"
+    heads = "TFLOP/s", "gain", "", "on its own problem" if gains else ""
+    value, gain, about, own_gain = (5.6 * max(map(len, texts)) for texts in zip(heads, *cells))
     # Points from the axes to the value, the gain and the rest.
-    columns = [value + 2, value + 10, value + gain + 14]
+    columns = [value + 2, value + 10, value + gain + 14, value + gain + about + 22]
     left_out = ranges(data.chapters, known)
     note = textwrap.fill(f"not {'run there' if data.is_preview else 'timed yet'}: {left_out}", 100) if left_out else ""
-    close_up = max(timed or [0]) > CLOSE_UP and not data.is_preview
     fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
                      bars=len(names), top=54 + 12 * len(lines), bottom=64 + 12 * len(note.splitlines()),
-                     right=columns[2] + about + 4, **dict(width=11, panels=2) if close_up else {})
-    ax, last = axes if close_up else (axes, axes)
+                     right=(columns[3] + own_gain if gains else columns[2] + about) + 4, **dict(width=13, panels=2) if gains else {})
+    ax, last = axes if gains else (axes, axes)
     floor = 10 ** math.floor(math.log10(min(timed or [10]) / 1.5))
     ax.set(xscale="log", xlabel="TFLOP/s, log scale", xlim=(floor, 1.1 * max(timed + [x for x, _, _ in lines])))
     label_rows(ax, names)
-    if close_up:  # what the best gain over each other
-        last.set(xlabel=f"TFLOP/s from {CLOSE_UP} on", xlim=(CLOSE_UP, 1.02 * max(timed + [x for x, _, _ in lines])))
+    if gains:
+        ratios = [ratio for _, ratio in gains.values()]
+        last.set(xscale="log", xlabel="times as fast on its own problem, log scale", xlim=(min(0.5, *ratios) / 1.3, 1.3 * max(2, *ratios)))
         last.xaxis.set_major_formatter("{x:g}")
         last.tick_params(axis="y", length=0)
         last.grid(axis="y", visible=False)
+        last.axvline(1, color=DARK, lw=1.2, zorder=0.9)
     beside = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center_baseline")
     for y, (name, texts) in enumerate(zip(names, cells)):
         if name in own and own[name].timed:
             ax.barh(y, own[name].tflops - floor, left=floor, height=0.74, color=data.colours[name])
-            if close_up and own[name].tflops > CLOSE_UP:
-                last.barh(y, own[name].tflops - CLOSE_UP, left=CLOSE_UP, height=0.74, color=data.colours[name])
-        for text, x, side, ink in zip(texts, columns, ("right", "left", "left"), (DARK, DARK, GREY)):
+        if name in gains:
+            last.plot(gains[name][1], y, ls="", marker="o", ms=6, color=data.colours[name], zorder=3)
+        for text, x, side, ink in zip(texts, columns, ("right", "left", "left", "left"), (DARK, DARK, GREY, DARK)):
             last.annotate(text, (1, y), xytext=(x, 0), ha=side, color=ink, **beside)
-    for text, x, side in zip(("TFLOP/s", "gain"), columns, ("right", "left")):
-        last.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
+    for text, x, side in zip(heads, columns, ("right", "left", "left", "left")):
+        if text:
+            last.annotate(text, (1, -0.5), xytext=(x, 9), ha=side, color=GREY, **beside)
     for row in extra:
         ax.plot(row.tflops, names.index(row.chapter) + 0.2, **DIAMOND)
     # Each ends at its name, lower than the one right of it.
     for i, (x, text, dashes) in enumerate(sorted(lines)):
         ax.plot([x, x], [0, 1 + (14 + 12 * i) / (15 * len(names))], color=DARK, lw=1.2, ls=dashes, zorder=0.9,
                 transform=ax.get_xaxis_transform(), clip_on=False)
-        if close_up and x > CLOSE_UP:
-            last.axvline(x, color=DARK, lw=1.2, ls=dashes, zorder=0.9)
         ax.annotate(text, (x, -0.5), xytext=(-4, 9 + 12 * i), textcoords="offset points", ha="right", va="center",
                     color=DARK)
     ax.annotate(note, (0, 0), (6 - NAMES, -40), xycoords="axes fraction", textcoords="offset points", va="top",
                 color=GREY)
-    return fig, rows + elsewhere + extra
+    return fig, rows + elsewhere + extra + [row for pair in pairs.values() if pair for row in pair[1:]]
+
+
+def times(gain: float) -> str:
+    """A ratio of two times, as a reader wants it."""
+    return f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"
 
 
 def ladder_cells(chapter: Chapter, own: dict[str, Row], elsewhere: list[Row], names: list[str]) -> tuple[str, str, str]:
@@ -140,7 +152,7 @@ def ladder_cells(chapter: Chapter, own: dict[str, Row], elsewhere: list[Row], na
     # On other devices there is none of the chapter.
     if before and row.timed and before.timed and row.device == before.device:
         gain = row.tflops / before.tflops
-        words = [f"×{gain:.1f}" if gain >= 10 else f"×{gain:.2f}"] + ["slower"] * (gain < 0.995)
+        words = [times(gain)] + ["slower"] * (gain < 0.995)
         if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
             words[0] += " on " + chapter.previous.split("_")[0]
         words += ["other run"] * (results.run_of(row) != results.run_of(before))

@@ -2,8 +2,10 @@
 """The table of what a chapter was measured at, in its README and, whole, in its results.md."""
 
 import math
+import re
 from dataclasses import replace
 
+from plots.draw import unfused
 from plots.draw.changes import short_commit
 from plots.draw.markdown import cell, peer_and_version, table
 from plots.draw.results import COMPARED_SETS, Data, in_turns, run_of
@@ -134,6 +136,27 @@ def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, st
     peers = sorted({row.peer for row in ours if row.peer})
     return [(chapter.id, "", Choices()), *((chapter.id, "", row.variant) for row in others[:1]), *same,
             (chapter.previous, "", before), *((chapter.id, peer, Choices()) for peer in peers)]
+
+
+def before_and_after(data: Data, chapter: Chapter) -> tuple[str, Row, Row] | None:
+    """The problem that a chapter is about, which its README's table shows first, and the cold rows of its predecessor and its
+    own there; with an epilogue those of the product with kernels after it, in the same run. None where one was not timed."""
+    names = count_plan(chapter.folder).problems
+    if not names or not chapter.previous:
+        return None
+    fused = unfused.on_problem(data, chapter, names[0])
+    if fused:
+        before, after = fused["unfused"], fused[""]
+    else:
+        before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
+                               and not row.variant and names[0] in words_for(row.set, row.shape)), None)
+                         for who in (chapter.previous, chapter.id))
+    if not before or not after:
+        return None
+    name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
+    if place := re.fullmatch(r"[a-z_]+?(\d+)", names[0]):
+        name += f" no. {place[1]}"
+    return name + (", unfused" if fused else ""), before, after
 
 
 def library_time_ratios(found: dict[tuple[str, str, Choices, bool], Row], chapter: Chapter, before: Row) -> list[float]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tables of the READMEs, made of measurements and counts; publish.py puts each between its marks."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.measured import chapter_table, p_number, words_for
+from plots.draw.measured import before_and_after, chapter_table, p_number
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
 from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
@@ -107,26 +106,14 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
 
 
 def own_problem(data: Data, chapter: Chapter) -> str:
-    """What the chapter gains on the problem that its README's table shows first: its name, and the µs of the predecessor
-    and its own, both cold, and how many times as fast that is; with an epilogue those of the product with kernels after it,
-    in the same run. A dash for one that was not timed, and for the first chapter."""
-    names = counts_ini.count_plan(chapter.folder).problems
-    if not names or not chapter.previous:
+    """What the chapter gains on the problem that it is about: the µs of before and after, both cold, and how many times as
+    fast that is. A dash for one that was not timed, and for the first chapter."""
+    found = before_and_after(data, chapter)
+    if not found:
         return NONE
-    fused = unfused.on_problem(data, chapter, names[0])
-    if fused:
-        before, after = fused["unfused"], fused[""]
-    else:
-        before, after = (next((row for row in data.rows_of(chapter) if row.chapter == who and not row.peer and not row.warm
-                               and not row.variant and names[0] in words_for(row.set, row.shape)), None)
-                         for who in (chapter.previous, chapter.id))
-    if not before or not after:
-        return NONE
-    name = names[0] if re.fullmatch(r"P\d+", names[0]) else f"`{before.set}`"
-    if place := re.fullmatch(r"[a-z_]+?(\d+)", names[0]):
-        name += f" no. {place[1]}"
-    ratio = f", {before.us_median / after.us_median:.2f}x" if before.us_median and after.us_median else ""
-    return f"{name}{', unfused' if fused else ''}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}"
+    name, before, after = found
+    ratio = f", {before.us_median / after.us_median:.2f}x" if before.timed and after.timed else ""
+    return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}"
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
