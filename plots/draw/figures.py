@@ -110,6 +110,7 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
         ratios = [ratio for _, ratio in gains.values()]
         last.set(xscale="log", xlabel="times as fast on its own problem, log scale", xlim=(min(0.5, *ratios) / 1.3, 1.3 * max(2, *ratios)))
         last.xaxis.set_major_formatter("{x:g}")
+        last.xaxis.set_minor_formatter("")
         last.tick_params(axis="y", length=0)
         last.grid(axis="y", visible=False)
         last.axvline(1, color=DARK, lw=1.2, zorder=0.9)
