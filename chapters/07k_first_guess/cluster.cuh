@@ -12,7 +12,7 @@ namespace chapter {
 
 // One arrival at the mbarrier that block `rank` of the cluster has where this block has the one at
 // bar_addr; `rank` may be this block's own. Without mapa all arrivals would be at this block's own
-// mbarrier, and the other block would wait for ever.
+// mbarrier: its phase could end before the other block has read, or the other block wait for ever.
 // A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
 // read, and shows no write to anybody.
 // Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come), or

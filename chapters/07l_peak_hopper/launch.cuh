@@ -39,7 +39,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
-// estimated, and the largest where T and D are not bf16 or B is [G,K,N]. `dependent`: the launch may begin
+// estimated, and the largest where T or D is not bf16 or B is [G,K,N]. `dependent`: the launch may begin
 // before the one before has ended.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,

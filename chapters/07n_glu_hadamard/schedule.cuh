@@ -3,7 +3,7 @@
 // The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
 // It sends each to the warps of all its blocks that load and multiply, while they have the tile before. It
 // claims a tile only when the mailbox is empty. It waits for its own mailbox's `received` and signals the
-// `sent` of all. Where the guess holds and gives all workers their only tile, it sends nothing.
+// `sent` of all. Where the guess holds and gives each worker one tile at most, it sends nothing.
 
 #pragma once
 

@@ -87,10 +87,8 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     pairs = {} if data.is_preview else {chapter.id: measured.before_and_after(data, chapter) for chapter in known_chapters}
     gains = {name: (pair[0].replace("`", ""), pair[1].us_median / pair[2].us_median) for name, pair in pairs.items()
              if pair and pair[1].timed and pair[2].timed}
-    cells = [(*ladder_cells(chapter, own, elsewhere, names), "") for chapter in known_chapters]
-    for at, name in enumerate(names):
-        if name in gains:
-            cells[at] = *cells[at][:3], f"{times(gains[name][1])} on {gains[name][0]}"
+    on_own = {name: f"{times(ratio)} on {problem}" for name, (problem, ratio) in gains.items()}
+    cells = [(*ladder_cells(chapter, own, elsewhere, names), on_own.get(chapter.id, "")) for chapter in known_chapters]
     heads = "TFLOP/s", "gain", "", "on its own problem" if gains else ""
     value, gain, about, own_gain = (5.6 * max(map(len, texts)) for texts in zip(heads, *cells))
     # Points from the axes to the value, the gain and the rest.

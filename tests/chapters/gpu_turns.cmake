@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Read by ctest: how many of the chapters' tests on a GPU run at once. Large sets keep the GPU busy,
-# six of them are enough; the others keep a core busy now and then, and mostly wait. All begin
+# four of them are enough; the others keep a core busy now and then, and mostly wait. All begin
 # before the emulator's tests.
 
 set(turn 0)
 foreach(test IN LISTS chapters_gpu_test_TESTS)
   math(EXPR turn "${turn} + 1")
   if(test MATCHES "OnGpuSet")
-    math(EXPR lane "${turn} % 6")
+    math(EXPR lane "${turn} % 4")
     set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu_large_${lane} COST 200 PROCESSORS 1)
   else()
     math(EXPR lane "${turn} % 8")

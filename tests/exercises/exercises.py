@@ -11,7 +11,7 @@ and a report that differs are errors.
 apart_<word>.patch makes the chapter that its lesson times beside the chapter as it is: its results must be right.
 
 What extend.txt wants must not hold of the tree as it is. extend.patch, where there is one, is a solution of the Extend
-exercise: with it all of that must hold. --sample 3 tries three Break edits of smaller programs, others whenever chapters or common change.
+exercise: with it all of that must hold. --sample 3 tries three edits of smaller programs, others whenever chapters or common change.
 """
 
 import argparse
@@ -142,7 +142,7 @@ def main() -> int:
     parser.add_argument("build", type=Path)
     parser.add_argument("--chapter", default="", help="chapters whose name starts so")
     parser.add_argument("--only", default="", help="patches whose name starts so")
-    parser.add_argument("--sample", type=int, default=0, help="so many Break edits, as `check` runs it; 0: all")
+    parser.add_argument("--sample", type=int, default=0, help="so many edits, as `check` runs it; 0: all")
     parser.add_argument("--list", action="store_true", help="name the patches and try none")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1)))
     options = parser.parse_args()

@@ -14,6 +14,7 @@
 #pragma GCC visibility push(default)
 #include "common/harness/bench/peer_library.h"
 #pragma GCC visibility pop
+#include "plots/measure/peers/support.h"
 
 #define run_chapter keep_chapter
 #define main describe_chapter
@@ -55,14 +56,14 @@ gg::Request request_for(const GgPeerProblem& p, const gg::Shape& shape, const Ke
   gg::Request request;
   const gg::Format format = p.format == std::string("f16") ? gg::Format::f16 : gg::Format::bf16;
   request.formats = {format, format, format};
-  GG_REQUIRE(listed(here.formats, request.formats), "%s has no kernel for %s with such a D", chapter.id,
+  GG_REQUIRE(listed(here.formats, request.formats), "%s has no kernel for %s -> %s", chapter.id, p.format,
              p.format);
   GG_REQUIRE(chapter.own_sizes != gg::OwnSizes::always, "%s takes groups of their own sizes alone",
              chapter.id);
   request.b_layout = p.b_is_kn ? gg::BLayout::kn : gg::BLayout::nk;
   const bool takes_layout =
       chapter.b_layouts.empty() ? p.b_is_kn : listed(chapter.b_layouts, request.b_layout);
-  GG_REQUIRE(takes_layout, "%s takes no B in this layout", chapter.id);
+  GG_REQUIRE(takes_layout, "%s takes no B of layout %s", chapter.id, gg::layout_name(request.b_layout));
   if (!chapter.chooses_tile && !chapter.tiles.empty()) request.tile = chapter.tiles[0];
   for (const gg::Idea& idea : chapter.ideas) request.ideas_off.by_name[idea.name] = false;
   gg::refuse_unsupported(shape, chapter, gg::steps_of(chapter, request));
@@ -100,22 +101,9 @@ State* prepared(const GgPeerProblem& p) {
   return state.release();
 }
 
-// Runs the body of an exported function: null, or the sentence that it threw.
-template <class Body>
-const char* sentence_of(Body&& body) {
-  static thread_local std::string text;
-  try {
-    body();
-    return nullptr;
-  } catch (const std::exception& error) {
-    text = error.what();
-    return text.c_str();
-  }
-}
-
 }  // namespace
 
-// In place of gg::run_chapter.
+// This stands in place of gg::run_chapter.
 int gg::keep_chapter(int, char**, const Chapter& chapter, const List<Formats>& formats,
                      void (*launch)(const Problem& problem, cudaStream_t stream)) {
   kept = {chapter, {formats.begin(), formats.end()}, launch};
@@ -125,9 +113,9 @@ int gg::keep_chapter(int, char**, const Chapter& chapter, const List<Formats>& f
 const char* gg_peer_version() { return "this course"; }
 
 const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
-  return sentence_of([&] { *state = prepared(*problem); });
+  return peers::sentence_of([&] { *state = prepared(*problem); });
 }
 const char* gg_peer_launch(void* state, cudaStream_t stream) {
-  return sentence_of([&] { kept.launch(static_cast<State*>(state)->problem, stream); });
+  return peers::sentence_of([&] { kept.launch(static_cast<State*>(state)->problem, stream); });
 }
 void gg_peer_release(void* state) { delete static_cast<State*>(state); }
