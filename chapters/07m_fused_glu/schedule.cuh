@@ -18,7 +18,6 @@
 #include "config.cuh"
 #include "even_tiles.cuh"
 #include "guess.cuh"
-#include "last_round.cuh"
 #include "split_k.cuh"
 
 namespace chapter {
@@ -152,20 +151,24 @@ class TileFinder {
   //   Else rows are computed twice or never.
   // - indices_ counts the pieces without rows, too. `claim` sets its counter back by it, and
   //   schedule_tiles takes every index below it.
-  __device__ void plan_last_round(int workers, int slices) {
+  __device__ void plan_last_round(int workers) {
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
       tiles_m += tiles_in_column<C>(offsets_[group + 1] - offsets_[group]);
     }
-    const int all_tiles = __reduce_add_sync(~0u, tiles_m) * tiles_n_;
+    tiles_m = __reduce_add_sync(~0u, tiles_m);
+    const int all_tiles = tiles_m * tiles_n_;
     indices_ = all_tiles;
     if (all_tiles <= workers) return;  // there are none, or each is some worker's first tile
-    const float all_rows = float(offsets_[groups_]) * float(tiles_n_);  // of these tiles
     // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too.
     // So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
-    pieces_ = pieces_of_last_round<C>(last_tiles, all_rows / float(all_tiles), workers, slices);
+    // Into as many pieces as have room in one round, of whole steps. Each tile is taken to have
+    // the launch's average of rows.
+    const int steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
+    const int most = workers / last_tiles, steps_of_piece = (steps + most - 1) / most;
+    pieces_ = (steps + steps_of_piece - 1) / steps_of_piece;
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
   // The number of indices: of whole tiles, and of all pieces, with rows or
@@ -240,7 +243,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   }
   // [/begin]
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
-  finder.plan_last_round(workers, slices);      // nobody waits for that: the first tile is known or sent
+  finder.plan_last_round(workers);          // nobody waits for that: the first tile is known or sent
   const int indices = finder.indices();
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (more) {
