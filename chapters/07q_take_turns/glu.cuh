@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
+// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: no sum
+// is exchanged, and none was rounded before.
+
+#pragma once
+
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/cvt.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+static_assert(PAIR == 2 * gg::epilogue::GLU_COLUMNS);  // as gate_column and up_column count
+
+struct Operands {      // of the epilogue, in global memory
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+  const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
+  gg::Format bias_format;
+  bool geglu;  // or swiglu
+};
+
+// [factors]
+// The factors and biases of a consumer's tile, in shared memory. In registers they would not fit beside the
+// sums of a tile of 192 rows.
+template <int ROWS, int COLUMNS>
+struct Factors {
+  float prob[ROWS];      // of the tile's rows
+  float bias[COLUMNS];   // of its columns of B
+  float alpha;
+
+  // Who: a whole consumer, before it multiplies the tile: it has registers then, and time, for as a rule the
+  // other one multiplies. Other threads may read what was read here before `barrier`, a named barrier of these
+  // threads. Before: all have read the factors of the tile before, and met since.
+  // From n on its columns are another group's or zeros, and their outputs are not stored: `min` only keeps
+  // the reading of a bias, and of prob, inside the tensor.
+  __device__ void read(const Operands& operands, const Tile& tile, int n, int barrier) {
+    const int thread = int(threadIdx.x) % 128;
+#pragma unroll
+    for (int row = thread; row < ROWS; row += 128) {
+      prob[row] = operands.prob[tile.row0 + min(row, tile.rows - 1)];
+    }
+    static_assert(COLUMNS == 128);  // a thread has one
+    float of_column = -0.0f;        // which changes no sum, not the sign of a zero either
+    if (operands.bias) {
+      const int column = min(tile.col0 + thread, n - PAIR + thread % PAIR);
+      const int64_t at = int64_t(tile.group) * n + column;
+      of_column = gg::epilogue::bias_of(operands.bias_format,
+                                        gg::epilogue::load_bias(operands.bias, operands.bias_format, at));
+    }
+    bias[thread] = of_column;
+    if (thread == 0) alpha = operands.alpha[tile.group];
+    gg::ptx::bar_sync(barrier, 128);
+  }
+};
+// [/factors]
+
+// Who: a whole warp. The outputs of 32 rows of D, whose probs are given: words[j] has those of rows
+// 8j + lane % 4 * 2 and the next one, in this thread's column of D in a PAIR. bias: of the PAIR's columns of B.
+// [glu]
+template <class Activation>
+__device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,
+                                              const float* bias, const float* prob, uint32_t (&words)[4]) {
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+  // Of this thread's gate column, by the order of B's map (launch.cuh).
+  const float gate_bias = bias[warp * 8 + lane / 4], up_bias = bias[warp * 8 + lane / 4 + PAIR / 2];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    float x[2];
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D
+      const float gate = gg::epilogue::scaled(sums[j * 4 + e], alpha, gate_bias);
+      // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
+      const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], alpha, up_bias);
+      x[e] = activation(gate, up, prob[j * 8 + lane % 4 * 2 + e]);
+    }
+    words[j] = gg::ptx::cvt_rn_x2<bf16>(x[0], x[1]);
+  }
+}
+// [/glu]
+
+}  // namespace chapter

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B, and makes 64
+// columns of D of them. The two take turns: while one makes D of its sums and stores it, the other multiplies.
+// It waits for its turn and for `full`, and signals the other's turn and `empty`, that of all blocks whose loads
+// write this one's shared memory.
+
+#pragma once
+
+#include "cluster.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/widths.cuh"
+#include "config.cuh"
+#include "glu.cuh"
+#include "guess.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+#include "store.cuh"
+
+namespace chapter {
+
+// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
+// Guarantees: who has waited for its turn knows that all slices of all tiles before have landed. `full` needs
+// that, not only speed: its parity tells a stage's lap from the next one only to who is less than two
+// laps behind, so it must not be asked for a lap while the lap before has not landed.
+// No deadlock: a turn is passed as soon as a tile's products are started, whether the other has a tile or
+// not. Who has none does not wait for his turn, and the arrivals that stay in the barrier harm nobody.
+// [turns]
+class Turns {
+ public:
+  __device__ Turns(uint32_t turn_addr, int consumer)
+      : mine_addr_(turn_addr + consumer * 8), other_addr_(turn_addr + (consumer ^ 1) * 8), phase_(consumer ^ 1) {}
+  // Before a tile's first product. Phase i of a consumer's barrier ends when it may begin its tile i, counted
+  // from 0, but the first consumer may always begin its first tile: its phase i is for tile i + 1, and a wait
+  // for the phase before the first one returns at once.
+  __device__ void wait() {
+    gg::ptx::mbarrier_wait_parity(mine_addr_, phase_);
+    phase_ ^= 1;
+  }
+  // Who: all four warps, after the tile's last product was started. The other's queue up behind it.
+  __device__ void pass() const {
+    __syncwarp();  // all lanes have seen the last slice land
+    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(other_addr_);
+  }
+
+ private:
+  uint32_t mine_addr_, other_addr_;
+  int phase_;
+};
+// [/turns]
+
+// Sums stay in registers, so all of it is inlined.
+template <class C>
+__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
+                                               const Memory<C>& memory,
+                                               Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS],
+                                               const Guess<C>& guess, const gg::Offsets& offsets, int slices,
+                                               int n_rank, int n) {
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
+  const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
+  const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr, layout);
+  // This block does not read the stage any more. wgmma is one operation of the consumer's four warps, so one
+  // thread may speak for them.
+  const auto release = [&](int stage) {
+    const int thread = int(threadIdx.x) % 128;
+    if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
+  };
+  BoxStore<C> store(d_map, d, n / 2, memory.d_rows + consumer * C::BOXES * C::BOX_BYTES, 1 + consumer);
+  auto& factors = memory.factors[consumer];
+  Turns turns(memory.turn_addr, consumer);
+  Ring<C::STAGES> ring;
+  const bool holds = guess.holds(offsets);
+  // [discard]
+  if (!holds && guess.slices > 0) {
+    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
+    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier. The
+    // second consumer counts them only: its first turn comes when the first one has seen later slices land.
+    for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
+      if (warp > 0) continue;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
+      __syncwarp();  // in all its lanes
+      release(ring.stage);
+    }
+    if (consumer == 0) gg::ptx::bar_sync(1, 128);  // all of them have landed
+  }
+  // [/discard]
+  if (consumer > 0) ring.skip(slices);  // tile 0
+  TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, n_rank, guess, holds);
+  Tile tile;
+  bool more = tiles.first(tile);
+  while (more) {
+    float registers[C::PAIRS][C::BM / 2];
+    const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+      // All widths use the same registers.
+      auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
+      auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
+      int last = 0;  // stage of the slice before
+      factors.read(operands, tile, n, 1 + consumer);
+      turns.wait();
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < slices; ++k_tile, ring.next()) {
+        const int stage = ring.stage;
+        gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
+        const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
+        const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
+        gg::ptx::wgmma_fence(left, right);
+#pragma unroll
+        for (int kk = 0; kk < BK; kk += 16) {
+          const auto rows = gg::ptx::wgmma_advance(a, kk * 2);
+          const bool adds = k_tile > 0 || kk > 0;
+          gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, adds);
+          gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, PAIR * ROW_BYTES + kk * 2), rows, adds);
+        }
+        gg::ptx::wgmma_commit_group();
+        if (k_tile > 0) {
+          gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
+          release(last);
+        }
+        last = stage;
+      }
+      turns.pass();  // the products of the last slice go on
+      // [end]
+      gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
+      release(last);
+#pragma unroll
+      for (int box = 0; box < WIDTH / STEP; ++box) {
+        uint32_t words[C::PAIRS][4];
+#pragma unroll
+        for (int pair = 0; pair < C::PAIRS; ++pair) {
+          const float* sums = (pair == 0 ? left : right) + box * 16;
+          const auto activate = [&](auto activation) {
+            activate_rows(activation, sums, factors.alpha, factors.bias + pair * PAIR, factors.prob + box * STEP,
+                          words[pair]);
+          };
+          // Where `geglu` is tested matters to ptxas. Tested for each output, it lets no two outputs be computed
+          // at a time. Tested once, outside the loop, it lets ptxas interleave the outputs of all rows, which
+          // takes too many registers.
+          if (operands.geglu) {
+            activate(gg::epilogue::geglu);
+          } else {
+            activate(gg::epilogue::swiglu);
+          }
+        }
+        store.put(box, words, tile, tile.col0 / 2);
+      }
+      // [/end]
+    };
+    gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
+    ring.skip(slices);                                    // those of the other consumer's tile
+    // Read late: nobody waits for it, for the other consumer's tile was sent before this one and is multiplied
+    // meanwhile.
+    more = tiles.next(tile);
+  }
+  gg::ptx::griddepcontrol_launch_dependents();
+  store.finish();
+}
+
+}  // namespace chapter
