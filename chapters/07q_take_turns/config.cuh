@@ -59,7 +59,7 @@ struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   int rows;   // 1 to BM: load_tiles picks a map by it
-  int col0;   // of B; in the mailbox, of the worker's first block
+  int col0;   // of B
 };
 
 template <int ROWS, int COLUMNS>

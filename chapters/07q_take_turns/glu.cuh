@@ -25,21 +25,21 @@ struct Operands {      // of the epilogue, in global memory
 };
 
 // [factors]
-// The factors and biases of a consumer's tile, in shared memory. In registers they would not fit beside the
-// sums of a tile of 192 rows.
+// What a consumer's epilogue wants of its tile, in shared memory: in registers it would not fit beside the sums
+// of a tile of 192 rows.
 template <int ROWS, int COLUMNS>
 struct Factors {
   float prob[ROWS];      // of the tile's rows
   float bias[COLUMNS];   // of its columns of B
   float alpha;
+  int row0, rows, col0;  // as in Tile
 
-  // Who: a whole consumer, before it multiplies the tile: it has registers then, and time, for as a rule the
+  // Who: a whole consumer, `thread` being a thread's number in it, before it multiplies the tile: it has registers then, and time, for as a rule the
   // other one multiplies. Other threads may read what was read here before `barrier`, a named barrier of these
   // threads. Before: all have read the factors of the tile before, and met since.
   // From n on its columns are another group's or zeros, and their outputs are not stored: `min` only keeps
   // the reading of a bias, and of prob, inside the tensor.
-  __device__ void read(const Operands& operands, const Tile& tile, int n, int barrier) {
-    const int thread = int(threadIdx.x) % 128;
+  __device__ void read(const Operands& operands, const Tile& tile, int n, int thread, int barrier) {
 #pragma unroll
     for (int row = thread; row < ROWS; row += 128) {
       prob[row] = operands.prob[tile.row0 + min(row, tile.rows - 1)];
@@ -53,23 +53,30 @@ struct Factors {
                                         gg::epilogue::load_bias(operands.bias, operands.bias_format, at));
     }
     bias[thread] = of_column;
-    if (thread == 0) alpha = operands.alpha[tile.group];
+    if (thread == 0) {
+      alpha = operands.alpha[tile.group];
+      row0 = tile.row0;
+      rows = tile.rows;
+      col0 = tile.col0;
+    }
     gg::ptx::bar_sync(barrier, 128);
   }
 };
 // [/factors]
 
-// Who: a whole warp. The outputs of 32 rows of D, whose probs are given: words[j] has those of rows
+// Who: a whole warp. The outputs of 8 * WORDS rows of D, whose probs are given: words[j] has those of rows
 // 8j + lane % 4 * 2 and the next one, in this thread's column of D in a PAIR. bias: of the PAIR's columns of B.
+// thread: this thread's number in the consumer.
 // [glu]
-template <class Activation>
+template <int WORDS, class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,
-                                              const float* bias, const float* prob, uint32_t (&words)[4]) {
-  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
+                                              const float* bias, const float* prob, int thread,
+                                              uint32_t* words) {
+  const int lane = thread % 32, warp = thread / 32;
   // Of this thread's gate column, by the order of B's map (launch.cuh).
   const float gate_bias = bias[warp * 8 + lane / 4], up_bias = bias[warp * 8 + lane / 4 + PAIR / 2];
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
+  for (int j = 0; j < WORDS; ++j) {
     float x[2];
 #pragma unroll
     for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D

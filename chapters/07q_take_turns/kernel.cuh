@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // A thread of a consumer has up to BM sums in registers.
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
-    multiply_tiles<C>(maps.d, d, operands, memory, mailboxes, guess, offsets, slices, rank, n);
+    multiply_tiles<C>(maps.d, d, operands, memory, mailboxes, guess, offsets, slices, n);
   } else {
     gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailboxes, guess, offsets, slices, rank, n);

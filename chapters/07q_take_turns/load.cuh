@@ -51,7 +51,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
-  TileReceiver<C> tiles(mailboxes, 0, 1, n_rank, guess, holds);
+  TileReceiver<C> tiles(mailboxes, 0, 1, guess, holds);
   int k_tile = holds ? guess.slices : 0;  // those before are under way
   // [/guessed]
   Tile tile;

@@ -32,26 +32,33 @@ namespace chapter {
 // [turns]
 class Turns {
  public:
-  __device__ Turns(uint32_t turn_addr, int consumer)
-      : mine_addr_(turn_addr + consumer * 8), other_addr_(turn_addr + (consumer ^ 1) * 8), phase_(consumer ^ 1) {}
+  __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
   // Before a tile's first product. Phase i of a consumer's barrier ends when it may begin its tile i, counted
   // from 0, but the first consumer may always begin its first tile: its phase i is for tile i + 1, and a wait
   // for the phase before the first one returns at once.
-  __device__ void wait() {
-    gg::ptx::mbarrier_wait_parity(mine_addr_, phase_);
+  __device__ void wait(int consumer) {
+    gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
   // Who: all four warps, after the tile's last product was started. The other's queue up behind it.
-  __device__ void pass() const {
+  __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
-    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(other_addr_);
+    if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
   }
 
  private:
-  uint32_t mine_addr_, other_addr_;
+  uint32_t turn_addr_;
   int phase_;
 };
 // [/turns]
+
+// Which consumer this thread is in, and its number there: made anew wherever it is wanted, and not to be traced.
+// Else the compiler would make addresses of them once, for all widths of tiles, and keep these in registers
+// during the main loop.
+struct Self {
+  int thread = gg::ptx::keep(int(threadIdx.x)), consumer = thread / 128;
+  __device__ Self() { thread %= 128; }
+};
 
 // Sums stay in registers, so all of it is inlined.
 template <class C>
@@ -59,7 +66,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
                                                const Memory<C>& memory,
                                                Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS],
                                                const Guess<C>& guess, const gg::Offsets& offsets, int slices,
-                                               int n_rank, int n) {
+                                               int n) {
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
@@ -70,8 +77,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  BoxStore<C> store(d_map, d, n / 2, memory.d_rows + consumer * C::BOXES * C::BOX_BYTES, 1 + consumer);
-  auto& factors = memory.factors[consumer];
   Turns turns(memory.turn_addr, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
@@ -90,18 +95,25 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   }
   // [/discard]
   if (consumer > 0) ring.skip(slices);  // tile 0
-  TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, n_rank, guess, holds);
+  TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
   Tile tile;
   bool more = tiles.first(tile);
   while (more) {
+    {
+      const Self self;
+      memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
+    }
     float registers[C::PAIRS][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       // All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
+      // Before the turn, when there is time. If the first products set the sums instead, as a predicate tells
+      // them, then to the compiler they would read registers, which it would keep from tile to tile.
+#pragma unroll
+      for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
+      turns.wait(Self().consumer);
       int last = 0;  // stage of the slice before
-      factors.read(operands, tile, n, 1 + consumer);
-      turns.wait();
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices; ++k_tile, ring.next()) {
         const int stage = ring.stage;
@@ -112,9 +124,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
 #pragma unroll
         for (int kk = 0; kk < BK; kk += 16) {
           const auto rows = gg::ptx::wgmma_advance(a, kk * 2);
-          const bool adds = k_tile > 0 || kk > 0;
-          gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, adds);
-          gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, PAIR * ROW_BYTES + kk * 2), rows, adds);
+          gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, true);
+          gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, PAIR * ROW_BYTES + kk * 2), rows, true);
         }
         gg::ptx::wgmma_commit_group();
         if (k_tile > 0) {
@@ -123,30 +134,35 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         }
         last = stage;
       }
-      turns.pass();  // the products of the last slice go on
+      const Self self;
+      turns.pass(self.consumer);  // the products of the last slice go on
       // [end]
       gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
       release(last);
+      const auto& factors = memory.factors[self.consumer];
+      BoxStore<C> store(d_map, d, n / 2, memory.d_rows + self.consumer * C::BOXES * C::BOX_BYTES, self.thread,
+                        1 + self.consumer);
+      constexpr int TOGETHER = 4;  // words
 #pragma unroll
       for (int box = 0; box < WIDTH / STEP; ++box) {
         uint32_t words[C::PAIRS][4];
 #pragma unroll
-        for (int pair = 0; pair < C::PAIRS; ++pair) {
-          const float* sums = (pair == 0 ? left : right) + box * 16;
+        for (int i = 0; i < C::PAIRS * 4; i += TOGETHER) {
+          const int pair = i / 4, word = i % 4;
+          const float* sums = (pair == 0 ? left : right) + box * 16 + word * 4;
           const auto activate = [&](auto activation) {
-            activate_rows(activation, sums, factors.alpha, factors.bias + pair * PAIR, factors.prob + box * STEP,
-                          words[pair]);
+            activate_rows<TOGETHER>(activation, sums, factors.alpha, factors.bias + pair * PAIR,
+                                    factors.prob + box * STEP + word * 8, self.thread, words[pair] + word);
           };
-          // Where `geglu` is tested matters to ptxas. Tested for each output, it lets no two outputs be computed
-          // at a time. Tested once, outside the loop, it lets ptxas interleave the outputs of all rows, which
-          // takes too many registers.
+          // Where `geglu` is tested matters to ptxas, which lets no outputs be computed at a time that have a
+          // branch between them: so many outputs, so many registers.
           if (operands.geglu) {
             activate(gg::epilogue::geglu);
           } else {
             activate(gg::epilogue::swiglu);
           }
         }
-        store.put(box, words, tile, tile.col0 / 2);
+        store.put(box, words, factors);
       }
       // [/end]
     };
@@ -157,7 +173,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     more = tiles.next(tile);
   }
   gg::ptx::griddepcontrol_launch_dependents();
-  store.finish();
+  BoxStore<C>::finish();
 }
 
 }  // namespace chapter

@@ -44,8 +44,9 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
   }
-  // Who: the same warp. Lane 4 r + w sends word w to block r.
-  __device__ void send(const Tile& next, int phase) {
+  // Who: the same warp. Lane 4 r + w sends word w to block r. A block's tile has the `columns` behind those of
+  // the ranks before.
+  __device__ void send(const Tile& next, int phase, int columns) {
     wait_received(phase);
     if constexpr (BLOCKS > 1) {
       static_assert(sizeof(Tile) == 16 && 4 * BLOCKS <= 32);  // four words, each from a lane of its own
@@ -53,7 +54,7 @@ struct Mailbox {
       if (rank < BLOCKS) {
         const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&sent), rank);
         const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
-        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0;
+        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0 + rank * columns;
         if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
         gg::ptx::st_async(to, uint32_t(value), bar);
       }
@@ -83,16 +84,15 @@ template <class C>
 class TileReceiver {
  public:
   // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of the
-  // loading warp, 0 and 1. `rank`: of the block along N. It has the columns behind those of the ranks before.
-  // `holds`: whether the guess does. All warps of the worker must say the same, also the scheduling one: by it
-  // they know whether the first mailbox's first tile is number 0 or 2, and whether there is any.
-  __device__ TileReceiver(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], int begin, int step, int rank,
+  // loading warp, 0 and 1. `holds`: whether the guess does. All warps of the worker must say the same, also the
+  // scheduling one: by it they know whether the first mailbox's first tile is number 0 or 2, and whether there
+  // is any.
+  __device__ TileReceiver(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], int begin, int step,
                           const Guess<C>& guess, bool holds)
       : mailboxes_(mailboxes),
         guess_(guess),
         place_(begin),
         step_(step),
-        rank_(rank),
         holds_(holds),
         none_in_mailbox_(guess.nothing_sent(holds)) {}
 
@@ -109,7 +109,6 @@ class TileReceiver {
   __device__ bool next(Tile& tile) {
     if (none_in_mailbox_) return false;
     tile = mailboxes_[place_].receive(phases_ >> place_ & 1);
-    tile.col0 += rank_ * C::BN;
     phases_ ^= 1 << place_;
     place_ = (place_ + step_) % C::CONSUMERS;
     return tile.group >= 0;
@@ -118,7 +117,7 @@ class TileReceiver {
  private:
   Mailbox<C::BLOCKS> (&mailboxes_)[C::CONSUMERS];
   const Guess<C>& guess_;
-  int place_, step_, rank_;
+  int place_, step_;
   int phases_ = 0;  // bit i: that of mailbox i
   bool holds_, none_in_mailbox_;
 };
@@ -246,7 +245,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
   int index = int(blockIdx.x) / C::BLOCKS;
   int place = 0, phases = 0;  // of the next tile: its mailbox; bit i: the phase of mailbox i
   const auto send = [&](const Tile& tile) {
-    mailboxes[place].send(tile, phases >> place & 1);
+    mailboxes[place].send(tile, phases >> place & 1, C::BN);
     phases ^= 1 << place;
     place ^= 1;
   };

@@ -11,6 +11,7 @@
 #include "common/kernel/ptx/stmatrix.cuh"
 #include "common/kernel/ptx/tma.cuh"
 #include "config.cuh"
+#include "glu.cuh"
 
 namespace chapter {
 
@@ -19,16 +20,16 @@ namespace chapter {
 template <class C>
 class BoxStore {
  public:
-  // `shared`: C::BOXES * C::BOX_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
-  // n: columns of D.
-  __device__ BoxStore(const CUtensorMap& d_map, bf16* d, int n, unsigned char* shared, int barrier)
-      : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
+  // `shared`: C::BOXES * C::BOX_BYTES at a multiple of 1024. `thread`: this one's number in the warpgroup.
+  // `barrier`: a named barrier of this warpgroup's own. n: columns of D.
+  __device__ BoxStore(const CUtensorMap& d_map, bf16* d, int n, unsigned char* shared, int thread, int barrier)
+      : d_map_(d_map), d_(d), n_(n), thread_(thread), barrier_(barrier), shared_(shared) {}
 
   // Takes a box of outputs: rows box * STEP and up of the tile. Only tile.rows rows are stored. Call it for
   // box 0 of a tile, then box 1 and so on.
-  // words[p] are the outputs of the tile's PAIR p. col0: the tile's first column of D.
+  // words[p] are the outputs of the tile's PAIR p.
   // [put]
-  __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Tile& tile, int col0) {
+  __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
     // TMA has read what was where this box goes. Before the first box it has read all of the tile before, which
     // is long ago.
     if (box == 0) {
@@ -36,34 +37,33 @@ class BoxStore {
     } else if (box >= C::BOXES) {
       wait_until_read<C::BOXES - 1>();
     }
+    // Before the barrier: behind that of the last box the factors of the next tile are written.
+    const int row0 = tile.row0 + box * STEP, rows = tile.rows - box * STEP, col0 = tile.col0 / 2;  // of D
     const int at = box % C::BOXES * C::BOX_BYTES;
     write_box(at, words);
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
-    const int row0 = tile.row0 + box * STEP, rows = tile.rows - box * STEP;
     if (rows >= STEP) {
-      if (thread() == 0) gg::ptx::tma_store_2d(&d_map_, col0, row0, addr_ + at);
+      if (thread_ == 0) gg::ptx::tma_store_2d(&d_map_, col0, row0, addr_ + at);
     } else {
       store_rows(at, row0, rows, col0);
     }
-    if (thread() == 0) gg::ptx::bulk_commit_group();  // one for each box: wait_until_read counts them
+    if (thread_ == 0) gg::ptx::bulk_commit_group();  // one for each box: wait_until_read counts them
   }
   // [/put]
   // Call it after the last tile.
-  __device__ void finish() {
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  __device__ static void finish() {
+    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
   }
 
  private:
   static constexpr int CHUNKS = C::D_BYTES / 16;  // of a row
   static_assert(CHUNKS == 8);                     // as `swizzled` and D's map count
 
-  __device__ static int thread() { return int(threadIdx.x) % 128; }
-
   // Waits until TMA has read all boxes but the last LEFT, and the threads their rows.
   template <int LEFT>
   __device__ void wait_until_read() {
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<LEFT>();
+    if (thread_ == 0) gg::ptx::bulk_wait_group_read<LEFT>();
     gg::ptx::bar_sync(barrier_, 128);
   }
 
@@ -76,7 +76,7 @@ class BoxStore {
   // up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
   __device__ void write_box(int at, const uint32_t (&words)[C::PAIRS][4]) {
     static_assert(STEP == 32);  // one stmatrix
-    const int lane = thread() % 32, warp = thread() / 32;
+    const int lane = thread_ % 32, warp = thread_ / 32;
 #pragma unroll
     for (int pair = 0; pair < C::PAIRS; ++pair) {
       gg::ptx::stmatrix_x4_trans(addr_ + at + swizzled(lane, pair * 4 + warp), words[pair]);
@@ -86,10 +86,10 @@ class BoxStore {
 
   // The rows that fill no box.
   __device__ void store_rows(int at, int row0, int rows, int col0) {
-    const int chunk = thread() % CHUNKS;
+    const int chunk = thread_ % CHUNKS;
     if (col0 + chunk * 8 >= n_) return;
 #pragma unroll 1
-    for (int row = thread() / CHUNKS; row < rows; row += 128 / CHUNKS) {
+    for (int row = thread_ / CHUNKS; row < rows; row += 128 / CHUNKS) {
       *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * n_ + col0 + chunk * 8) =
           *reinterpret_cast<const uint4*>(shared_ + at + swizzled(row, chunk));
     }
@@ -97,7 +97,7 @@ class BoxStore {
 
   const CUtensorMap& d_map_;
   bf16* d_;
-  int n_, barrier_;
+  int n_, thread_, barrier_;
   const unsigned char* shared_;
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
 };
