@@ -34,14 +34,18 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   double tiles = 0, cycles = 0, longest = 0, last_end = 0;  // of one column of tiles, six groups
   for (const double of_average : SIXTHS) {
     const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);
-    const int rows = round_up(int(std::ceil(group / tiles_m)), STEP);
-    // (1) A slice: the longest of its products, its loads, and the time until the next load lands.
-    const int multiply = rows * C::BN * BK / 2048;                   // multiply-adds a cycle
-    const int fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // bytes a cycle from the L2
-    const int latency = 2600 / C::STAGES;
+    const double rows = round_up(int(std::ceil(group)), STEP) / tiles_m;  // of a tile, on the average
+    // (1) A slice: the longest of its products, its loads, the time until the next load lands, and its
+    // bytes in shared memory.
+    const double multiply = rows * C::BN * BK / 2048;                   // multiply-adds a cycle
+    const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // bytes a cycle from the L2
+    const double latency = 2600.0 / C::STAGES;
+    // Bytes a cycle of shared memory, assumed: wgmma reads 64 columns of B and all rows of A, TMA writes
+    // both.
+    const double shared = (C::PAIRS * (PAIR + rows) + rows + C::BN) * ROW_BYTES / 128;
     // (2) A tile: its slices, and where they are few, half of its end: two consumers have ends at a time.
     const double around = C::CLUSTER > 1 ? 200 : 400, end = 700 + rows * 22;
-    const double main = slices * std::max({multiply, fetch, latency}) + around;
+    const double main = slices * std::max({multiply, fetch, latency, shared}) + around;
     const double tile = std::max(main, (main + end) / 2);
     tiles += tiles_m;
     cycles += tiles_m * tile;

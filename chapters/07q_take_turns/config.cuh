@@ -19,9 +19,9 @@ constexpr int STEP = 32;        // rows of a tile go in multiples of it, and a b
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a block, or a cluster of blocks that are
-// side by side in N and load each slice of A once, for all. Each of a block's two consumers multiplies whole
-// tiles: the first one those of even numbers, as the worker gets them, the second one the others.
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a block, or a cluster of blocks that
+// are side by side in N and load each slice of A once, for all. Each of a block's two consumers multiplies
+// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
 template <int BM_, int STAGES_, int CLUSTER_ = 1>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
@@ -31,9 +31,10 @@ struct Config {
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int BM = BM_, STAGES = STAGES_;
-  static constexpr int PAIRS = 2, BN = PAIRS * PAIR;      // columns of a block's tile: all of them one consumer's
+  static constexpr int PAIRS = 2, BN = PAIRS * PAIR;  // columns of a block's tile: all of them one consumer's
   static constexpr int CLUSTER = CLUSTER_, BLOCKS = CLUSTER;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                // of a worker's tile
+
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static_assert(BM % STEP == 0);
@@ -68,13 +69,13 @@ struct Factors;
 // Shared memory.
 template <class C>
 struct Memory {
-  uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
-  uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
-  unsigned char* d_rows;  // [CONSUMERS][BOXES][STEP][D_BYTES], swizzled
+  uint32_t a_tile_addr;            // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;            // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;           // [CONSUMERS][BOXES][STEP][D_BYTES], swizzled
   Factors<C::BM, C::BN>* factors;  // [CONSUMERS]
-  uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;  // [STAGES] barriers: the slice is multiplied. One arrival of each block, by the consumer
-                        // whose tile it is of.
+  uint32_t full_addr;              // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  // [STAGES] barriers: the slice is multiplied. One arrival of each block, by the consumer that it is for.
+  uint32_t empty_addr;
   uint32_t turn_addr;  // [CONSUMERS] barriers: this consumer may multiply. The other one's four warps arrive.
 };
 

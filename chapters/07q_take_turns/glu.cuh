@@ -25,18 +25,19 @@ struct Operands {      // of the epilogue, in global memory
 };
 
 // [factors]
-// What a consumer's epilogue wants of its tile, in shared memory: in registers it would not fit beside the sums
-// of a tile of 192 rows.
+// What a consumer's epilogue wants of its tile, in shared memory: in registers it would not fit beside the
+// sums of a tile of 192 rows.
 template <int ROWS, int COLUMNS>
 struct Factors {
-  float prob[ROWS];      // of the tile's rows
-  float bias[COLUMNS];   // of its columns of B
+  float prob[ROWS];     // of the tile's rows
+  float bias[COLUMNS];  // of its columns of B
   float alpha;
   int row0, rows, col0;  // as in Tile
 
-  // Who: a whole consumer, `thread` being a thread's number in it, before it multiplies the tile: it has registers then, and time, for as a rule the
-  // other one multiplies. Other threads may read what was read here before `barrier`, a named barrier of these
-  // threads. Before: all have read the factors of the tile before, and met since.
+  // Who: a whole consumer, `thread` being a thread's number in it, before it multiplies the tile: it has
+  // registers then, and time, for as a rule the other one multiplies. Other threads may read what was read
+  // here before `barrier`, a named barrier of these threads. Before: all have read the factors of the tile
+  // before, and met since.
   // From n on its columns are another group's or zeros, and their outputs are not stored: `min` only keeps
   // the reading of a bias, and of prob, inside the tensor.
   __device__ void read(const Operands& operands, const Tile& tile, int n, int thread, int barrier) {
@@ -65,8 +66,8 @@ struct Factors {
 // [/factors]
 
 // Who: a whole warp. The outputs of 8 * WORDS rows of D, whose probs are given: words[j] has those of rows
-// 8j + lane % 4 * 2 and the next one, in this thread's column of D in a PAIR. bias: of the PAIR's columns of B.
-// thread: this thread's number in the consumer.
+// 8j + lane % 4 * 2 and the next one, in this thread's column of D in a PAIR. bias: of the PAIR's columns
+// of B. thread: this thread's number in the consumer.
 // [glu]
 template <int WORDS, class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,

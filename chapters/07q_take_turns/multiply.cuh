@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B, and makes 64
-// columns of D of them. The two take turns: while one makes D of its sums and stores it, the other multiplies.
-// It waits for its turn and for `full`, and signals the other's turn and `empty`, that of all blocks whose loads
-// write this one's shared memory.
+// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B, and makes
+// 64 columns of D of them. The two take turns: while one makes D of its sums and stores it, the other
+// multiplies. It waits for its turn and for `full`, and signals the other's turn and `empty`, that of all
+// blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -52,12 +52,14 @@ class Turns {
 };
 // [/turns]
 
-// Which consumer this thread is in, and its number there: made anew wherever it is wanted, and not to be traced.
-// Else the compiler would make addresses of them once, for all widths of tiles, and keep these in registers
-// during the main loop.
+// Which consumer this thread is in, and its number there: made anew wherever it is wanted, and not to be
+// traced. Else the compiler would make addresses of them once, for all widths of tiles, and keep these in
+// registers during the main loop. It is not known to be the same in all lanes. So no wait at an mbarrier
+// may depend on it: behind one the compiler would take the lanes to come one by one, and wgmma's
+// descriptors would no longer be in uniform registers.
 struct Self {
-  int thread = gg::ptx::keep(int(threadIdx.x)), consumer = thread / 128;
-  __device__ Self() { thread %= 128; }
+  unsigned index = gg::ptx::keep(threadIdx.x);
+  int consumer = int(index / 128), thread = int(index % 128);
 };
 
 // Sums stay in registers, so all of it is inlined.
@@ -108,11 +110,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       // All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
-      // Before the turn, when there is time. If the first products set the sums instead, as a predicate tells
-      // them, then to the compiler they would read registers, which it would keep from tile to tile.
+      turns.wait(consumer);
+      // Few cycles, during the products of the other consumer's last slice. If this tile's first products
+      // set the sums instead, as a predicate tells them, then to the compiler they would read these
+      // registers, which it would keep from tile to tile.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
-      turns.wait(Self().consumer);
       int last = 0;  // stage of the slice before
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices; ++k_tile, ring.next()) {
@@ -135,7 +138,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         last = stage;
       }
       const Self self;
-      turns.pass(self.consumer);  // the products of the last slice go on
+      turns.pass(consumer);  // the products of the last slice go on
       // [end]
       gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
       release(last);
@@ -168,8 +171,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // Read late: nobody waits for it, for the other consumer's tile was sent before this one and is multiplied
-    // meanwhile.
+    // Read late: nobody waits for it, for the other consumer's tile was sent before this one and is
+    // multiplied meanwhile.
     more = tiles.next(tile);
   }
   gg::ptx::griddepcontrol_launch_dependents();

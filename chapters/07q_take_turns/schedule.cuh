@@ -44,8 +44,8 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
   }
-  // Who: the same warp. Lane 4 r + w sends word w to block r. A block's tile has the `columns` behind those of
-  // the ranks before.
+  // Who: the same warp. Lane 4 r + w sends word w to block r. A block's tile has the `columns` behind those
+  // of the ranks before.
   __device__ void send(const Tile& next, int phase, int columns) {
     wait_received(phase);
     if constexpr (BLOCKS > 1) {
@@ -54,7 +54,10 @@ struct Mailbox {
       if (rank < BLOCKS) {
         const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&sent), rank);
         const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
-        const int value = word == 0 ? next.group : word == 1 ? next.row0 : word == 2 ? next.rows : next.col0 + rank * columns;
+        const int value = word == 0   ? next.group
+                          : word == 1 ? next.row0
+                          : word == 2 ? next.rows
+                                      : next.col0 + rank * columns;
         if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
         gg::ptx::st_async(to, uint32_t(value), bar);
       }
@@ -79,14 +82,15 @@ struct Mailbox {
 
 // Where a warp gets its block's tiles: the worker's first one from a guess that holds, all others from the
 // mailboxes. A worker's tiles have the numbers 0, 1, 2 and so on, and a tile of number i comes in mailbox
-// i % 2. Each warp that loads or multiplies has its own receiver, which takes all that is sent to its mailboxes.
+// i % 2. Each warp that loads or multiplies has its own receiver, which takes all that is sent to its
+// mailboxes.
 template <class C>
 class TileReceiver {
  public:
-  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of the
-  // loading warp, 0 and 1. `holds`: whether the guess does. All warps of the worker must say the same, also the
-  // scheduling one: by it they know whether the first mailbox's first tile is number 0 or 2, and whether there
-  // is any.
+  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of
+  // the loading warp, 0 and 1. `holds`: whether the guess does. All warps of the worker must say the same,
+  // also the scheduling one: by it they know whether the first mailbox's first tile is number 0 or 2, and
+  // whether there is any.
   __device__ TileReceiver(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], int begin, int step,
                           const Guess<C>& guess, bool holds)
       : mailboxes_(mailboxes),
@@ -232,8 +236,8 @@ class TileFinder {
   int pieces_ = 1;             // of each tile after those
 };
 
-// Sends a worker's tiles and pieces, and then the end to both mailboxes. Who: the scheduling warp of its first
-// block. `counter`: the number of this launch's, from next_counter.
+// Sends a worker's tiles and pieces, and then the end to both mailboxes. Who: the scheduling warp of its
+// first block. `counter`: the number of this launch's, from next_counter.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
                                const gg::Offsets& offsets, int groups, int n, int k, int counter) {
@@ -265,10 +269,10 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     Tile tile;
     do {
       if (claims) {
-        // Not before the loading warps and a consumer have read the tile before: an index claimed earlier would
-        // wait for this worker, though another may be free first. The loading warp reads it when it has loaded
-        // the tile before that one, about STAGES slices before that is multiplied. And once for each index
-        // that was found, with rows or not: claim relies on it.
+        // Not before the loading warps and a consumer have read the tile before: an index claimed earlier
+        // would wait for this worker, though another may be free first. The loading warp reads it when it
+        // has loaded the tile before that one, about STAGES slices before that is multiplied. And once for
+        // each index that was found, with rows or not: claim relies on it.
         // If the guess holds, nothing was sent before: the first wait returns at once.
         mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
         index = claim(counter, workers, indices);

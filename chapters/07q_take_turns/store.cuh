@@ -22,7 +22,8 @@ class BoxStore {
  public:
   // `shared`: C::BOXES * C::BOX_BYTES at a multiple of 1024. `thread`: this one's number in the warpgroup.
   // `barrier`: a named barrier of this warpgroup's own. n: columns of D.
-  __device__ BoxStore(const CUtensorMap& d_map, bf16* d, int n, unsigned char* shared, int thread, int barrier)
+  __device__ BoxStore(const CUtensorMap& d_map, bf16* d, int n, unsigned char* shared, int thread,
+                      int barrier)
       : d_map_(d_map), d_(d), n_(n), thread_(thread), barrier_(barrier), shared_(shared) {}
 
   // Takes a box of outputs: rows box * STEP and up of the tile. Only tile.rows rows are stored. Call it for
@@ -30,8 +31,8 @@ class BoxStore {
   // words[p] are the outputs of the tile's PAIR p.
   // [put]
   __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
-    // TMA has read what was where this box goes. Before the first box it has read all of the tile before, which
-    // is long ago.
+    // TMA has read what was where this box goes. Before the first box it has read all of the tile before,
+    // which is long ago.
     if (box == 0) {
       wait_until_read<0>();
     } else if (box >= C::BOXES) {
@@ -71,9 +72,9 @@ class BoxStore {
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
 
-  // Writes 32 rows of this warp's 8 columns in each PAIR to shared memory: chunk w of a PAIR's four is warp w's,
-  // by the order of B's map (launch.cuh). As wgmma left the sums, words[p][i] is an 8x8 matrix: rows i * 8 and
-  // up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
+  // Writes 32 rows of this warp's 8 columns in each PAIR to shared memory: chunk w of a PAIR's four is warp
+  // w's, by the order of B's map (launch.cuh). As wgmma left the sums, words[p][i] is an 8x8 matrix: rows
+  // i * 8 and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
   __device__ void write_box(int at, const uint32_t (&words)[C::PAIRS][4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread_ % 32, warp = thread_ / 32;
