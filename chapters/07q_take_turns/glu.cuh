@@ -65,26 +65,39 @@ struct Factors {
 };
 // [/factors]
 
-// Who: a whole warp. The outputs of 8 * WORDS rows of D, whose probs are given: words[j] has those of rows
-// 8j + lane % 4 * 2 and the next one, in this thread's column of D in a PAIR. bias: of the PAIR's columns
-// of B. thread: this thread's number in the consumer.
-// [glu]
-template <int WORDS, class Activation>
-__device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,
-                                              const float* bias, const float* prob, int thread,
-                                              uint32_t* words) {
-  const int lane = thread % 32, warp = thread / 32;
-  // Of this thread's gate column, by the order of B's map (launch.cuh).
-  const float gate_bias = bias[warp * 8 + lane / 4], up_bias = bias[warp * 8 + lane / 4 + PAIR / 2];
+// What a thread wants of them: those of its gate column and its up column in each PAIR.
+template <int PAIRS>
+struct ColumnFactors {
+  float alpha, gate_bias[PAIRS], up_bias[PAIRS];
+
+  template <class Factors>
+  __device__ ColumnFactors(const Factors& factors, int thread) : alpha(factors.alpha) {
 #pragma unroll
-  for (int j = 0; j < WORDS; ++j) {
+    for (int pair = 0; pair < PAIRS; ++pair) {
+      const int gate =
+          pair * PAIR + thread / 32 * 8 + thread % 32 / 4;  // by the order of B's map (launch.cuh)
+      gate_bias[pair] = factors.bias[gate];
+      up_bias[pair] = factors.bias[gate + PAIR / 2];
+    }
+  }
+};
+
+// Who: a whole warp. The outputs of 32 rows of D in this thread's column of a PAIR: words[j] has those of
+// rows 8j + lane % 4 * 2 and the next one, whose probs are prob[2j] and prob[2j + 1].
+// [glu]
+template <class Activation>
+__device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,
+                                              float gate_bias, float up_bias, const float (&prob)[8],
+                                              uint32_t (&words)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D
+    for (int e = 0; e < 2; ++e) {
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], alpha, gate_bias);
       // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], alpha, up_bias);
-      x[e] = activation(gate, up, prob[j * 8 + lane % 4 * 2 + e]);
+      x[e] = activation(gate, up, prob[j * 2 + e]);
     }
     words[j] = gg::ptx::cvt_rn_x2<bf16>(x[0], x[1]);
   }

@@ -145,20 +145,23 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const auto& factors = memory.factors[self.consumer];
       BoxStore<C> store(d_map, d, n / 2, memory.d_rows + self.consumer * C::BOXES * C::BOX_BYTES, self.thread,
                         1 + self.consumer);
-      constexpr int TOGETHER = 4;  // words
+      const ColumnFactors<C::PAIRS> own(factors, self.thread);
 #pragma unroll
       for (int box = 0; box < WIDTH / STEP; ++box) {
+        float prob[8];  // of this thread's rows
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          prob[i] = factors.prob[box * STEP + i / 2 * 8 + self.thread % 4 * 2 + i % 2];
+        }
         uint32_t words[C::PAIRS][4];
 #pragma unroll
-        for (int i = 0; i < C::PAIRS * 4; i += TOGETHER) {
-          const int pair = i / 4, word = i % 4;
-          const float* sums = (pair == 0 ? left : right) + box * 16 + word * 4;
+        for (int pair = 0; pair < C::PAIRS; ++pair) {
           const auto activate = [&](auto activation) {
-            activate_rows<TOGETHER>(activation, sums, factors.alpha, factors.bias + pair * PAIR,
-                                    factors.prob + box * STEP + word * 8, self.thread, words[pair] + word);
+            activate_rows(activation, (pair == 0 ? left : right) + box * 16, own.alpha, own.gate_bias[pair],
+                          own.up_bias[pair], prob, words[pair]);
           };
           // Where `geglu` is tested matters to ptxas, which lets no outputs be computed at a time that have a
-          // branch between them: so many outputs, so many registers.
+          // branch between them: 8 outputs at a time have enough registers, those of all rows would not.
           if (operands.geglu) {
             activate(gg::epilogue::geglu);
           } else {
