@@ -40,8 +40,8 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     const double multiply = rows * C::BN * BK / 2048;                   // multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // bytes a cycle from the L2
     const double latency = 2600.0 / C::STAGES;
-    // Bytes a cycle of shared memory, assumed: wgmma reads 64 columns of B and all rows of A, TMA writes
-    // both.
+    // Assumed, bytes a cycle of shared memory: wgmma reads 64 columns of B and all rows of A, TMA
+    // writes both of them.
     const double shared = (C::PAIRS * (PAIR + rows) + rows + C::BN) * ROW_BYTES / 128;
     // (2) A tile: its slices, and where they are few, half of its end: two consumers have ends at a time.
     const double around = C::CLUSTER > 1 ? 200 : 400, end = 700 + rows * 22;

@@ -27,7 +27,7 @@ struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  // Of a thread. By the launch bound each thread begins with 168, and only these are dealt out anew.
+  // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int BM = BM_, STAGES = STAGES_;

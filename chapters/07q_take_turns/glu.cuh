@@ -25,8 +25,8 @@ struct Operands {      // of the epilogue, in global memory
 };
 
 // [factors]
-// What a consumer's epilogue wants of its tile, in shared memory: in registers it would not fit beside the
-// sums of a tile of 192 rows.
+// The factors of a consumer's tile, and where it is. They are in shared memory: in registers they would not
+// fit beside the sums of a tile of 192 rows.
 template <int ROWS, int COLUMNS>
 struct Factors {
   float prob[ROWS];     // of the tile's rows
@@ -65,7 +65,7 @@ struct Factors {
 };
 // [/factors]
 
-// What a thread wants of them: those of its gate column and its up column in each PAIR.
+// A thread's own of them: those of its gate column and its up column in each PAIR.
 template <int PAIRS>
 struct ColumnFactors {
   float alpha, gate_bias[PAIRS], up_bias[PAIRS];

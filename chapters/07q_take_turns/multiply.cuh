@@ -52,8 +52,8 @@ class Turns {
 };
 // [/turns]
 
-// Which consumer this thread is in, and its number there: made anew wherever it is wanted, and not to be
-// traced. Else the compiler would make addresses of them once, for all widths of tiles, and keep these in
+// The consumer that this thread is in, and its number there. They are made anew wherever they are wanted, and
+// hidden. Else the compiler would make addresses of them once, for all widths of tiles, and keep these in
 // registers during the main loop. It is not known to be the same in all lanes. So no wait at an mbarrier
 // may depend on it: behind one the compiler would take the lanes to come one by one, and wgmma's
 // descriptors would no longer be in uniform registers.
@@ -174,8 +174,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // Read late: nobody waits for it, for the other consumer's tile was sent before this one and is
-    // multiplied meanwhile.
+    // It is read late, but nobody waits for that: the other consumer's tile was sent before this one
+    // and is multiplied meanwhile.
     more = tiles.next(tile);
   }
   gg::ptx::griddepcontrol_launch_dependents();

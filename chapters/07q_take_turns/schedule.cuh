@@ -25,16 +25,16 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent here before this one. Invariant: each warp that `received` counts receives every tile
 // that is sent here, and a tile is sent only after all have received the one before. So no warp is two phases
-// behind, which a parity would not show. The last thing sent is the end, which the loading warp need not
-// receive.
+// behind, which a parity would not show. At last comes the end, and of two ends
+// the loading warp receives one.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier, only used in the first block: all receiving warps of the worker have read it
   Tile tile;
 
-  // Who: one thread. `receivers`: the number of warps that load or are this consumer's, in all blocks of the
-  // worker.
+  // Who: one thread. `receivers`: the number of warps that load or are this consumer's, in all blocks
+  // of the worker.
   __device__ void init(int receivers) {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
@@ -82,8 +82,8 @@ struct Mailbox {
 
 // Where a warp gets its block's tiles: the worker's first one from a guess that holds, all others from the
 // mailboxes. A worker's tiles have the numbers 0, 1, 2 and so on, and a tile of number i comes in mailbox
-// i % 2. Each warp that loads or multiplies has its own receiver, which takes all that is sent to its
-// mailboxes.
+// i % 2. Each warp that loads or multiplies has its own receiver, which takes all that is sent
+// to its mailboxes.
 template <class C>
 class TileReceiver {
  public:
