@@ -143,7 +143,8 @@ class TileFinder {
     return {tile.group, tile.row0 + first, min(piece_rows, tile.rows - first), tile.col0};
   }
   // [/piece]
-  // Plans the last round: from now on each index from whole_tiles_ on is that of a piece. Who: the
+  // Plans the last round: each of its tiles is cut into the same number of pieces, at most `workers` in
+  // all, so that they are one round. From now on each index from whole_tiles_ on is a piece's. Who: the
   // scheduling warp of each worker, a whole warp, for itself. Before: `find` was called for this
   // worker's first tile, or not at all.
   // Any plan must guarantee:

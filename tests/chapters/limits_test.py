@@ -18,8 +18,8 @@ REFUSED, NO_DEVICE = 2, 77
 
 
 def run(*words, device="gpu"):
-    """Exit code and stderr; without a GPU whatever is accepted ends with 77 before anything is done."""
-    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
+    """Exit code and stderr. It starts on the emulator, so what is accepted on a GPU ends with 77 before anything is done."""
+    environment = dict(os.environ, LD_LIBRARY_PATH=os.path.join(PROGRAMS, "../lib/emu"), GG_EMU_RESTARTED="")
     done = subprocess.run([os.path.join(PROGRAMS, CHAPTER), "--check", "--device", device, *words],
                           capture_output=True, text=True, env=environment)
     return done.returncode, done.stderr.strip()
