@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chapter 07q: what it supports and how it is launched.
+// Chapter 07p: what it supports and how it is launched.
 #include "common/harness/harness.cuh"
 #include "launch.cuh"
 
