@@ -85,15 +85,15 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   // [discard]
   if (!holds && guess.slices > 0) {
     // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier. The
-    // second consumer counts them only: its first turn comes when the first one has seen later slices land.
+    // whose end he would take for his. So one warp waits, then releases; the others wait for it at the barrier in
+    // `read`. The second consumer counts slices only: its first turn comes when the first one has seen later
+    // ones land.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
       __syncwarp();  // in all its lanes
       release(ring.stage);
     }
-    if (consumer == 0) gg::ptx::bar_sync(1, 128);  // all of them have landed
   }
   // [/discard]
   if (consumer > 0) ring.skip(slices);  // tile 0
