@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// The choice of a configuration: a problem gets the one that is estimated to take the fewest cycles.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "config.cuh"
+#include "shares.cuh"
+
+namespace chapter {
+
+// A problem as far as the host knows it. m_total: rows of all groups. rows_each: of every group, or 0.
+struct Sizes {
+  int64_t m_total;
+  int groups, n, k, rows_each;
+};
+
+// The next launch's blocks may start early where groups have fewer rows than this on the average
+// (`early` in kernel.cuh). Fitted to 61 timed problems: early was quicker at 38 rows, late at 128.
+// Why, is not proven. It changes times, never D.
+constexpr int SHARING_ROWS = 48;
+
+// Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
+constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
+
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). 2048 is physical,
+// 10 / 11 was measured, the mean in (3) is assumed, SIXTHS and 1 / 100 were chosen. All other constants
+// were fitted to timed problems, so that the least estimate is that of the quickest configuration:
+// they are no stamps of a clock.
+// [estimate]
+template <class C>
+double estimate(const Sizes& sizes, int multiprocessors) {
+  const double average = std::max(1.0, 1.0 * sizes.m_total / sizes.groups),
+               slices = std::ceil(sizes.k / double(BK * C::SPLIT));
+  const double around = C::SPLIT > 2 ? 2800 : C::CLUSTER > 1 ? 700 : 1000;
+  double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, six groups
+  for (const double of_average : SIXTHS) {
+    const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);
+    const int rows = round_up(int(std::ceil(group / tiles_m)), STEP);
+    // (1) A slice: the longest of its products, its loads, and the time until the next load lands.
+    // (2) A tile: its slices, and what is around them.
+    const double tile = slices * slice_cycles<C>(rows) + around;
+    tiles += tiles_m;
+    cycles += tiles_m * tile;
+    longest = std::max(longest, tile);
+  }
+  // (3) All tiles: rounds of them. Clusters of four blocks do not fill the device, as each stays in a
+  // group of multiprocessors: 30 were seen at a time on an H200's 132, and not 33.
+  const int workers = (C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors) / C::BLOCKS;
+  const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
+  const double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;
+  // (4) The launch: its tiles and its two ends.
+  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);
+  const double by_tiles = ends + all_tiles;
+  // (5) Memory: a second bound. Its bytes are the same for all configurations, the BN term is not.
+  const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
+  const double by_memory = bytes / 2200 + C::BN * (sizes.k / BK) + by_tiles / 100;
+  return std::max(by_tiles, by_memory);
+}
+// [/estimate]
+
+// Calls f(C()) for each configuration. The order matters: launch.cuh takes the later one of equal
+// estimates, and for --tile the last one of that size. A new size belongs into main.cu's list, too.
+template <class F>
+void for_each_config(F f) {
+  f(Config<2, 256, 4>());
+  f(Config<2, 256, 4, 2>());
+  f(Config<2, 128, 6>());
+  f(Config<2, 64, 8>());  // hardly needed, as the next: without both 3 of 1000 problems lose over 1 %
+  f(Config<2, 32, 9>());
+  f(Config<1, 128, 8>());
+  f(Config<1, 32, 9>());  // with more stages no block of the next launch would fit beside one of this
+  f(Config<1, 64, 7, 1, 2>());
+  f(Config<1, 64, 6, 1, 4>());
+}
+
+}  // namespace chapter

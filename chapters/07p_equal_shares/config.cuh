@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include <algorithm>
+
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+using gg::ptx::Major;  // of B: [G,N,K] is K-major, [G,K,N] is MN-major
+
+constexpr int BK = 64;           // depth of a slice
+constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most that TMA swizzles
+constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
+constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
+// The workspace has room for so many blocks, of so many consumers and sums: more multiprocessors than any
+// Hopper has. On a device with more there are no runs.
+constexpr int MOST_BLOCKS = 144, MOST_CONSUMERS = 2, WORKSPACE_FLOATS = 2 * STORE_ROWS * 64 * MOST_CONSUMERS;
+
+// A K-major row of a slice has BK elements. An MN-major box of B has BK rows of 64 columns: load.cuh
+// and multiply.cuh rely on it being as large as 64 K-major columns, which it is only if BK is 64.
+static_assert(BK == 64 && BK * 2 == ROW_BYTES);
+
+__host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
+// of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
+// SPLIT blocks share a tile: each multiplies some slices of K, for all rows and columns of the
+// tile, and loads for itself alone.
+template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
+struct Config {
+  static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
+  static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
+  static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
+  // Splits: ranks along K are ranks in the cluster. More consumers and held rows are untested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
+  static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
+  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
+  static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
+  static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
+  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);  // a block's most; 1 KB is for mbarriers and the mailbox
+};
+
+template <class C>
+struct Maps {
+  // a[i] is for tiles of (i + 1) * STEP rows. Its box is what one block loads of a slice of A.
+  CUtensorMap a[C::BM / STEP];
+  CUtensorMap b, d;
+};
+
+struct alignas(16) Tile {
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A and D count
+  int rows;   // 1 to BM: load_tiles picks a map by it
+  int col0;   // in the mailbox, of the worker's first block
+  int first, slices;  // the slices of K that the block multiplies: `slices` of them from `first` on
+  int run;            // its run: which place of the workspace, if `first` is not 0
+  int adds;           // so many runs behind it have slices of this tile, and this worker adds their sums
+};
+
+// Shared memory.
+struct Memory {
+  uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns, swizzled
+  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
+  uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  // [STAGES] barriers: the slice is multiplied. One arrival of each consumer of CLUSTER blocks.
+  uint32_t empty_addr;
+  uint32_t landed_addr;  // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
+};
+
+}  // namespace chapter

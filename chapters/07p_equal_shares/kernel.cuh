@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// Chapter 07p: the slices of tiles that fill no round are dealt out in equal shares.
+//
+// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], or [G,K,N]:
+//     D[row, col] = sum over k of A[row, k] * B[g][col, k]
+// New here: a tile's slices may be multiplied by several workers, whose sums meet in a workspace.
+
+#pragma once
+
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "load.cuh"
+#include "multiply.cuh"
+#include "schedule.cuh"
+#include "split_k.cuh"
+
+namespace chapter {
+
+// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
+// 384 threads may have 168, and each of 256 threads 255.
+template <class C, class T, class D, Major B_MAJOR>
+__global__ void __launch_bounds__(C::THREADS, 1)
+    grouped_gemm(const __grid_constant__ Maps<C> maps, D* d, const __grid_constant__ gg::Offsets offsets,
+                 int groups, int n, int k, int rows_each, int counter, bool early) {
+  constexpr int STAGES = C::STAGES;
+  const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
+  const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
+  const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
+  const Slices slices = slices_of<C>(k, k_rank);
+  const Guess<C> guess(rows_each, groups, n, n_rank, slices);  // reads no memory
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
+  __shared__ Mailbox<C::BLOCKS> mailbox;
+  Memory memory;
+  memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
+  memory.sums = memory.d_rows + C::CONSUMERS * C::STORE_BYTES;
+  memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
+  memory.empty_addr = memory.full_addr + STAGES * 8;
+  memory.landed_addr = memory.empty_addr + STAGES * 8;
+  if (thread == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
+    }
+    for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
+    mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
+    gg::ptx::fence_mbarrier_init();
+    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
+    gg::ptx::prefetch_tensormap(&maps.b);
+    gg::ptx::prefetch_tensormap(&maps.d);
+  }
+  __syncthreads();  // the barriers are there for all threads and for TMA
+  if constexpr (C::BLOCKS > 1) {
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // and those of the other blocks
+  }
+  // [dependent]
+  // Everything above may run before the previous kernel has ended: it reads no global memory.
+  // Here where groups have few rows (early) or workers one tile each, otherwise in multiply.cuh, after
+  // the last products of the consumer that is first to end them: the first thread that comes there
+  // counts for its block. Once each block has come there or has ended, the next kernel's blocks may
+  // start. They too wait below until this kernel has ended.
+  if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
+  // [/dependent]
+  // [roles]
+  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
+  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
+  if (warp < C::LOADER) {
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
+    multiply_tiles<C, T, B_MAJOR>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);
+  } else {
+    if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
+    if (warp == C::LOADER) load_tiles<C, B_MAJOR>(maps, memory, mailbox, guess, offsets, slices, n_rank, n);
+    if (warp == C::SCHEDULER && rank == 0) schedule_tiles<C>(mailbox, guess, offsets, groups, n, k, counter);
+  }
+  // [/roles]
+  if constexpr (C::BLOCKS > 1) {
+    __syncwarp();  // lanes may end a role one by one; a cluster barrier is the whole warp's
+    gg::ptx::cluster_arrive();
+    gg::ptx::cluster_wait();  // nobody writes into this block any more
+  }
+}
+
+}  // namespace chapter

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+//
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
+// next tile.
+// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+
+#pragma once
+
+#include "cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/widths.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+#include "split_k.cuh"
+#include "store.cuh"
+#include "workspace.cuh"
+
+namespace chapter {
+
+// The named barrier of a consumer's four warps. The discard, Store, AddSums and Workspace use it; the four warps come to
+// it in the same order, so the uses do not mix.
+__device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
+
+// Sums stay in registers, so all of it is inlined.
+template <class C, class T, Major B_MAJOR, class D>
+__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
+                                               Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
+                                               const gg::Offsets& offsets, Slices slices, int n_rank,
+                                               int k_rank, int n, int k) {
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
+  const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
+  const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
+  // may speak for them.
+  const auto release = [&](int stage) {
+    const int thread = int(threadIdx.x) % 128;
+    if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
+  };
+  Store<C, D> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
+  Ring<C::STAGES> ring;
+  const bool holds = guess.holds(offsets);
+  // [discard]
+  if (!holds) {
+    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
+    // stages, and the block must not end while TMA writes to it.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
+    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
+    // only the first warp waits and releases.
+    for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
+      if (warp % 4 > 0) continue;
+      gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
+      __syncwarp();  // all its lanes have seen the phase
+      release(ring.stage);
+    }
+    // The other warps wait here until phase 0 of these stages is over. Before that a wait for
+    // phase 1 returns at once, and the warp's wgmma would read what it has not seen landing: no
+    // rule of PTX orders that.
+    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
+  }
+  // [/discard]
+  TileReceiver<C> tiles(mailbox, n_rank, slices, guess, holds);
+  // [split]
+  AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
+  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+    Tile tile;
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    return;
+  }
+  // [/split]
+  const Workspace<C> workspace(n_rank, consumer, barrier_of(consumer));
+  Tile next;
+  bool more = tiles.first(next);
+  while (more) {
+    const Tile tile = next;
+    float registers[C::BM / 2];
+    const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+      auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
+      // [multiply]
+      int last = 0;  // stage of the slice before
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < tile.slices; ++k_tile, ring.next()) {
+        const int stage = ring.stage;
+        gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
+        const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
+        const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
+        gg::ptx::wgmma_fence(sums);
+#pragma unroll
+        for (int kk = 0; kk < BK; kk += 16) {
+          constexpr int B_STEP = B_MAJOR == Major::k ? 16 * 2 : 16 * ROW_BYTES;  // bytes of 16 k
+          gg::ptx::wgmma<T, T, B_MAJOR, Major::k>(sums, gg::ptx::wgmma_advance(b, kk / 16 * B_STEP),
+                                                  gg::ptx::wgmma_advance(a, kk * 2), k_tile > 0 || kk > 0);
+        }
+        gg::ptx::wgmma_commit_group();
+        store.proceed();  // with the tile before, during these products
+        if (k_tile > 0) {
+          gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
+          release(last);
+        }
+        last = stage;
+      }
+      store.complete();
+      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      more = tiles.next(next);
+      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
+      release(last);
+      if (!more) gg::ptx::griddepcontrol_launch_dependents();
+      // [/multiply]
+      // [sums]
+      if constexpr (C::SPLIT > 1) {
+        splits.send_or_add(sums);
+      } else if (tile.first > 0) {
+        workspace.give(sums, tile.run);
+      } else {
+        workspace.add(sums, tile.run, tile.adds);
+      }
+      // Who has the tile's slice 0 stores it.
+      if (tile.first == 0) store.put(sums, tile, tile.col0 + consumer * 64);
+      // [/sums]
+    };
+    gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
+  }
+  store.finish();
+}
+
+}  // namespace chapter

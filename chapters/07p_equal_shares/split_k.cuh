@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up send
+// their sums to the block of rank 0, which adds them in the order of ranks, whichever come first:
+// with the same tile and SPLIT D has the same bits in every launch.
+
+#pragma once
+
+#include "cluster.cuh"
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/cluster.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// The slices of K that a block multiplies.
+struct Slices {
+  int first, count;
+};
+
+// The run of slices that the block of rank `k_rank` along K multiplies. The runs of all blocks have
+// each slice of K once. Where there are too few slices for all blocks, the last blocks get none.
+// [slices]
+template <class C>
+__device__ Slices slices_of(int k, int k_rank) {
+  const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT, first = k_rank * each;
+  return {first, max(0, min(each, all - first))};
+}
+// [/slices]
+
+// The blocks that get any are ranks 0 to this number - 1. k is at least 1: no tensor map has a
+// size of 0.
+template <class C>
+__device__ int blocks_with_slices(int k) {
+  const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT;
+  return (all + each - 1) / each;
+}
+
+// Who: each of the 128 threads of a consumer, in each block that has slices. Thread t has the same
+// elements of the tile in all blocks. All call `send_or_add` once for each tile, in the same order.
+template <class C>
+class AddSums {
+ public:
+  // `blocks`: those that have slices. `landed_addr`: of two barriers. `landed`, used in rank 0
+  // only: the sums of all others have landed there. `read`, used in the others only: rank 0 has
+  // read their last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named
+  // barrier that only these threads use.
+  __device__ AddSums(int k_rank, int blocks, uint32_t landed_addr, float* sums, int barrier)
+      : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
+
+  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs to rank 0, and
+  // may change them at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it
+  // has read all sums of a tile, and nobody sends the next tile's before. So `landed` never counts
+  // bytes of two tiles.
+  template <int SUMS>
+  __device__ void send_or_add(float (&sums)[SUMS]) {
+    if (k_rank_ > 0) {
+      send(sums);
+    } else {
+      receive_and_add(sums);
+    }
+    phase_ ^= 1;
+  }
+
+ private:
+  static_assert(C::CLUSTER == 1 || C::SPLIT == 1);  // mapa and arrive_in get ranks along K
+  static constexpr int THREADS = 128;
+  static constexpr int SUM_STRIDE = THREADS * 4;   // bytes from a thread's sums[i] to its sums[i + 1]
+  static constexpr int BLOCK_FLOATS = C::BM * 64;  // room for one block's sums
+  static_assert((C::SPLIT - 1) * BLOCK_FLOATS * 4 == C::SUMS_BYTES);
+
+  // [send]
+  template <int SUMS>
+  __device__ void send(const float (&sums)[SUMS]) const {
+    const int thread = int(threadIdx.x) % THREADS;
+    gg::ptx::mbarrier_wait_parity(read_addr(), phase_ ^ 1);  // rank 0 has read those of the tile before
+    const auto landed = gg::ptx::mapa(landed_addr_, 0);
+    const auto to = gg::ptx::mapa(gg::ptx::shared_addr(sums_ + (k_rank_ - 1) * BLOCK_FLOATS + thread), 0);
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) gg::ptx::st_async({to.value + i * SUM_STRIDE}, sums[i], landed);
+  }
+  // [/send]
+
+  // [receive]
+  template <int SUMS>
+  __device__ void receive_and_add(float (&sums)[SUMS]) const {
+    const int thread = int(threadIdx.x) % THREADS;
+    // Bytes that land before this end no phase: its one arrival is still missing.
+    if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (blocks_ - 1) * SUMS * SUM_STRIDE);
+    gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // all sums of all other blocks are here
+#pragma unroll 1
+    for (int rank = 1; rank < blocks_; ++rank) {
+      const float* from = sums_ + (rank - 1) * BLOCK_FLOATS + thread;
+#pragma unroll
+      for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
+    }
+    // bar_sync waits for the loads of all threads: arrive_in relies on it, elsewhere on has_come.
+    gg::ptx::bar_sync(barrier_, THREADS);
+    if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
+  }
+  // [/receive]
+
+  __device__ uint32_t read_addr() const { return landed_addr_ + 8; }
+
+  int k_rank_, blocks_, barrier_;
+  int phase_ = 0;  // parity of the number of tiles added
+  uint32_t landed_addr_;
+  float* sums_;
+};
+
+}  // namespace chapter

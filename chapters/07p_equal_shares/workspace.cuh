@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// How the sums of a tile come together whose slices are in several runs. All but the run with the tile's
+// slice 0 begin inside of the tile. Each of these writes its sums to its place in global memory, and raises
+// a flag. The worker that has slice 0 adds them to its own in the order of slices: D has the same bits in
+// each launch with the same plan, whoever takes which run.
+
+#pragma once
+
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/global.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// A place and a flag for each run, block of the worker, and consumer. A run begins inside of one tile at
+// most, so each is used once in a launch at most.
+// Danger: all launches have the same. So two must not overlap: griddepcontrol_wait keeps apart those of
+// one stream, and nothing keeps apart those of different streams, or two instances of a recorded graph.
+static __device__ float4 workspace[MOST_BLOCKS * WORKSPACE_FLOATS / 4];
+static __device__ int flags[MOST_BLOCKS * MOST_CONSUMERS];  // 1: the sums are there; 0 between launches
+
+// Who: each of the 128 threads of a consumer. Thread t has the same elements of the tile in all blocks.
+template <class C>
+class Workspace {
+ public:
+  // `barrier`: a named barrier that only these threads use.
+  __device__ Workspace(int n_rank, int consumer, int barrier)
+      : in_worker_(n_rank * C::CONSUMERS + consumer), barrier_(barrier) {}
+
+  // Writes the sums of this run's first tile. They may be changed then.
+  // [give]
+  template <int SUMS>
+  __device__ void give(const float (&sums)[SUMS], int run) const {
+    float4* const to = workspace + place(run) * PLACE + thread();
+#pragma unroll
+    for (int i = 0; i < SUMS / 4; ++i) {
+      __stcg(to + i * THREADS, make_float4(sums[i * 4], sums[i * 4 + 1], sums[i * 4 + 2], sums[i * 4 + 3]));
+    }
+    gg::ptx::bar_sync(barrier_, THREADS);  // all have written, and the release is for what all wrote
+    if (thread() == 0) gg::ptx::st_release_gpu(&flags[place(run)], 1);
+  }
+  // [/give]
+
+  // Adds the sums of `runs` runs behind this one, in their order.
+  // Ends: who has one of them wrote its sums before all else of its run, and waited for nobody in this run.
+  // Its index is lower: it belongs to a block that has begun before or will begin, as the grid has a block
+  // for each multiprocessor at most, and all are there at the same time.
+  // [add]
+  template <int SUMS>
+  __device__ void add(float (&sums)[SUMS], int run, int runs) const {
+#pragma unroll 1
+    for (int other = run + 1; other <= run + runs; ++other) {
+      if (thread() == 0) {
+        while (gg::ptx::ld_acquire_gpu(&flags[place(other)]) == 0) {
+        }
+        flags[place(other)] = 0;  // nobody else reads it, and nobody raises it again in this launch
+      }
+      gg::ptx::bar_sync(barrier_, THREADS);
+      const float4* const from = workspace + place(other) * PLACE + thread();
+#pragma unroll
+      for (int i = 0; i < SUMS / 4; ++i) {
+        const float4 more = __ldcg(from + i * THREADS);
+        sums[i * 4] += more.x;
+        sums[i * 4 + 1] += more.y;
+        sums[i * 4 + 2] += more.z;
+        sums[i * 4 + 3] += more.w;
+      }
+    }
+  }
+  // [/add]
+
+ private:
+  static constexpr int THREADS = 128;
+  static constexpr int PLACE = C::BM * 64 / 4;  // float4s of a place: neighbouring threads have neighbouring ones
+  static_assert(C::CONSUMERS * PLACE * 4 <= WORKSPACE_FLOATS && C::CONSUMERS <= MOST_CONSUMERS);
+
+  __device__ static int thread() { return int(threadIdx.x) % THREADS; }
+  __device__ int place(int run) const { return run * C::CLUSTER * C::CONSUMERS + in_worker_; }
+
+  int in_worker_, barrier_;
+};
+
+}  // namespace chapter
