@@ -61,15 +61,19 @@ struct Maps {
   CUtensorMap b, d;
 };
 
-struct alignas(16) Tile {
+// Rows or whole tiles, and which slices of them. Bits, for a consumer has few registers left beside its sums.
+struct Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
-  int rows;   // 1 to BM: load_tiles picks a map by it
   int col0;   // in the mailbox, of the worker's first block
   int first, slices;  // the slices of K that the block multiplies: `slices` of them from `first` on
-  int run;            // its run: which place of the workspace, if `first` is not 0
-  int adds;           // so many runs behind it have slices of this tile, and this worker adds their sums
+  int rows : 10;      // 1 to BM: load_tiles picks a map by it
+  int run : 9;        // its run, if a run has some of its slices only: for the places in the workspace
+  int adds : 9;       // so many runs behind it have slices of this tile, and this worker adds their sums
+  bool inside : 1;    // `first` is not 0: another worker has slice 0, and adds this one's sums
 };
+static_assert(sizeof(Tile) == 24 && MOST_BLOCKS < 256);
+__device__ inline Tile no_tile() { return {-1, 0, 0, 0, 0, 0, 0, 0, false}; }
 
 // Shared memory.
 struct Memory {

@@ -41,7 +41,7 @@ __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int t
   const int first = (tile_m * each + min(tile_m, with_one_more)) * STEP;  // counted from begin
   const int most = (tile_m < with_one_more ? each + 1 : each) * STEP;     // rows, in full steps
   // The group's last step need not be full.
-  return {group, begin + first, min(most, rows - first), in_band / band_size * C::COLUMNS, 0, 0, 0, 0};
+  return {group, begin + first, in_band / band_size * C::COLUMNS, 0, 0, min(most, rows - first), 0, 0, false};
 }
 // [/even]
 

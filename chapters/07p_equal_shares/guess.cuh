@@ -17,7 +17,7 @@ template <class C>
 struct Guess {
   int rows_each;  // of every group, the caller says; 0: groups differ, or nobody knows
   int groups;
-  Tile tile = {-1, 0, 0, 0, 0, 0, 0, 0};  // this block's
+  Tile tile = no_tile();  // this block's
   // So many of the tile's slices are loaded before the block knows whether the guess holds. At
   // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
   // which load rows of A for each other: both multiply all of K. If the guess does not hold, the
@@ -35,10 +35,15 @@ struct Guess {
     const int worker = int(blockIdx.x) / C::BLOCKS, workers = int(gridDim.x) / C::BLOCKS;
     const int tiles_m = tiles_in_column<C>(rows_each), tiles_n = (n + C::COLUMNS - 1) / C::COLUMNS;
     const int of_group = tiles_m * tiles_n;
-    const Plan plan = make_plan<C>(groups * tiles_m, tiles_n, groups * rows_each, block_slices.count, workers);
-    one_each = plan.runs == 0 && groups * of_group <= workers;
+    one_each = groups * of_group <= workers;
     Segment segment = {worker, block_slices.first, block_slices.count, 0, 0};
-    if (plan.runs > 0 && worker >= plan.whole_tiles) segment = plan.segment(worker, 0);
+    if (begins_with_run<C>(groups * of_group, block_slices.count, workers)) {
+      const Plan plan = make_plan<C>(groups * tiles_m, tiles_n, groups * rows_each, block_slices.count, workers);
+      if (plan.runs > 0) {
+        one_each = false;
+        segment = plan.segment(worker, 0);
+      }
+    }
     const int group = segment.tile / of_group;
     if (group >= groups || segment.slices == 0) return;
     tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n, segment.tile - group * of_group);
@@ -47,6 +52,7 @@ struct Guess {
     tile.slices = segment.slices;
     tile.run = segment.run;
     tile.adds = segment.adds;
+    tile.inside = segment.first > 0;
     slices = min(C::STAGES, segment.slices);
   }
   // Who: a whole warp. Whether all groups have so many rows: for all warps of the worker the same.

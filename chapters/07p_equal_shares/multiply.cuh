@@ -115,13 +115,13 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
       // [sums]
       if constexpr (C::SPLIT > 1) {
         splits.send_or_add(sums);
-      } else if (tile.first > 0) {
+      } else if (tile.inside) {
         workspace.give(sums, tile.run);
       } else {
         workspace.add(sums, tile.run, tile.adds);
       }
       // Who has the tile's slice 0 stores it.
-      if (tile.first == 0) store.put(sums, tile, tile.col0 + consumer * 64);
+      if (C::SPLIT > 1 ? k_rank == 0 : !tile.inside) store.put(sums, tile, tile.col0 + consumer * 64);
       // [/sums]
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded

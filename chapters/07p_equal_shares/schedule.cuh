@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include <climits>
+#include <cstring>
 
 #include "claim.cuh"
 #include "cluster.cuh"
@@ -32,6 +32,7 @@ struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier, only used in the first block: all receiving warps of the worker have read it
   Tile tile;
+  static constexpr int WORDS = 6;  // of a tile
 
   // Who: one thread. `receivers`: the number of warps that load or multiply, in all blocks of the worker.
   __device__ void init(int receivers) {
@@ -43,20 +44,20 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
   }
-  // Who: the same warp. Lane 8 r + w sends word w to block r.
+  // Who: the same warp. Lane 6 r + w sends word w to block r.
   __device__ void send(const Tile& next, int phase) {
     wait_received(phase);
     if constexpr (BLOCKS > 1) {
-      static_assert(sizeof(Tile) == 32 && 8 * BLOCKS <= 32);  // eight words, each from a lane of its own
-      const int lane = int(threadIdx.x) % 32, rank = lane / 8, word = lane % 8;
+      static_assert(sizeof(Tile) == WORDS * 4 && WORDS * BLOCKS <= 32);  // each from a lane of its own
+      const int lane = int(threadIdx.x) % 32, rank = lane / WORDS, word = lane % WORDS;
       if (rank < BLOCKS) {
         const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&sent), rank);
         const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
-        const int values[8] = {next.group, next.row0,  next.rows, next.col0,
-                               next.first, next.slices, next.run,  next.adds};
-        int value = values[0];
+        int words[WORDS];
+        memcpy(words, &next, sizeof(Tile));
+        int value = words[0];
 #pragma unroll
-        for (int i = 1; i < 8; ++i) value = word == i ? values[i] : value;
+        for (int i = 1; i < WORDS; ++i) value = word == i ? words[i] : value;
         if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
         gg::ptx::st_async(to, uint32_t(value), bar);
       }
@@ -140,19 +141,19 @@ class TileFinder {
   // has one too and may have no rows: it must not be sent, for load_tiles has no map for it. Or a run's.
   // [piece]
   __device__ Tile find(const Plan& plan, int index, int part) {
-    const Tile none = {-1, 0, 0, 0, 0, 0, 0, 0};
     const bool cut = index >= plan.whole_tiles;
     if (cut && plan.runs > 0) {
       const Segment segment = plan.segment(index, part);
-      if (segment.slices == 0) return none;
+      if (segment.slices == 0) return no_tile();
       Tile tile = find_uncut(plan.whole_tiles + segment.tile);
       tile.first = segment.first;
       tile.slices = segment.slices;
       tile.run = segment.run;
       tile.adds = segment.adds;
+      tile.inside = segment.first > 0;
       return tile;
     }
-    if (part > 0) return none;
+    if (part > 0) return no_tile();
     const int piece_index = cut ? index - plan.whole_tiles : 0;  // among the pieces of all tiles
     const int piece = piece_index % plan.pieces;                 // of its tile
     // For a whole tile this is `index`, for piece_index is 0. For a piece it is
@@ -168,7 +169,13 @@ class TileFinder {
     return tile;
   }
   // [/piece]
-  // The plan of the launch. Who: the scheduling warp of each worker, a whole warp, for itself.
+  // Whether it is known, before the plan, that this worker begins with the tile of its number.
+  __device__ bool begins_with_tile(int workers, int slices) const {
+    if (groups_ > 32) return !may_share<C>(slices, workers);
+    return !begins_with_run<C>(tiles_m_in_lanes() * tiles_n_, slices, workers);
+  }
+  // The plan of the launch. Who: the scheduling warp of each worker, a whole warp, for itself. Before: at
+  // most one index was found, the worker's first.
   // Any plan must guarantee:
   // - All workers have the same: it depends on nothing but the launch's offsets and sizes. Else rows or
   //   slices are computed twice or never, and a flag may never be raised.
@@ -176,6 +183,9 @@ class TileFinder {
   // - plan.indices counts the pieces without rows, too. `claim` sets its counter back by it, and
   //   schedule_tiles takes every index below it.
   __device__ Plan plan(int workers, int slices) const {
+    if (groups_ <= 32) {  // then read_offsets has read all: lane 31 has the end of the last group
+      return make_plan<C>(tiles_m_in_lanes(), tiles_n_, __shfl_sync(~0u, begin_ + rows_, 31), slices, workers);
+    }
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
       tiles_m += tiles_in_column<C>(offsets_[group + 1] - offsets_[group]);
@@ -185,6 +195,8 @@ class TileFinder {
   }
 
  private:
+  // The tiles in a column of all groups, where the lanes have them all: then nobody has gone on to others.
+  __device__ int tiles_m_in_lanes() const { return __shfl_sync(~0u, tiles_m_end_, 31); }
   // The tile of this index, if none were cut.
   __device__ Tile find_uncut(int index) {
     if (index < tiles_m_before_ * tiles_n_) {  // in a group before first_group_: a second run's tiles
@@ -196,7 +208,7 @@ class TileFinder {
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
-      if (first_group_ >= groups_) return {-1, 0, 0, 0, 0, 0, 0, 0};
+      if (first_group_ >= groups_) return no_tile();
       tiles_m_before_ = __shfl_sync(~0u, tiles_m_end_, 31);
       read_offsets();
     }
@@ -242,18 +254,25 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   const int workers = int(gridDim.x) / C::BLOCKS;
   const int slices = slices_of<C>(k, 0).count;  // of a whole tile; no block of the worker has more
   TileFinder<C> finder(offsets, groups, n);
-  const Plan plan = finder.plan(workers, slices);
-  const bool claims = plan.indices > workers && slices >= LEAST_SLICES;
-  int index = int(blockIdx.x) / C::BLOCKS, phase = 0;
-  int part = holds ? 1 : 0;  // every receiver has the first part of the first index if the guess holds
-  // [/begin]
-  for (;;) {
+  int index = int(blockIdx.x) / C::BLOCKS, phase = 0, part = 0;  // of this index, so many were sent
+  const auto send_tiles_of = [&](const Plan& plan) {
     for (;; ++part) {
       const Tile tile = finder.find(plan, index, part);
       if (tile.group < 0 || tile.rows == 0) break;  // a piece without rows is never sent: no map is for it
       mailbox.send(tile, phase);
       phase ^= 1;
     }
+  };
+  if (holds) {
+    part = 1;  // every receiver has it already
+  } else if (finder.begins_with_tile(workers, slices)) {
+    send_tiles_of(Plan::whole(slices));  // need not wait for the plan
+  }
+  const Plan plan = finder.plan(workers, slices);
+  const bool claims = plan.indices > workers && slices >= LEAST_SLICES;
+  // [/begin]
+  for (;;) {
+    send_tiles_of(plan);
     part = 0;
     if (index >= plan.indices) break;
     if (claims) {
@@ -266,7 +285,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
       index += workers;
     }
   }
-  mailbox.send({-1, 0, 0, 0, 0, 0, 0, 0}, phase);
+  mailbox.send(no_tile(), phase);
 }
 
 }  // namespace chapter

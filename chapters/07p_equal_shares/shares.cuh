@@ -42,6 +42,12 @@ struct Plan {
   int slices = 0;                // of a tile
   int run_slices = 0, longer = 0;  // of a run; so many runs have one more: the first ones
 
+  // One in which all tiles stay whole: as far as it matters to who finds the first one.
+  __device__ static Plan whole(int slices) {
+    Plan plan;
+    plan.slices = slices;
+    return plan;
+  }
   // The first slice of a run, counted from the first tile that is dealt out.
   __device__ int begin_of(int run) const { return run * run_slices + min(run, longer); }
   // The run that has this slice.
@@ -65,6 +71,22 @@ struct Plan {
   }
 };
 
+// Whether a launch may have runs, whatever its tiles.
+template <class C>
+__device__ bool may_share(int slices, int workers) {
+  return C::SPLIT == 1 && slices > OVERHEAD_SLICES && slices < 1 << 20 &&
+         workers * C::BLOCKS <= MOST_BLOCKS;  // places in the workspace
+}
+
+// Whether workers may begin with a run: there is one full round at most, and it would be dealt out too. Where
+// it is false a worker begins with the tile of its own number, whatever the plan. No division.
+template <class C>
+__device__ bool begins_with_run(int all_tiles, int slices, int workers) {
+  const int rounds = all_tiles <= workers ? 1 : 2;
+  return may_share<C>(slices, workers) && all_tiles <= 2 * workers &&
+         all_tiles * slices < (rounds * slices - OVERHEAD_SLICES) * workers;
+}
+
 // The plan for tiles_m tiles in all columns of tiles that stand in one row, tiles_n columns; rows: of all
 // groups; slices: of a tile. All workers must call it with the same numbers, and so must a guess that holds.
 // [plan]
@@ -74,9 +96,9 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
   Plan plan;
   plan.indices = all_tiles;
   plan.slices = slices;
-  const bool may_share = C::SPLIT == 1 && slices > OVERHEAD_SLICES && slices < 1 << 20 &&
-                         workers * C::BLOCKS <= MOST_BLOCKS;  // places in the workspace
-  if (all_tiles == 0 || (all_tiles <= workers && !may_share)) return plan;
+  const bool shares =
+      all_tiles <= 2 * workers ? begins_with_run<C>(all_tiles, slices, workers) : may_share<C>(slices, workers);
+  if (all_tiles == 0 || (all_tiles <= workers && !shares)) return plan;
   // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too.
   const int full_rounds = (all_tiles - 1) / workers, last_tiles = all_tiles - full_rounds * workers;
   // Each tile is taken to have the launch's average of rows. Into as many pieces as have room in one
@@ -87,7 +109,7 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
     const int most = workers / last_tiles;
     steps_of_piece = (steps + most - 1) / most;
   }
-  if (may_share && last_tiles < workers) {
+  if (shares && last_tiles < workers) {
     // The last full round is dealt out too, so that a run has a tile's slices at least and a tile is in two
     // runs at most. Without a full round there are more.
     const int whole_tiles = max(0, full_rounds - 1) * workers, all_slices = (all_tiles - whole_tiles) * slices;

@@ -17,7 +17,7 @@ namespace chapter {
 // most, so each is used once in a launch at most.
 // Danger: all launches have the same. So two must not overlap: griddepcontrol_wait keeps apart those of
 // one stream, and nothing keeps apart those of different streams, or two instances of a recorded graph.
-static __device__ float4 workspace[MOST_BLOCKS * WORKSPACE_FLOATS / 4];
+static __device__ float workspace[MOST_BLOCKS * WORKSPACE_FLOATS];
 static __device__ int flags[MOST_BLOCKS * MOST_CONSUMERS];  // 1: the sums are there; 0 between launches
 
 // Who: each of the 128 threads of a consumer. Thread t has the same elements of the tile in all blocks.
@@ -32,11 +32,9 @@ class Workspace {
   // [give]
   template <int SUMS>
   __device__ void give(const float (&sums)[SUMS], int run) const {
-    float4* const to = workspace + place(run) * PLACE + thread();
+    float* const to = workspace + place(run) * PLACE + thread();
 #pragma unroll
-    for (int i = 0; i < SUMS / 4; ++i) {
-      __stcg(to + i * THREADS, make_float4(sums[i * 4], sums[i * 4 + 1], sums[i * 4 + 2], sums[i * 4 + 3]));
-    }
+    for (int i = 0; i < SUMS; ++i) __stcg(to + i * THREADS, sums[i]);
     gg::ptx::bar_sync(barrier_, THREADS);  // all have written, and the release is for what all wrote
     if (thread() == 0) gg::ptx::st_release_gpu(&flags[place(run)], 1);
   }
@@ -49,31 +47,29 @@ class Workspace {
   // [add]
   template <int SUMS>
   __device__ void add(float (&sums)[SUMS], int run, int runs) const {
-#pragma unroll 1
+    if (runs == 0) return;
+    for (int other = run + 1 + thread(); other <= run + runs; other += THREADS) {
+      while (gg::ptx::ld_acquire_gpu(&flags[place(other)]) == 0) {
+      }
+      flags[place(other)] = 0;  // nobody else reads it, and nobody raises it again in this launch
+    }
+    gg::ptx::bar_sync(barrier_, THREADS);  // all sums of all these runs are there, for all threads
+    // Where a tile is narrow, several runs' sums are under way at a time.
+#pragma unroll(SUMS <= 16 ? 4 : SUMS <= 32 ? 2 : 1)
     for (int other = run + 1; other <= run + runs; ++other) {
-      if (thread() == 0) {
-        while (gg::ptx::ld_acquire_gpu(&flags[place(other)]) == 0) {
-        }
-        flags[place(other)] = 0;  // nobody else reads it, and nobody raises it again in this launch
-      }
-      gg::ptx::bar_sync(barrier_, THREADS);
-      const float4* const from = workspace + place(other) * PLACE + thread();
+      const float* const from = workspace + place(other) * PLACE + thread();
 #pragma unroll
-      for (int i = 0; i < SUMS / 4; ++i) {
-        const float4 more = __ldcg(from + i * THREADS);
-        sums[i * 4] += more.x;
-        sums[i * 4 + 1] += more.y;
-        sums[i * 4 + 2] += more.z;
-        sums[i * 4 + 3] += more.w;
-      }
+      for (int i = 0; i < SUMS; ++i) sums[i] += __ldcg(from + i * THREADS);
     }
   }
   // [/add]
 
  private:
   static constexpr int THREADS = 128;
-  static constexpr int PLACE = C::BM * 64 / 4;  // float4s of a place: neighbouring threads have neighbouring ones
-  static_assert(C::CONSUMERS * PLACE * 4 <= WORKSPACE_FLOATS && C::CONSUMERS <= MOST_CONSUMERS);
+  // Floats of a place. A thread's are THREADS apart, so that a warp's are neighbours. (Four neighbours for a
+  // thread, in one instruction, would want registers side by side: ptxas spilled some.)
+  static constexpr int PLACE = C::BM * 64;
+  static_assert(C::CONSUMERS * PLACE <= WORKSPACE_FLOATS && C::CONSUMERS <= MOST_CONSUMERS);
 
   __device__ static int thread() { return int(threadIdx.x) % THREADS; }
   __device__ int place(int run) const { return run * C::CLUSTER * C::CONSUMERS + in_worker_; }
