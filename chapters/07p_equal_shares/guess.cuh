@@ -42,10 +42,11 @@ struct Guess {
       if (plan.runs > 0) {
         one_each = false;
         segment = plan.segment(worker, 0);
+        if (segment.slices == 0) return;  // there are fewer slices than runs
       }
     }
     const int group = segment.tile / of_group;
-    if (group >= groups || segment.slices == 0) return;
+    if (group >= groups) return;
     tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n, segment.tile - group * of_group);
     tile.col0 += n_rank * C::BN;
     tile.first = segment.first;
