@@ -65,9 +65,10 @@ struct Guess {
     }
     return __all_sync(~0u, equal);
   }
-  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
+  // Whether no tile passes the mailbox, not even the end: no worker has a second tile, or this one has none
+  // at all, as its run has no slices. schedule_tiles and TileReceiver both ask here: if
   // one waited for the other, which does not come, the kernel would hang.
-  __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
+  __device__ bool nothing_sent(bool holds) const { return holds && (one_each || tile.group < 0); }
   // [/guess]
 };
 

@@ -74,7 +74,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     return;
   }
   // [/split]
-  const Workspace<C> workspace(n_rank, consumer, barrier_of(consumer));
+  Workspace<C> workspace(n_rank, consumer, barrier_of(consumer));
   Tile next;
   bool more = tiles.first(next);
   while (more) {
@@ -100,6 +100,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
         gg::ptx::wgmma_commit_group();
         store.proceed();  // with the tile before, during these products
         if (k_tile > 0) {
+          if constexpr (C::SPLIT == 1) workspace.proceed();  // with the run's first tile, during products of two slices
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
         }
@@ -126,6 +127,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }
+  if constexpr (C::SPLIT == 1) workspace.proceed();
   store.finish();
 }
 

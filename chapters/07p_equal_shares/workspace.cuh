@@ -28,17 +28,27 @@ class Workspace {
   __device__ Workspace(int n_rank, int consumer, int barrier)
       : in_worker_(n_rank * C::CONSUMERS + consumer), barrier_(barrier) {}
 
-  // Writes the sums of this run's first tile. They may be changed then.
+  // Writes the sums of this run's first tile. They may be changed then. Their flag waits for `proceed`.
   // [give]
   template <int SUMS>
-  __device__ void give(const float (&sums)[SUMS], int run) const {
+  __device__ void give(const float (&sums)[SUMS], int run) {
     float* const to = workspace + place(run) * PLACE + thread();
 #pragma unroll
     for (int i = 0; i < SUMS; ++i) __stcg(to + i * THREADS, sums[i]);
-    gg::ptx::bar_sync(barrier_, THREADS);  // all have written, and the release is for what all wrote
-    if (thread() == 0) gg::ptx::st_release_gpu(&flags[place(run)], 1);
+    given_ = place(run);
   }
   // [/give]
+
+  // Raises the flag of what `give` wrote, if it is not raised yet. Until the writes are there that takes as
+  // long as a way to the L2 and back, so it is called while the next tile's products are queued.
+  // [proceed]
+  __device__ void proceed() {
+    if (given_ < 0) return;
+    gg::ptx::bar_sync(barrier_, THREADS);  // all have written, and the release is for what all wrote
+    if (thread() == 0) gg::ptx::st_release_gpu(&flags[given_], 1);
+    given_ = -1;
+  }
+  // [/proceed]
 
   // Adds the sums of `runs` runs behind this one, in their order.
   // Ends: who has one of them wrote its sums before all else of its run, and waited for nobody in this run.
@@ -46,8 +56,9 @@ class Workspace {
   // for each multiprocessor at most, and all are there at the same time.
   // [add]
   template <int SUMS>
-  __device__ void add(float (&sums)[SUMS], int run, int runs) const {
+  __device__ void add(float (&sums)[SUMS], int run, int runs) {
     if (runs == 0) return;
+    proceed();  // what others wait for comes first
     for (int other = run + 1 + thread(); other <= run + runs; other += THREADS) {
       while (gg::ptx::ld_acquire_gpu(&flags[place(other)]) == 0) {
       }
@@ -77,6 +88,7 @@ class Workspace {
   __device__ int place(int run) const { return run * C::CLUSTER * C::CONSUMERS + in_worker_; }
 
   int in_worker_, barrier_;
+  int given_ = -1;  // the place whose flag is to be raised
 };
 
 }  // namespace chapter
