@@ -57,8 +57,9 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     const double of_slice = (cycles / tiles - around) / slices;
     const double adds = rounds < 1 ? std::floor(1 / std::max(rounds, 1.0 / workers)) : 0;
     const double of_add = std::min(double(C::BM), average) * C::BN * 4 / 56;
-    const double shares = std::min(1.0, rounds) * (cycles / tiles - around) + std::max(0.0, rounds - 1) * cycles / tiles +
-                          around + OVERHEAD_SLICES * of_slice + adds * of_add;
+    const double shares = std::min(1.0, rounds) * (cycles / tiles - around) +
+                          std::max(0.0, rounds - 1) * cycles / tiles + around + OVERHEAD_SLICES * of_slice +
+                          adds * of_add;
     all_tiles = std::min(all_tiles, shares);
   }
   // (4) The launch: its tiles and its two ends.

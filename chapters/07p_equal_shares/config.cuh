@@ -63,9 +63,9 @@ struct Maps {
 
 // Rows or whole tiles, and which slices of them. Bits, for a consumer has few registers left beside its sums.
 struct Tile {
-  int group;  // -1: there is no other tile
-  int row0;   // its first row, as A and D count
-  int col0;   // in the mailbox, of the worker's first block
+  int group;          // -1: there is no other tile
+  int row0;           // its first row, as A and D count
+  int col0;           // in the mailbox, of the worker's first block
   int first, slices;  // the slices of K that the block multiplies: `slices` of them from `first` on
   int rows : 10;      // 1 to BM: load_tiles picks a map by it
   int run : 9;        // its run, if a run has some of its slices only: for the places in the workspace

@@ -38,7 +38,8 @@ struct Guess {
     one_each = groups * of_group <= workers;
     Segment segment = {worker, block_slices.first, block_slices.count, 0, 0};
     if (begins_with_run<C>(groups * of_group, block_slices.count, workers)) {
-      const Plan plan = make_plan<C>(groups * tiles_m, tiles_n, groups * rows_each, block_slices.count, workers);
+      const Plan plan =
+          make_plan<C>(groups * tiles_m, tiles_n, groups * rows_each, block_slices.count, workers);
       if (plan.runs > 0) {
         one_each = false;
         segment = plan.segment(worker, 0);
@@ -47,7 +48,8 @@ struct Guess {
     }
     const int group = segment.tile / of_group;
     if (group >= groups) return;
-    tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n, segment.tile - group * of_group);
+    tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n,
+                            segment.tile - group * of_group);
     tile.col0 += n_rank * C::BN;
     tile.first = segment.first;
     tile.slices = segment.slices;

@@ -22,8 +22,8 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's four warps. The discard, Store, AddSums and Workspace use it; the four warps come to
-// it in the same order, so the uses do not mix.
+// The named barrier of a consumer's four warps. The discard, Store, AddSums and Workspace use it; the four
+// warps come to it in the same order, so the uses do not mix.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
 // Sums stay in registers, so all of it is inlined.
@@ -100,7 +100,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
         gg::ptx::wgmma_commit_group();
         store.proceed();  // with the tile before, during these products
         if (k_tile > 0) {
-          if constexpr (C::SPLIT == 1) workspace.proceed();  // with the run's first tile, during products of two slices
+          // Here the products of two slices are queued.
+          if constexpr (C::SPLIT == 1) workspace.proceed();
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);
         }

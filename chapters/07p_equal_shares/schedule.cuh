@@ -90,7 +90,8 @@ class TileReceiver {
   // the mailbox's first tile is the worker's first or second, and whether there is any.
   // `slices`: those of a whole tile that the block multiplies. In splits each block of a worker has others,
   // which no message knows.
-  __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, Slices slices, const Guess<C>& guess, bool holds)
+  __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, Slices slices, const Guess<C>& guess,
+                          bool holds)
       : mailbox_(mailbox),
         guess_(guess),
         slices_(slices),
@@ -184,7 +185,8 @@ class TileFinder {
   //   schedule_tiles takes every index below it.
   __device__ Plan plan(int workers, int slices) const {
     if (groups_ <= 32) {  // then read_offsets has read all: lane 31 has the end of the last group
-      return make_plan<C>(tiles_m_in_lanes(), tiles_n_, __shfl_sync(~0u, begin_ + rows_, 31), slices, workers);
+      return make_plan<C>(tiles_m_in_lanes(), tiles_n_, __shfl_sync(~0u, begin_ + rows_, 31), slices,
+                          workers);
     }
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
@@ -234,16 +236,17 @@ class TileFinder {
   }
 
   const gg::Offsets& offsets_;
-  int groups_;                 // of the problem
-  int tiles_n_;                // columns of tiles
-  int first_group_ = 0;        // the group of lane 0
-  int tiles_m_before_ = 0;     // tiles in a column, of all groups before first_group_
-  int begin_, rows_;           // this lane's group: its first row, and how many it has
-  int tiles_m_;                // this lane's group: tiles in a column
-  int tiles_m_end_;            // tiles in a column, of all groups up to and with this lane's
+  int groups_;              // of the problem
+  int tiles_n_;             // columns of tiles
+  int first_group_ = 0;     // the group of lane 0
+  int tiles_m_before_ = 0;  // tiles in a column, of all groups before first_group_
+  int begin_, rows_;        // this lane's group: its first row, and how many it has
+  int tiles_m_;             // this lane's group: tiles in a column
+  int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
-// Sends a worker's tiles, pieces and segments of runs, and then the end. Who: the scheduling warp of its first block.
+// Sends a worker's tiles, pieces and segments of runs, and then the end. Who: the scheduling warp of its
+// first block.
 // `counter`: the number of this launch's, from next_counter.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess, const gg::Offsets& offsets,

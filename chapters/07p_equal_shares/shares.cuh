@@ -37,9 +37,9 @@ struct Segment {
 struct Plan {
   int whole_tiles = INT_MAX;
   int indices = 0;
-  int pieces = 1;                // of each tile after the whole ones; 1 where there are runs
-  int runs = 0;                  // 0: pieces
-  int slices = 0;                // of a tile
+  int pieces = 1;                  // of each tile after the whole ones; 1 where there are runs
+  int runs = 0;                    // 0: pieces
+  int slices = 0;                  // of a tile
   int run_slices = 0, longer = 0;  // of a run; so many runs have one more: the first ones
 
   // One in which all tiles stay whole: as far as it matters to who finds the first one.
@@ -96,8 +96,8 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
   Plan plan;
   plan.indices = all_tiles;
   plan.slices = slices;
-  const bool shares =
-      all_tiles <= 2 * workers ? begins_with_run<C>(all_tiles, slices, workers) : may_share<C>(slices, workers);
+  const bool shares = all_tiles <= 2 * workers ? begins_with_run<C>(all_tiles, slices, workers)
+                                               : may_share<C>(slices, workers);
   if (all_tiles == 0 || (all_tiles <= workers && !shares)) return plan;
   // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too.
   const int full_rounds = (all_tiles - 1) / workers, last_tiles = all_tiles - full_rounds * workers;
@@ -112,11 +112,13 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
   if (shares && last_tiles < workers) {
     // The last full round is dealt out too, so that a run has a tile's slices at least and a tile is in two
     // runs at most. Without a full round there are more.
-    const int whole_tiles = max(0, full_rounds - 1) * workers, all_slices = (all_tiles - whole_tiles) * slices;
+    const int whole_tiles = max(0, full_rounds - 1) * workers,
+              all_slices = (all_tiles - whole_tiles) * slices;
     const int share = (all_slices - 1) / workers + 1, adds = (slices - 1) / share;
     const int of_slice = slice_cycles<C>(steps * STEP);
     const int of_add = steps * STEP * C::BN * 4 / 56;  // the sums of a tile, from the L2
-    const float cut = float(slices) * float((full_rounds > 0 ? of_slice : 0) + slice_cycles<C>(steps_of_piece * STEP));
+    const float cut =
+        float(slices) * float((full_rounds > 0 ? of_slice : 0) + slice_cycles<C>(steps_of_piece * STEP));
     if (float(share + OVERHEAD_SLICES) * float(of_slice) + float(adds) * float(of_add) < cut) {
       plan.whole_tiles = whole_tiles;
       plan.runs = workers;

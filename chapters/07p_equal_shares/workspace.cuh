@@ -65,8 +65,8 @@ class Workspace {
       flags[place(other)] = 0;  // nobody else reads it, and nobody raises it again in this launch
     }
     gg::ptx::bar_sync(barrier_, THREADS);  // all sums of all these runs are there, for all threads
-    // Where a tile is narrow, the sums of several runs are under way at a time: as many as registers have room
-    // for. Blocks of 32x64 want few, so that one of the next launch fits beside one of this.
+    // Where a tile is narrow, the sums of several runs are under way at a time: as many as registers have
+    // room for. Blocks of 32x64 want few, so that one of the next launch fits beside one of this.
     constexpr int UNROLL = (C::CONSUMERS == 1 && C::BM > 32 ? 128 : 64) / SUMS;
 #pragma unroll(UNROLL < 1 ? 1 : UNROLL)
     for (int other = run + 1; other <= run + runs; ++other) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Flags in global memory, by which a block tells another that it has written something. PTX ISA,
-// "Memory Consistency Model: Release and Acquire Patterns"; probe: tests/isa/cluster_test.cu.
+// "Memory Consistency Model: Release and Acquire Patterns"; probe: tests/isa/global_test.cu.
 
 #pragma once
 
@@ -11,7 +11,8 @@ namespace gg::ptx {
 // Does: writes the flag. Who reads this value by ld_acquire_gpu finds all that this thread wrote before,
 //   and what other threads wrote whom it met at a barrier since.
 __device__ inline void st_release_gpu(int* flag, int value) {
-  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(flag)), "r"(value) : "memory");
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(flag)), "r"(value)
+               : "memory");
 }
 
 // Who: any thread.
