@@ -52,15 +52,15 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   const int workers = (C::BLOCKS > 2 ? multiprocessors * 10 / 11 : multiprocessors) / C::BLOCKS;
   const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;
-  // Or equal shares, which end together: the cycles of all tiles, and what runs cost.
-  if (C::SPLIT == 1 && slices > OVERHEAD_SLICES) {
-    const double of_slice = (cycles / tiles - around) / slices;
-    const double adds = rounds < 1 ? std::floor(1 / std::max(rounds, 1.0 / workers)) : 0;
-    const double of_add = std::min(double(C::BM), average) * C::BN * 4 / 56;
-    const double shares = std::min(1.0, rounds) * (cycles / tiles - around) +
-                          std::max(0.0, rounds - 1) * cycles / tiles + around + OVERHEAD_SLICES * of_slice +
-                          adds * of_add;
-    all_tiles = std::min(all_tiles, shares);
+  // Or full rounds, and the tiles left over in runs.
+  const double full_rounds = std::ceil(rounds) - 1;
+  const int most = int(std::min(double(workers), 1 / std::max(rounds - full_rounds, 1.0 / workers)));
+  if (C::SPLIT == 1 && most > 1 && slices < 1 << 20) {
+    const int rows = round_up(int(std::ceil(std::min(double(C::BM), average))), STEP);
+    const int runs = runs_of_tile<C>(int(slices), rows, most);
+    const double shares =
+        full_rounds * cycles / tiles + around + cycles_in_runs<C>(int(slices), rows, runs);
+    if (runs > 1 && shares < LEAST_GAIN * all_tiles) all_tiles = shares;
   }
   // (4) The launch: its tiles and its two ends.
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);

@@ -41,9 +41,8 @@ struct Guess {
       const Plan plan =
           make_plan<C>(groups * tiles_m, tiles_n, groups * rows_each, block_slices.count, workers);
       if (plan.runs > 0) {
-        one_each = false;
-        segment = plan.segment(worker, 0);
-        if (segment.slices == 0) return;  // there are fewer slices than runs
+        segment = plan.segment(worker);
+        if (segment.slices == 0) return;  // there are fewer runs than workers
       }
     }
     const int group = segment.tile / of_group;
@@ -67,10 +66,9 @@ struct Guess {
     }
     return __all_sync(~0u, equal);
   }
-  // Whether no tile passes the mailbox, not even the end: no worker has a second tile, or this one has none
-  // at all, as its run has no slices. schedule_tiles and TileReceiver both ask here: if
-  // one waited for the other, which does not come, the kernel would hang.
-  __device__ bool nothing_sent(bool holds) const { return holds && (one_each || tile.group < 0); }
+  // Whether no tile passes the mailbox, not even the end: no worker has a second tile. schedule_tiles and
+  // TileReceiver both ask here: if one waited for the other, which does not come, the kernel would hang.
+  __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
   // [/guess]
 };
 

@@ -137,15 +137,15 @@ class TileFinder {
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
   }
-  // Returns the part-th tile of this index, with the slices that the worker has of it. Group -1: there is
-  // none. An index below plan.whole_tiles is a tile's and has one part. Behind those it is a piece's, which
-  // has one too and may have no rows: it must not be sent, for load_tiles has no map for it. Or a run's.
+  // Returns the tile of this index, with the slices that the worker has of it. Group -1: there is none. An
+  // index below plan.whole_tiles is a tile's. Behind those it is a piece's, which may have no rows: it must
+  // not be sent, for load_tiles has no map for it. Or a run's.
   // [piece]
-  __device__ Tile find(const Plan& plan, int index, int part) {
+  __device__ Tile find(const Plan& plan, int index) {
     const bool cut = index >= plan.whole_tiles;
     if (cut && plan.runs > 0) {
-      const Segment segment = plan.segment(index, part);
-      if (segment.slices == 0) return no_tile();
+      const Segment segment = plan.segment(index);
+      if (segment.slices == 0) return no_tile();  // behind the last one
       Tile tile = find_uncut(plan.whole_tiles + segment.tile);
       tile.first = segment.first;
       tile.slices = segment.slices;
@@ -154,7 +154,6 @@ class TileFinder {
       tile.inside = segment.first > 0;
       return tile;
     }
-    if (part > 0) return no_tile();
     const int piece_index = cut ? index - plan.whole_tiles : 0;  // among the pieces of all tiles
     const int piece = piece_index % plan.pieces;                 // of its tile
     // For a whole tile this is `index`, for piece_index is 0. For a piece it is
@@ -172,7 +171,7 @@ class TileFinder {
   // [/piece]
   // Whether it is known, before the plan, that this worker begins with the tile of its number.
   __device__ bool begins_with_tile(int workers, int slices) const {
-    if (groups_ > 32) return !may_share<C>(slices, workers);
+    // More than 32 groups have more tiles: if these are too many for runs, so are all.
     return !begins_with_run<C>(tiles_m_in_lanes() * tiles_n_, slices, workers);
   }
   // The plan of the launch. Who: the scheduling warp of each worker, a whole warp, for itself. Before: at
@@ -201,7 +200,7 @@ class TileFinder {
   __device__ int tiles_m_in_lanes() const { return __shfl_sync(~0u, tiles_m_end_, 31); }
   // The tile of this index, if none were cut.
   __device__ Tile find_uncut(int index) {
-    if (index < tiles_m_before_ * tiles_n_) {  // in a group before first_group_: a second run's tiles
+    if (index < tiles_m_before_ * tiles_n_) {  // in a group before first_group_: a run's tile behind another's
       first_group_ = tiles_m_before_ = 0;
       read_offsets();
     }
@@ -245,7 +244,7 @@ class TileFinder {
   int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
-// Sends a worker's tiles, pieces and segments of runs, and then the end. Who: the scheduling warp of its
+// Sends a worker's tiles, pieces and runs, and then the end. Who: the scheduling warp of its
 // first block.
 // `counter`: the number of this launch's, from next_counter.
 template <class C>
@@ -257,26 +256,24 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   const int workers = int(gridDim.x) / C::BLOCKS;
   const int slices = slices_of<C>(k, 0).count;  // of a whole tile; no block of the worker has more
   TileFinder<C> finder(offsets, groups, n);
-  int index = int(blockIdx.x) / C::BLOCKS, phase = 0, part = 0;  // of this index, so many were sent
-  const auto send_tiles_of = [&](const Plan& plan) {
-    for (;; ++part) {
-      const Tile tile = finder.find(plan, index, part);
-      if (tile.group < 0 || tile.rows == 0) break;  // a piece without rows is never sent: no map is for it
-      mailbox.send(tile, phase);
-      phase ^= 1;
-    }
+  int index = int(blockIdx.x) / C::BLOCKS, phase = 0;
+  const auto send_tile_of = [&](const Plan& plan) {
+    const Tile tile = finder.find(plan, index);
+    if (tile.group < 0 || tile.rows == 0) return;  // a piece without rows is never sent: no map is for it
+    mailbox.send(tile, phase);
+    phase ^= 1;
   };
-  if (holds) {
-    part = 1;  // every receiver has it already
-  } else if (finder.begins_with_tile(workers, slices)) {
-    send_tiles_of(Plan::whole(slices));  // need not wait for the plan
+  bool has_first = holds;  // every receiver has it already
+  if (!holds && finder.begins_with_tile(workers, slices)) {
+    send_tile_of(Plan::whole(slices));  // need not wait for the plan
+    has_first = true;
   }
   const Plan plan = finder.plan(workers, slices);
   const bool claims = plan.indices > workers && slices >= LEAST_SLICES;
   // [/begin]
   for (;;) {
-    send_tiles_of(plan);
-    part = 0;
+    if (!has_first) send_tile_of(plan);
+    has_first = false;
     if (index >= plan.indices) break;
     if (claims) {
       // Not before the mailbox is empty: an index claimed earlier would wait for this worker, though another

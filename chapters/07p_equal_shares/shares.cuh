@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The plan of a launch: which tiles stay whole, and how those that fill no round are cut. Into pieces, or
-// their slices are numbered through, tile by tile, and dealt out in runs of equal length. A run may begin
-// inside a tile, contain whole ones, and end inside another.
+// The plan of a launch: which tiles stay whole, and how those that fill no round are cut. Into pieces of
+// rows, or into equal shares of their slices, runs, whose sums are added.
 
 #pragma once
 
@@ -12,9 +11,15 @@
 
 namespace chapter {
 
-// Runs cost a tile's sums on their way through the workspace, and the wait for them: as much as so many
-// slices. A launch with fewer slices a tile has no runs.
-constexpr int OVERHEAD_SLICES = 8;
+// Cycles from the last write of a run's sums until the owner adds the first of them. Counted by hand, in
+// ways to the L2 and back of some 700 cycles each: the fence that waits for the writes, the flag's store
+// and the poll that misses it, the poll that sees it, and the first sums' load.
+constexpr int FLAG_CYCLES = 2800;
+// A run has so many slices at least: with fewer the pipeline does not fill.
+constexpr int LEAST_OF_RUN = 4;
+// There are runs where the last two rounds take this part of their cycles otherwise, or less: a tenth is
+// about what the cycles above are known to.
+constexpr float LEAST_GAIN = 0.9f;
 
 // The cycles of a slice: the longest of its products, its loads, and the time until the next load lands.
 template <class C>
@@ -24,6 +29,31 @@ __host__ __device__ constexpr int slice_cycles(int rows) {
   const int latency = 2600 / C::STAGES;
   const int longer = multiply > fetch ? multiply : fetch;
   return longer > latency ? longer : latency;
+}
+
+// The cycles in which a tile's sums go to the L2, or come from there: 4 bytes each, 56 a cycle.
+template <class C>
+__host__ __device__ constexpr int sums_cycles(int rows) {
+  return rows * C::BN * 4 / 56;
+}
+
+// Into how many runs a tile of so many rows is cut, `most` at most: one more run makes runs shorter by
+// 1 / (runs * (runs + 1)) of the tile's slices, and costs its owner the sums of one more.
+template <class C>
+__host__ __device__ constexpr int runs_of_tile(int slices, int rows, int most) {
+  const int cycles = slices * slice_cycles<C>(rows), of_sums = sums_cycles<C>(rows);
+  if (most > slices / LEAST_OF_RUN) most = slices / LEAST_OF_RUN;
+  int runs = 1;
+  while (runs < most && runs * (runs + 1) * of_sums < cycles) ++runs;
+  return runs;
+}
+
+// The cycles of a tile that is cut into so many runs: the longest run's slices, its sums' writes, the flag,
+// and the owner's reads. One run: its slices.
+template <class C>
+__host__ __device__ constexpr int cycles_in_runs(int slices, int rows, int runs) {
+  const int multiply = ((slices - 1) / runs + 1) * slice_cycles<C>(rows);
+  return runs > 1 ? multiply + FLAG_CYCLES + runs * sums_cycles<C>(rows) : multiply;
 }
 
 // What a worker has of a tile: some of its slices.
@@ -38,9 +68,9 @@ struct Plan {
   int whole_tiles = INT_MAX;
   int indices = 0;
   int pieces = 1;                  // of each tile after the whole ones; 1 where there are runs
-  int runs = 0;                    // 0: pieces
-  int slices = 0;                  // of a tile
-  int run_slices = 0, longer = 0;  // of a run; so many runs have one more: the first ones
+  int runs = 0;    // of all tiles that are cut; 0: pieces
+  int parts = 1;   // runs of a tile
+  int slices = 0;  // of a tile
 
   // One in which all tiles stay whole: as far as it matters to who finds the first one.
   __device__ static Plan whole(int slices) {
@@ -48,43 +78,31 @@ struct Plan {
     plan.slices = slices;
     return plan;
   }
-  // The first slice of a run, counted from the first tile that is dealt out.
-  __device__ int begin_of(int run) const { return run * run_slices + min(run, longer); }
-  // The run that has this slice.
-  __device__ int run_of(int slice) const {
-    const int in_longer = longer * (run_slices + 1);
-    // Where run_slices is 0 all slices are in longer runs.
-    return slice < in_longer ? slice / (run_slices + 1) : longer + (slice - in_longer) / run_slices;
-  }
-  // The part-th segment of an index that is a run's; no slices: there is none. The last run has the first
-  // index. So the worker that adds up a tile waits for those whose indices are lower than its own: who
-  // takes indices in turn waits for blocks of lower numbers, who claims for those who claimed before.
-  __device__ Segment segment(int index, int part) const {
+  // The run of an index; no slices: there is none. The last run has the first index. So the worker that adds
+  // up a tile waits for those whose indices are lower than its own: who takes indices in turn waits for
+  // blocks of lower numbers, who claims for those who claimed before. A tile's first run is not longer than
+  // the others.
+  __device__ Segment segment(int index) const {
     const int run = runs - 1 - (index - whole_tiles);
     if (run < 0) return {0, 0, 0, 0, 0};
-    const int begin = begin_of(run), end = begin_of(run + 1);
-    const int tile = begin / slices + part, tile_begin = tile * slices, tile_end = tile_begin + slices;
-    const int from = max(begin, tile_begin), to = min(end, tile_end);
-    if (from >= to) return {0, 0, 0, 0, 0};
-    const int adds = from == tile_begin && to < tile_end ? run_of(tile_end - 1) - run : 0;
-    return {tile, from - tile_begin, to - from, run, adds};
+    const int tile = run / parts, part = run - tile * parts;
+    const int first = part * slices / parts, end = (part + 1) * slices / parts;
+    return {tile, first, end - first, run, part == 0 ? parts - 1 : 0};
   }
 };
 
 // Whether a launch may have runs, whatever its tiles.
 template <class C>
 __device__ bool may_share(int slices, int workers) {
-  return C::SPLIT == 1 && slices > OVERHEAD_SLICES && slices < 1 << 20 &&
+  return C::SPLIT == 1 && slices >= 2 * LEAST_OF_RUN && slices < 1 << 20 &&
          workers * C::BLOCKS <= MOST_BLOCKS;  // places in the workspace
 }
 
-// Whether workers may begin with a run: there is one full round at most, and it would be dealt out too. Where
-// it is false a worker begins with the tile of its own number, whatever the plan. No division.
+// Whether workers may begin with a run: with two workers a tile or more. Where it is false a worker begins
+// with the tile of its own number, whatever the plan. No division.
 template <class C>
 __device__ bool begins_with_run(int all_tiles, int slices, int workers) {
-  const int rounds = all_tiles <= workers ? 1 : 2;
-  return may_share<C>(slices, workers) && all_tiles <= 2 * workers &&
-         all_tiles * slices < (rounds * slices - OVERHEAD_SLICES) * workers;
+  return all_tiles <= workers / 2 && may_share<C>(slices, workers);
 }
 
 // The plan for tiles_m tiles in all columns of tiles that stand in one row, tiles_n columns; rows: of all
@@ -96,35 +114,27 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
   Plan plan;
   plan.indices = all_tiles;
   plan.slices = slices;
-  const bool shares = all_tiles <= 2 * workers ? begins_with_run<C>(all_tiles, slices, workers)
-                                               : may_share<C>(slices, workers);
-  if (all_tiles == 0 || (all_tiles <= workers && !shares)) return plan;
-  // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too.
+  if (all_tiles == 0 || (all_tiles <= workers && !begins_with_run<C>(all_tiles, slices, workers))) return plan;
+  // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too. Workers have
+  // the tiles of full rounds whole, and so are at the same slices of K at about the same time: what one loads
+  // of A or B the others find in the L2. Runs of several tiles dealt out one behind the other would have them
+  // at all slices at once, and where A and B do not fit into the L2, load both from memory again and again.
   const int full_rounds = (all_tiles - 1) / workers, last_tiles = all_tiles - full_rounds * workers;
+  const int most = workers / last_tiles;  // so many workers a tile
   // Each tile is taken to have the launch's average of rows. Into as many pieces as have room in one
   // round, of whole steps.
   const int steps = (rows - 1) / tiles_m / STEP + 1;
-  int steps_of_piece = steps;
-  if (full_rounds > 0) {
-    const int most = workers / last_tiles;
-    steps_of_piece = (steps + most - 1) / most;
-  }
-  if (shares && last_tiles < workers) {
-    // The last full round is dealt out too, so that a run has a tile's slices at least and a tile is in two
-    // runs at most. Without a full round there are more.
-    const int whole_tiles = max(0, full_rounds - 1) * workers,
-              all_slices = (all_tiles - whole_tiles) * slices;
-    const int share = (all_slices - 1) / workers + 1, adds = (slices - 1) / share;
-    const int of_slice = slice_cycles<C>(steps * STEP);
-    const int of_add = steps * STEP * C::BN * 4 / 56;  // the sums of a tile, from the L2
-    const float cut =
-        float(slices) * float((full_rounds > 0 ? of_slice : 0) + slice_cycles<C>(steps_of_piece * STEP));
-    if (float(share + OVERHEAD_SLICES) * float(of_slice) + float(adds) * float(of_add) < cut) {
-      plan.whole_tiles = whole_tiles;
-      plan.runs = workers;
-      plan.run_slices = all_slices / workers;
-      plan.longer = all_slices % workers;
-      plan.indices = whole_tiles + workers;
+  const int steps_of_piece = full_rounds > 0 ? (steps + most - 1) / most : steps;
+  if (most > 1 && may_share<C>(slices, workers)) {
+    const int parts = runs_of_tile<C>(slices, steps * STEP, most);
+    const float before = full_rounds > 0 ? float(slices * slice_cycles<C>(steps * STEP)) : 0;
+    const float in_runs = before + float(cycles_in_runs<C>(slices, steps * STEP, parts));
+    const float in_pieces = before + float(slices * slice_cycles<C>(steps_of_piece * STEP));
+    if (parts > 1 && in_runs < LEAST_GAIN * in_pieces) {
+      plan.whole_tiles = full_rounds * workers;
+      plan.parts = parts;
+      plan.runs = last_tiles * parts;
+      plan.indices = plan.whole_tiles + plan.runs;
       return plan;
     }
   }
