@@ -58,9 +58,9 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   if (C::SPLIT == 1 && most > 1 && slices < 1 << 20) {
     const int rows = round_up(int(std::ceil(std::min(double(C::BM), average))), STEP);
     const int runs = runs_of_tile<C>(int(slices), rows, most);
-    const double shares =
-        full_rounds * cycles / tiles + around + cycles_in_runs<C>(int(slices), rows, runs);
-    if (runs > 1 && shares < LEAST_GAIN * all_tiles) all_tiles = shares;
+    const double shares = full_rounds * cycles / tiles + around + cycles_in_runs<C>(int(slices), rows, runs);
+    // As make_plan, and no other configuration without runs is left for less than that gain.
+    if (runs > 1) all_tiles = std::min(all_tiles, shares / LEAST_GAIN);
   }
   // (4) The launch: its tiles and its two ends.
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);

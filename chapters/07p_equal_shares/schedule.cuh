@@ -200,7 +200,8 @@ class TileFinder {
   __device__ int tiles_m_in_lanes() const { return __shfl_sync(~0u, tiles_m_end_, 31); }
   // The tile of this index, if none were cut.
   __device__ Tile find_uncut(int index) {
-    if (index < tiles_m_before_ * tiles_n_) {  // in a group before first_group_: a run's tile behind another's
+    if (index <
+        tiles_m_before_ * tiles_n_) {  // in a group before first_group_: a run's tile behind another's
       first_group_ = tiles_m_before_ = 0;
       read_offsets();
     }

@@ -67,7 +67,7 @@ struct Segment {
 struct Plan {
   int whole_tiles = INT_MAX;
   int indices = 0;
-  int pieces = 1;                  // of each tile after the whole ones; 1 where there are runs
+  int pieces = 1;  // of each tile after the whole ones; 1 where there are runs
   int runs = 0;    // of all tiles that are cut; 0: pieces
   int parts = 1;   // runs of a tile
   int slices = 0;  // of a tile
@@ -114,7 +114,8 @@ __device__ Plan make_plan(int tiles_m, int tiles_n, int rows, int slices, int wo
   Plan plan;
   plan.indices = all_tiles;
   plan.slices = slices;
-  if (all_tiles == 0 || (all_tiles <= workers && !begins_with_run<C>(all_tiles, slices, workers))) return plan;
+  if (all_tiles == 0 || (all_tiles <= workers && !begins_with_run<C>(all_tiles, slices, workers)))
+    return plan;
   // All rounds but the last, which has 1 to `workers` tiles: a full one counts as the last, too. Workers have
   // the tiles of full rounds whole, and so are at the same slices of K at about the same time: what one loads
   // of A or B the others find in the L2. Runs of several tiles dealt out one behind the other would have them

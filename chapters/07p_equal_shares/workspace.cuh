@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // How the sums of a tile come together whose slices are in several runs. All but the run with the tile's
-// slice 0 begin inside of the tile. Each of these writes its sums to its place in global memory, and raises
-// a flag. The worker that has slice 0 adds them to its own in the order of slices: D has the same bits in
-// each launch with the same plan, whoever takes which run.
+// slice 0 write theirs to a place in global memory, and raise a flag. The worker that has slice 0 adds them
+// to its own in the order of slices: D has the same bits in each launch with the same plan, whoever takes
+// which run.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace chapter {
 
-// A place and a flag for each run, block of the worker, and consumer. A run begins inside of one tile at
-// most, so each is used once in a launch at most.
+// A place and a flag for each run, block of the worker, and consumer. A run has slices of one tile, so each
+// is used once in a launch at most.
 // Danger: all launches have the same. So two must not overlap: griddepcontrol_wait keeps apart those of
 // one stream, and nothing keeps apart those of different streams, or two instances of a recorded graph.
 static __device__ float workspace[MOST_BLOCKS * WORKSPACE_FLOATS];
@@ -28,7 +28,7 @@ class Workspace {
   __device__ Workspace(int n_rank, int consumer, int barrier)
       : in_worker_(n_rank * C::CONSUMERS + consumer), barrier_(barrier) {}
 
-  // Writes the sums of this run's first tile. They may be changed then. Their flag waits for `proceed`.
+  // Writes the sums of this run. They may be changed then. Their flag waits for `proceed`.
   // [give]
   template <int SUMS>
   __device__ void give(const float (&sums)[SUMS], int run) {
@@ -51,8 +51,8 @@ class Workspace {
   // [/proceed]
 
   // Adds the sums of `runs` runs behind this one, in their order.
-  // Ends: who has one of them wrote its sums before all else of its run, and waited for nobody in this run.
-  // Its index is lower: it belongs to a block that has begun before or will begin, as the grid has a block
+  // Ends: who has one of them waits for nobody in it, and its index is lower. Each worker takes its indices in
+  // order, so each wait is for lower ones and there is no cycle. And each worker runs: the grid has a block
   // for each multiprocessor at most, and all are there at the same time.
   // [add]
   template <int SUMS>
