@@ -58,7 +58,7 @@ __host__ __device__ constexpr int cycles_in_runs(int slices, int rows, int runs)
 
 // What a worker has of a tile: some of its slices.
 struct Segment {
-  int tile;           // counted from the first tile that is dealt out
+  int tile;           // counted from the first tile that is cut
   int first, slices;  // slices 0: none
   int run, adds;      // as in Tile
 };
