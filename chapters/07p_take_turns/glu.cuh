@@ -35,9 +35,10 @@ struct Factors {
   int row0, rows, col0;  // as in Tile
 
   // Who: a whole consumer, `thread` being a thread's number in it, before it multiplies the tile: it has
-  // registers then, and time, for as a rule the other one multiplies. Other threads may read what was read
-  // here before `barrier`, a named barrier of these threads. Before: all have read the factors of the tile
-  // before, and met since.
+  // registers then, and time, for as a rule the other one multiplies. After `barrier`, a named barrier
+  // of this consumer, all its threads may read the factors. Before: all have read those of the tile
+  // before for the last time, and have met since, at the bar_sync after write_box in BoxStore::put of
+  // that tile's last box.
   // From n on its columns are another group's or zeros, and their outputs are not stored: `min` only keeps
   // the reading of a bias, and of prob, inside the tensor.
   __device__ void read(const Operands& operands, const Tile& tile, int n, int thread, int barrier) {

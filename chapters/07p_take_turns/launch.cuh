@@ -21,8 +21,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   Maps<C> maps;
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
-  // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
-  // is warp * 8 + lane / 4), store.cuh's write_box (chunk w of a PAIR is warp w's).
+  // order and change with it: activate_rows (an up is two sums further), ColumnFactors (the gate's
+  // column is warp * 8 + lane / 4), store.cuh's write_box (chunk w of a PAIR is warp w's).
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 of its rows, a consumer has 4 warps
   // The last dimension goes through all groups. A group's last tile may have columns of the next one,
   // or behind the last group zeros. Their outputs are not stored.

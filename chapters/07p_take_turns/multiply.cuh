@@ -24,11 +24,14 @@
 namespace chapter {
 
 // The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
-// Guarantees: who has waited for its turn knows that all slices of all tiles before have landed. `full` needs
-// that, not only speed: its parity tells a stage's lap from the next one only to who is less than two
-// laps behind, so it must not be asked for a lap while the lap before has not landed.
-// No deadlock: a turn is passed as soon as a tile's products are started, whether the other has a tile or
-// not. Who has none does not wait for his turn, and the arrivals that stay in the barrier harm nobody.
+// Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
+// have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
+// lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
+// t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
+// be ahead of the loads.
+// A consumer passes the turn when it has started its tile's last product, whether the other one has
+// another tile or not. A consumer without a tile does not wait. The phase that then ends is waited
+// for by nobody, which an mbarrier allows.
 // [turns]
 class Turns {
  public:
@@ -40,7 +43,8 @@ class Turns {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, after the tile's last product was started. The other's queue up behind it.
+  // Who: all four warps, after they have started the tile's last product. The tensor cores do the
+  // other consumer's products after it.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -52,17 +56,25 @@ class Turns {
 };
 // [/turns]
 
-// The consumer that this thread is in, and its number there. They are made anew wherever they are wanted, and
-// hidden. Else the compiler would make addresses of them once, for all widths of tiles, and keep these in
-// registers during the main loop. It is not known to be the same in all lanes. So no wait at an mbarrier
-// may depend on it: behind one the compiler would take the lanes to come one by one, and wgmma's
-// descriptors would no longer be in uniform registers.
+// A thread's identity in two forms, the same numbers:
+// - `warp` and `consumer`, made by `uniform`, for mbarriers, the ring and branches around wgmma. The
+//   compiler does not know that `Self` is the same in all lanes of a warp. After a wait at an mbarrier
+//   that depends on it, it would take the lanes to go on one by one, and would keep wgmma's descriptors
+//   in ordinary registers: four R2UR for each wgmma. No test fails then, only machine code shows it.
+// - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D, named
+//   barriers. It is computed anew at each use, and `keep` hides that from the compiler, so that no
+//   address is computed before the branch to one of six widths and kept in a register during the main
+//   loop. A spill would be an error of the build. ptxas of CUDA 13.0 does not spill with `consumer` in
+//   these places either.
 struct Self {
   unsigned index = gg::ptx::keep(threadIdx.x);
   int consumer = int(index / 128), thread = int(index % 128);
 };
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's, where each consumer
+// releases each slice, and K may be split. Here its "the consumers release as many" is done by one warp
+// for the whole block ([discard]), as `empty` wants one arrival of a block; and its `block_slices` are
+// all slices of K.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
                                                const Memory<C>& memory,
@@ -84,10 +96,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds && guess.slices > 0) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait for it at the barrier in
-    // `read`. The second consumer counts slices only: its first turn comes when the first one has seen later
-    // ones land.
+    // The guessed tile's slices are not used. Invariant: a warp that waits for a phase must not be
+    // overtaken by the next one, whose end it would take for that of its own. So one warp waits,
+    // then releases; the other warps of the first consumer wait for it at the named barrier in
+    // `read`. The second consumer only counts the slices: its first turn begins after the first one
+    // has seen later slices land.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -113,7 +126,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       turns.wait(consumer);
       // Few cycles, during the products of the other consumer's last slice. If this tile's first products
       // set the sums instead, as a predicate tells them, then to the compiler they would read these
-      // registers, which it would keep from tile to tile.
+      // registers, and would have to keep all of them through the epilogue before.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -137,9 +150,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         }
         last = stage;
       }
-      const Self self;
-      turns.pass(consumer);  // the products of the last slice go on
       // [end]
+      const Self self;
+      turns.pass(consumer);                       // the products of the last slice go on
       gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
       release(last);
       const auto& factors = memory.factors[self.consumer];
@@ -174,8 +187,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // It is read late, but nobody waits for that: the other consumer's tile was sent before this one
-    // and is multiplied meanwhile.
+    // Only the scheduling warp waits for this read, which comes after the epilogue: before it, it
+    // can neither send this consumer's tile after the one read here, nor, where tiles are claimed,
+    // claim the other consumer's. Both are loaded later than the one read here, and meanwhile the
+    // other consumer multiplies.
     more = tiles.next(tile);
   }
   gg::ptx::griddepcontrol_launch_dependents();

@@ -2,9 +2,9 @@
 //
 // The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
 // It sends them to two mailboxes in turn, one for each consumer: in all its blocks, the loading warp reads
-// both, and a consumer its own. It claims a tile only when the one before has been read. It waits for its own
-// mailbox's `received` and signals the `sent` of all. Where the guess holds and gives each worker one tile at
-// most, it sends nothing.
+// both, and a consumer its own. It claims a tile only when the one before has been read. For a
+// mailbox it waits at the `received` of its own block, and signals the `sent` of all blocks. Where
+// the guess holds and gives each worker one tile at most, it sends nothing.
 
 #pragma once
 
@@ -22,11 +22,13 @@
 
 namespace chapter {
 
-// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
-// tiles that were sent here before this one. Invariant: each warp that `received` counts receives every tile
-// that is sent here, and a tile is sent only after all have received the one before. So no warp is two phases
-// behind, which a parity would not show. At last comes the end, and of two ends
-// the loading warp receives one.
+// A slot for one tile in the shared memory of each block of a worker. `phase` is the parity of the
+// number of tiles that were sent here before this one. Invariant: each warp that `received` counts
+// receives every tile that is sent here, and a tile is sent only after all have received the one
+// before. So no warp is two phases behind, which a parity would not show. After its tiles each
+// mailbox is sent an end, for its consumer. The loading warp receives the first of the two ends only,
+// and leaves its loop. So `received` of the other mailbox stays one arrival of each block short.
+// Nothing is sent after an end, so nobody waits for that.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -265,15 +267,18 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
   finder.plan_last_round(workers);  // nobody waits for that: the first tile is known or sent
   const int indices = finder.indices();
   const bool claims = indices > workers && slices_of(k) >= LEAST_SLICES;
+  // [send]
   while (more) {
     Tile tile;
     do {
       if (claims) {
-        // Not before the loading warps and a consumer have read the tile before: an index claimed earlier
-        // would wait for this worker, though another may be free first. The loading warp reads it when it
-        // has loaded the tile before that one, about STAGES slices before that is multiplied. And once for
-        // each index that was found, with rows or not: claim relies on it.
-        // If the guess holds, nothing was sent before: the first wait returns at once.
+        // Let i be the number of the tile to claim. Its index is claimed only after the loading
+        // warps and a consumer have read tile i - 1: an index claimed earlier would be bound to
+        // this worker, though another one may be idle first. A loading warp reads tile i - 1 after
+        // it has started all loads of tile i - 2, the consumer after its epilogue of tile i - 3. A
+        // loading warp wants tile i only after all loads of tile i - 1, so there is time. One claim
+        // for each index that was found, with rows or not: `claim` relies on it. If the guess holds,
+        // tile 0 was not sent, and the first wait returns at once.
         mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {
@@ -285,6 +290,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     send(tile);
   }
   send({-1, 0, 0, 0});  // the other consumer's end
+  // [/send]
 }
 
 }  // namespace chapter

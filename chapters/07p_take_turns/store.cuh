@@ -28,7 +28,8 @@ class BoxStore {
 
   // Takes a box of outputs: rows box * STEP and up of the tile. Only tile.rows rows are stored. Call it for
   // box 0 of a tile, then box 1 and so on.
-  // words[p] are the outputs of the tile's PAIR p.
+  // words[p] are the outputs of the tile's PAIR p. `tile`: its factors, of which only row0, rows
+  // and col0 are used, the tile's place in D.
   // [put]
   __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
     // TMA has read what was where this box goes. Before the first box it has read all of the tile before,
@@ -38,7 +39,8 @@ class BoxStore {
     } else if (box >= C::BOXES) {
       wait_until_read<C::BOXES - 1>();
     }
-    // Before the barrier: behind that of the last box the factors of the next tile are written.
+    // `tile` is read before the bar_sync below: after that of the last box, this consumer's threads
+    // write the factors of its next tile there.
     const int row0 = tile.row0 + box * STEP, rows = tile.rows - box * STEP, col0 = tile.col0 / 2;  // of D
     const int at = box % C::BOXES * C::BOX_BYTES;
     write_box(at, words);
