@@ -106,12 +106,16 @@ gg::Setup setup() {
   return setup;
 }
 
-const bool known = add({.option = "07m",
-                        .chapter = "07m_fused_glu",
-                        .setup = setup(),
-                        .sets = "prefill,skewed,decode,moe",
-                        .fused = launch_07m,
-                        .unfused = launch_glu,
-                        .require_equal = require_equal});
+const bool known = add(glu_comparison("07m", "07m_fused_glu", launch_07m));
 
 }  // namespace
+
+Comparison glu_comparison(const char* option, const char* chapter, Launch fused) {
+  return {.option = option,
+          .chapter = chapter,
+          .setup = setup(),
+          .sets = "prefill,skewed,decode,moe",
+          .fused = fused,
+          .unfused = launch_glu,
+          .require_equal = require_equal};
+}

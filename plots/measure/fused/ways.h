@@ -31,7 +31,7 @@ struct Comparison {
   gg::Setup setup;
   const char* sets;  // without --set
   Launch fused, unfused;
-  std::map<std::string, Launch> others{};  // fused too, by the option that makes them so
+  std::map<std::string, Launch> others{};  // fused too, by the option or chapter that makes them so
   // Throws gg::Error where the two ways' outputs differ by more than the rounding of the product
   // may change. The product is there.
   void (*require_equal)(gg::Machine& machine, const gg::Buffers& buffers, const bf16* product,
@@ -81,5 +81,8 @@ void launch_07m(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07n(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07n_butterfly(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07o(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07p(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 // Chapter 07m's output the unfused way: the product, and D by a kernel that reads it.
 void launch_glu(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+// A chapter with the operator of chapter 07m beside the unfused way.
+Comparison glu_comparison(const char* option, const char* chapter, Launch fused);
