@@ -216,7 +216,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const gg::Offsets& o
   Tile tile = finder.find(index);
   mailbox.send(tile, phase);
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
-  finder.plan_last_round(workers);          // nobody waits: the first tile is on its way
+  finder.plan_last_round(workers);              // nobody waits: the first tile is on its way
   const int indices = finder.indices();
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (tile.group >= 0) {

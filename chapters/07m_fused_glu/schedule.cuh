@@ -244,7 +244,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   }
   // [/begin]
   const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
-  finder.plan_last_round(workers);          // nobody waits for that: the first tile is known or sent
+  finder.plan_last_round(workers);              // nobody waits for that: the first tile is known or sent
   const int indices = finder.indices();
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (more) {
