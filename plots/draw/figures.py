@@ -468,13 +468,13 @@ def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     problems = list(dict.fromkeys(key for rows in found.values() for key in rows))
     names = [f"{name}: {shape[1]} rows, N={shape[3]}, K={shape[4]}" for name, shape in problems]
     fig, axes = canvas(plt, "What an epilogue costs behind a product",
-                       "time over that of the product alone, cold: hollow as kernels of their own, full in the same launch "
+                       "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch "
                        "(its quickest choice)",
                        bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
     shown = []
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
         label_rows(ax, names, 190)
-        ax.set(xlabel=chapter.replace("_", " ") + ", % of the product's time")
+        ax.set(xlabel=chapter.replace("_", " ") + ", %")
         ax.axvline(100, color=DARK, lw=1.2)
         for y, key in enumerate(problems):
             if key not in rows:

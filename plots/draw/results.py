@@ -152,8 +152,9 @@ class Data:
         self.device = SHOWN if SHOWN in devices else max(devices, default="", key=devices.get)
         self.others = sorted(set(devices) - {self.device})
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
-        self.fused = [row for row in newest_on_each(first) if row.set != "step" and (
-            row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside)]
+        # A later run may have timed such a chapter beside another one, without the unfused way.
+        self.fused = newest_on_each(row for row in first if row.set != "step" and (
+            row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside))
         # gg-fused alone times others beside such a chapter: a library's gated linear unit
         # is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}

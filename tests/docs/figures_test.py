@@ -450,7 +450,7 @@ class MadeUpTest(unittest.TestCase):
                          *ways("02_tiled", [99, 5], _=60, unfused=75))  # without its product
         (ax, other), title, below, _ = self.seen(figures.fused, data)
         self.assertEqual(title, "What an epilogue costs behind a product")
-        self.assertEqual(below, "time over that of the product alone, cold: hollow as kernels of their own, full in the same launch "
+        self.assertEqual(below, "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch "
                                 "(its quickest choice)")
         self.assertEqual(ax.lines, [[(100, 0), (100, 1)], [(112.5, 0), (125, 0)]])
         self.assertEqual(ax.marks, [[(125, 0)], [(112.5, 0)]])
@@ -458,7 +458,7 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual([line.get_markerfacecolor() for line in ax.ax.lines[2:]], ["white", "#a8650f"])
         self.assertEqual(ax.ticks[1], [(0, "moe: 37 rows, N=4096, K=7168"), (1, "moe: 69 rows, N=4096, K=7168")])
         self.assertEqual([each.labels[0] for each in (ax, other)],
-                         ["01 naive, % of the product's time", "02 tiled, % of the product's time"])
+                         ["01 naive, %", "02 tiled, %"])
         self.assertEqual(ax.limits[1], (1.5, -0.5))
 
     def test_colours_and_the_chapters_that_a_figure_names(self):
