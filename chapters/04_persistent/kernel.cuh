@@ -277,8 +277,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 }
 
 // [schedule]
-// The kernel's walk on the host, with its start and stride written again: prints which block computes
-// which tiles, as group(tile_m,tile_n).
+// The kernel's walk on the host, its start and stride written again: prints each block's tiles, as
+// group(tile_m,tile_n). `shape` is not 0x0: the harness passes 64x64 where no --tile is given.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
