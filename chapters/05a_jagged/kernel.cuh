@@ -31,8 +31,8 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 
 // [types]
 // Threads of a block for tiles of bm rows; both the kernel and launch rely on it. Operands of
-// different types are converted in registers: for a tile of 128x128 the 255 of each of 128 threads
-// would not suffice, so 256 threads share its sums. Such operands have no smaller tiles.
+// different types are converted in registers: for a tile of 128x128 the 255 registers of each of
+// 128 threads would not do, so 256 threads share its sums. Such operands have no smaller tiles.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -255,8 +255,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 // Every group gets the same share of the blocks that fit on the device at once, whatever its number
 // of rows, so a launch may be recorded in a graph and replayed with other offsets: the host reads
 // none. Relies on 1 to 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
-// Relies also on A and B that start at multiples of 16 bytes, on D that starts at a multiple of two
-// of its elements, and on a `b_group_stride` of 0 (one B for all groups) or a multiple of 8.
+// Relies also on multiples of 8 for n and k, on A and B that start at multiples of 16 bytes, D at a
+// multiple of two of its elements, and a `b_group_stride` of 0 (one B for all) or a multiple of 8.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
             int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
@@ -264,8 +264,8 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // All types have tiles of 128x128. Others are compiled for bf16 and int32_t alone: two for all
-  // types would be 16 kernels. one_tile_for_others in main.cu says the same to the harness.
+  // Tiles are square, so tile.m names the kernel. All types have 128x128, bf16 with int32_t 64x64
+  // too: two for all would be 16 kernels. one_tile_for_others in main.cu says so to the harness.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {
