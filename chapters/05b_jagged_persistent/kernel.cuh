@@ -21,11 +21,12 @@
 namespace chapter {
 
 constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row of A
-constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
+constexpr int STAGES = 3;  // slices of a team in shared memory: 96 KB at most, 192 KB for two teams
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 constexpr int WARPS_N = 2;
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
+static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
 // Threads of a team for tiles of bm rows. Operands of different types take registers to convert: then
 // twice the warps share the larger tile.
@@ -78,9 +79,9 @@ struct Walk {
 
 // [swizzle]
 // Byte offset of element c of row r in a slice with CHUNKS chunks to the row. Chunk x of row r lies
-// in slot x ^ r % 8 of its row. So the same chunk of 8 rows, which ldmatrix reads at once, lies in
-// 8 different slots, which are 8 different groups of 4 banks. Rows of 4 chunks are 64 bytes: two of
-// them share the 32 banks, so pairs of rows count in place of rows.
+// in slot x ^ r % 8 of its row, with 4 chunks to the row in slot x ^ r / 2 % 4, as two such rows
+// share the 32 banks. So the same chunk of 8 rows, which ldmatrix reads at once, lies in 8 different
+// groups of 4 banks.
 template <int CHUNKS>
 __device__ int swizzle(int r, int c) {
   static_assert(CHUNKS % 8 == 0 || CHUNKS == 4,
@@ -203,6 +204,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  // [team]
   const int team = int(threadIdx.x) / THREADS, teams = int(blockDim.x) / THREADS;
   const int warp = int(threadIdx.x) % THREADS / 32;  // of the team
   // Where the warp's part of the tile begins.
@@ -217,6 +219,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     const int index = k_tile % STAGES;
     return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES};
   };
+  // [/team]
 
   // [tile]
   // Tiles are counted in int: each has at least 8 elements of D, so 2^31 of them are 32 GB or more.
@@ -296,7 +299,7 @@ template <class A, class B, class Offset>
 constexpr bool HAS_ALL_TILES =
     std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;
 
-// `blocks` 0: one worker per multiprocessor. Two teams where an SM has shared memory for both.
+// `blocks` 0: one worker per multiprocessor. Two teams where a block may have shared memory for both.
 // The host reads no offsets: `host_offsets` is null, and an argument because all chapters are launched alike.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
