@@ -24,7 +24,7 @@ namespace chapter {
 
 constexpr int BK = 64;        // depth of a slice of A and B: 128 bytes of each row of A
 constexpr int STAGES = 3;     // slices of a team in shared memory: 96 KB at most, and two teams have 192
-constexpr int THREADS = 128;  // of a team: two have a warp more than each of four schedulers
+constexpr int THREADS = 128;  // of a team: two teams are eight warps, two for each scheduler
 constexpr int WARPS_M = 2, WARPS_N = 2;
 constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most that TMA swizzles
 constexpr int B_BOX_BYTES = BK * BOX_COLS * 2;
@@ -87,8 +87,8 @@ struct Stage {
 
 // [load]
 // One thread asks for a slice: `row`, `col` and `k0` are its corners in A and in B[group]. What lies
-// outside K or N becomes zeros, which count as bytes too. Rows behind the group's belong to the next
-// one: they are read, but rows of D that need them are not stored.
+// outside a map's tensor becomes zeros, which count as bytes too. Rows after the group's, of later
+// groups or zeros, are multiplied as well, but the rows of D that need them are not stored.
 template <int BM, int BN>
 __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                            int k0, int row, int col, int group) {
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
 
     // [prologue]
     if (thread == 0) {
-#pragma unroll 1  // one copy of load, which is long: it happens once for a tile
+#pragma unroll 1  // load's code is long: unrolled, it would stand here three times
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
     }
     wait(0);  // both tiles of slice 0 have landed, and there is one: a tensor map has no K of 0
@@ -276,7 +276,7 @@ template <class T>
 constexpr CUtensorMapDataType MAP_TYPE =
     std::is_same_v<T, bf16> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
-// `rows`: of A in memory, at least the last offset. `blocks` 0: one worker per multiprocessor.
+// `rows`: of A in memory, at least the last offset and 1. `blocks` 0: one worker per multiprocessor.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
