@@ -54,6 +54,8 @@ template <class T, class D, int BN, int BK>
 __global__ void __launch_bounds__(THREADS, 8)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, D* d,
                  int m, int n, int k) {
+  static_assert(BK == 64 || BK == 16, "A's swizzle and layout are right for these");
+  static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "B's swizzle and layout are right for these");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int group = int(blockIdx.z), k_tiles = k / BK;
