@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A group of its own sizes, and which block computes which of its tiles.
+// A group is what blocks know of it: its D, its sizes and the order of its tiles.
 #pragma once
 #include <cstdio>
 
@@ -19,7 +19,7 @@ struct Group {  // what a block must know of a group
 };
 // [/group]
 
-// The same list on the host: prints which block computes which tiles, as group(tile_m,tile_n).
+// Prints which tiles each block computes, as group(tile_m,tile_n), in the order of Tiles::next.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

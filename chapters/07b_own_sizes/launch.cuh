@@ -13,8 +13,9 @@ namespace chapter {
 
 // Groups of their own sizes: device arrays of G pointers, sizes [G,3] as M, N, K, and leading
 // dimensions [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the
-// caller guarantees: K is not 0; N, K and leading dimensions are multiples of 8; A, B and the array
-// a_ptrs lie at multiples of 16 bytes, D at multiples of 4. `plan` asserts it in debug builds.
+// caller guarantees: K is not 0; N, K and leading dimensions are multiples of 8; A and B lie at
+// multiples of 16 bytes, D at multiples of 4. `plan` asserts it in debug builds. The array a_ptrs
+// itself lies at a multiple of 16 bytes, else no blank map can be made of it.
 template <class T>
 struct GroupArrays {
   const T* const* a_ptrs;
@@ -37,8 +38,8 @@ void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows
       maps, arrays.a_ptrs, arrays.b_ptrs, arrays.d_ptrs, arrays.sizes, arrays.leading_dims, d, offsets, n, k,
       groups, C::BM, C::BN);
   GG_CHECK(cudaGetLastError());
-  // Not `dependent`: it begins when `plan` has ended, and the stream's next `plan` when it has. So
-  // `plan` changes no schedule and no map that is in use.
+  // In the stream's ordinary order: it begins when `plan` has ended, and the stream's next `plan`
+  // when it has. So `plan` changes no schedule and no map that is in use.
   gg::launch_kernel({.grid = dim3(unsigned(blocks ? blocks : gg::multiprocessors())),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
@@ -53,8 +54,9 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
             const GroupArrays<T>& arrays, gg::TileShape tile, int blocks, cudaStream_t stream) {
   // [blank]
   if (arrays.sizes) {
-    // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides that are
-    // multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
+    // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides
+    // that are multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
+    // `plan` gets this n and k as well: where `sizes` is not null, it must not use them.
     a = b = reinterpret_cast<const T*>(arrays.a_ptrs);
     rows = n = k = 8;
   }

@@ -29,6 +29,7 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
+  // The numbers that the loading warp's Tiles goes through: both sides must count the same slices.
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);

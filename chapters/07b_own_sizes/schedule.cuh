@@ -29,7 +29,7 @@ template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
                           const int* leading_dims, Maps& shared) {
   // [maps]
-  // TMA: no K of 0, addresses and distances of rows in whole 16 bytes.
+  // TMA: no K of 0, addresses and distances of rows in whole 16 bytes. (K % 8: as packed groups.)
   GG_DEVICE_ASSERT(sizes[2] > 0 && sizes[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
   GG_DEVICE_ASSERT(leading_dims[0] % 8 == 0 && leading_dims[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     // [describe]
-    const int g = batch + thread, *size = sizes + 3 * g;  // M, N, K
+    const int g = batch + thread, *size = sizes + 3 * g;  // M, N, K; not read if `sizes` is null
     Group group = {};                                     // no rows, no tiles
     if (g < groups && sizes) {
       group = {.d = d_ptrs[g],
