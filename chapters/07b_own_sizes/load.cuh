@@ -24,7 +24,7 @@ __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memo
   for (Tile tile; tiles.next(tile);) {
     // [load]
     const int k_tiles = tile.slices();
-    // TMA reads maps in global memory or parameters, no copies: so both arms of ?: are lvalues.
+    // TMA reads a map where it lies, never a copy. So both arms of ?: must be lvalues.
     const Maps& maps = own_maps ? schedule.maps[tile.group] : packed;
     const int matrix = own_maps ? 0 : tile.group;  // of B, as its map counts
     if (own_maps) {

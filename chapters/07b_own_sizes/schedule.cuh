@@ -29,7 +29,7 @@ template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
                           const int* leading_dims, Maps& shared) {
   // [maps]
-  // TMA: no K of 0, addresses and distances of rows in whole 16 bytes. (K % 8: as packed groups.)
+  // TMA wants no K of 0, and addresses and distances of rows in whole 16 bytes.
   GG_DEVICE_ASSERT(sizes[2] > 0 && sizes[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
   GG_DEVICE_ASSERT(leading_dims[0] % 8 == 0 && leading_dims[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
