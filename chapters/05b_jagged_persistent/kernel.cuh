@@ -26,6 +26,7 @@ constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one c
 constexpr int WARPS_N = 2;
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
+static_assert(2 * STAGES * (128 + 128) * BK * 2 <= 227 * 1024, "launch gives a worker two teams on Hopper");
 static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
 // Threads of a team for tiles of bm rows. Operands of different types take registers to convert: then
@@ -39,13 +40,13 @@ constexpr int threads_for(int bm) {
 // Where a team is in the list of all groups' tiles: group after group, in each column after column.
 struct Walk {
   int tile;                           // index in the whole list
-  int batch = 0, tiles_m_before = 0;  // first group looked at; rows of tiles in the groups before it
+  int batch = 0, tiles_m_before = 0;  // first of 32 groups looked at; rows of tiles before it
   int64_t row_begin = 0;              // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
   // Finds the group that owns `tile`, every warp for itself: lane l looks at group batch + l. Tiles
   // only grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
-  // False: there is no such tile.
+  // False: there is no such tile. All 32 lanes must call it: its shuffles wait for all of them.
   template <class Offset>
   __device__ __forceinline__ bool find(const Offset* offsets, int groups, int bm, int tiles_n) {
     const int lane = int(threadIdx.x) % 32;
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
 
   // From a multiple of 128 bytes on, a row of slots lies in all 32 banks.
   extern __shared__ __align__(128) unsigned char shared[];
-  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come behind
+  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;     // [STAGES][BK][BN], swizzled
   auto stage = [&](int k_tile) {                                         // where slice k_tile is put
@@ -222,7 +223,9 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int: each has at least 8 elements of D, so 2^31 of them are 32 GB or more.
+  // Tiles are counted in int: 2^31 of them in 4096 groups, the harness's most, take 128 GB of D.
+  // All warps of a team find the same tiles, of equally many slices, so all come to the team's barriers
+  // equally often. bar_sync counts threads only, and does not know which of its calls they are in.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
   Walk walk = {int(blockIdx.x) + team * workers};
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += teams * workers) {
@@ -238,7 +241,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
     // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one group, and compute waits for groups.
+    // slice are one group. compute waits for groups, so between two of its waits one is committed.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -287,6 +290,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   }
 }
 
+// The kernel for tiles of BM x bn. `bn` is 32, 64 or 128: launch has refused all others.
 template <class A, class B, class D, class Offset, int BM>
 auto* kernel_for(int bn) {
   return bn == 128  ? grouped_gemm<A, B, D, Offset, BM, 128>
@@ -294,7 +298,8 @@ auto* kernel_for(int bn) {
                     : grouped_gemm<A, B, D, Offset, BM, 32>;
 }
 
-// Every tile of every type would be 72 kernels, which take a minute to compile.
+// bf16 with 32-bit offsets has all nine tiles, all others, f16 too, have 128x128 alone: every tile of
+// every type would be 72 kernels, which take a minute to compile.
 template <class A, class B, class Offset>
 constexpr bool HAS_ALL_TILES =
     std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
       .options = {"offsets", "shared-b", "tile", "blocks", "tune"},
       .tiles =
           {{128, 128}, {128, 64}, {128, 32}, {64, 128}, {64, 64}, {64, 32}, {32, 128}, {32, 64}, {32, 32}},
-      .one_tile_for_others = true,
+      .one_tile_for_others = true,  // other types and offsets than the first: 128x128, as HAS_ALL_TILES says
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Operands<bf16, f16, float>,
                  gg::Operands<f16, bf16, float>>(
