@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 06a: tiles arrive by TMA and are counted in by mbarriers.
+// Chapter 06a: TMA loads the slices, and mbarriers count their bytes.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: one thread asks for a whole slice, hardware computes its addresses, and a
-// barrier counts its bytes.
+// New here: one thread orders a whole slice, hardware computes its addresses, and an mbarrier says when all
+// of it has landed.
 
 #pragma once
 
@@ -30,19 +30,19 @@ constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most th
 constexpr int B_BOX_BYTES = BK * BOX_COLS * 2;
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
-static_assert(BK * 2 == 128, "a box of A has rows of 128 bytes: swizzle knows no others");
+static_assert(BK * 2 == 128 && BOX_COLS * 2 == 128, "boxes have rows of 128 bytes: swizzle knows no others");
 
 // [find]
 // Where a team is in the list of all groups' tiles: group after group, in each column after column.
 struct Walk {
   int tile;                           // index in the whole list
-  int batch = 0, tiles_m_before = 0;  // first group looked at; rows of tiles in the groups before it
+  int batch = 0, tiles_m_before = 0;  // first of 32 groups looked at; rows of tiles before it
   int64_t row_begin = 0;              // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
   // Finds the group that owns `tile`, every warp for itself: lane l looks at group batch + l. Tiles
   // only grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
-  // False: there is no such tile.
+  // False: there is no such tile. All 32 lanes must call it: its shuffles wait for all of them.
   template <class Offset>
   __device__ __forceinline__ bool find(const Offset* offsets, int groups, int bm, int tiles_n) {
     const int lane = int(threadIdx.x) % 32;
@@ -82,20 +82,20 @@ __device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
 
 struct Stage {
   uint32_t a_addr, b_addr;  // its [BM][BK] of A and its boxes of B
-  uint32_t full_addr;       // its barrier, which counts the bytes of both
+  uint32_t full_addr;       // its mbarrier, which counts the bytes of both
 };
 
 // [load]
-// One thread asks for a slice: `row`, `col` and `k0` are its corners in A and in B[group]. What lies
-// outside a map's tensor becomes zeros, which count as bytes too. Rows after the group's, of later
-// groups or zeros, are multiplied as well, but the rows of D that need them are not stored.
+// One thread orders a slice, whose corners are (a_row, k0) in A and (k0, col) in B[group]. What lies
+// outside a map's tensor becomes zeros, which count as bytes too. A box of A may go on into rows that
+// are not the group's. They are multiplied as well, but the rows of D that need them are not stored.
 template <int BM, int BN>
 __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
-                                           int k0, int row, int col, int group) {
+                                           int k0, int a_row, int col, int group) {
   static_assert(BN % BOX_COLS == 0, "B's part of a slice is whole boxes");
   static_assert(BM * BK * 2 % 1024 == 0 && B_BOX_BYTES % 1024 == 0, "boxes begin at multiples of 1024 bytes");
   gg::ptx::mbarrier_arrive_expect_tx(stage.full_addr, (BM + BN) * BK * 2);
-  gg::ptx::tma_load_2d(stage.a_addr, &a_map, k0, row, stage.full_addr);
+  gg::ptx::tma_load_2d(stage.a_addr, &a_map, k0, a_row, stage.full_addr);
 #pragma unroll
   for (int box = 0; box < BN / BOX_COLS; ++box) {
     gg::ptx::tma_load_3d(stage.b_addr + box * B_BOX_BYTES, &b_map, col + box * BOX_COLS, k0, group,
@@ -191,30 +191,35 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
                  const Offset* offsets, int groups, int n, int k) {
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  static_assert(A_STAGE_BYTES + B_STAGE_BYTES == (BM + BN) * BK * 2, "as in load_slice and in launch");
+  static_assert(2 * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) <= 226 * 1024,
+                "a block of an H100 may have 227 KB, of which `full` and the alignment of `shared` take one");
   const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
   const int warp = thread / 32;  // of the team
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come behind
+  extern __shared__ __align__(1024) unsigned char shared[];  // after `full`, at the next multiple of 1024
+  const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
   // [barriers]
   __shared__ uint64_t
       full[2][STAGES];  // of each team: the slice in this stage has landed; one thread arrives
-  const uint32_t full_addr = gg::ptx::shared_addr(full[team]);
+  const uint32_t team_full_addr = gg::ptx::shared_addr(full[team]);
   if (thread == 0) {
-    for (int stage = 0; stage < STAGES; ++stage) gg::ptx::mbarrier_init(full_addr + stage * 8, 1);
+    for (int s = 0; s < STAGES; ++s) gg::ptx::mbarrier_init(team_full_addr + s * 8, 1);
     gg::ptx::fence_mbarrier_init();
   }
-  gg::ptx::bar_sync(1 + team, THREADS);  // the team's barriers are there for all its threads
+  gg::ptx::bar_sync(1 + team, THREADS);  // the team's mbarriers are there for all its threads
   // [/barriers]
 
   // [tile]
-  // Tiles are counted in int: each has at least 8 elements of D, so 2^31 of them are 32 GB or more.
+  // Tiles are counted in int: 2^31 of them in 4096 groups, the harness's most, take 256 GB of D.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN, k_tiles = (k + BK - 1) / BK;
-  int first = 0;  // slices of the tiles before this one: they say which stage and phase the barriers are in
+  // Slices of this team's tiles before this one: they say which stage comes next, and which phase of
+  // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
+  int first = 0;
   Walk walk = {int(blockIdx.x) + team * workers};
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += 2 * workers) {
     const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
@@ -222,21 +227,23 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     const int rows_left = walk.group_rows - row0, cols_left = n - col0;
     T* d_tile = d + (walk.row_begin + row0) * n + col0;
     // [/tile]
-    auto stage = [&](int k_tile) {  // where slice k_tile is put
+    auto stage_of = [&](int k_tile) {  // where slice k_tile is put
       const int index = (first + k_tile) % STAGES;
       return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
-                   full_addr + index * 8};
+                   team_full_addr + index * 8};
     };
 
     auto load = [&](int k_tile) {
-      load_slice<BM, BN>(stage(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
+      load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
                          walk.group);
     };
 
     // [compute]
-    auto wait = [&](int k_tile) {  // a stage's slices are the phases of its barrier: 0, 1, 2 ..
+    // A stage's slices are the phases of its mbarrier: 0, 1, 2 .. Each slice from 0 to k_tiles - 1 is
+    // ordered once, and every thread waits for it once, in this sequence. `first` counts on that.
+    auto wait = [&](int k_tile) {
       const int phase = (first + k_tile) / STAGES;
-      gg::ptx::mbarrier_wait_parity(stage(k_tile).full_addr, phase % 2);
+      gg::ptx::mbarrier_wait_parity(stage_of(k_tile).full_addr, phase % 2);
     };
     Fragments<T, WM, WN> sets[2];  // one is multiplied while the next 16 of k are loaded into the other
     float acc[WM / 16][WN / 8][4] = {};
@@ -245,11 +252,11 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
       for (int kk = 0; kk < BK; kk += 16) {
         const int set = kk / 16 % 2;
         if (kk + 16 < BK) {
-          load_fragments(sets[1 - set], stage(k_tile), warp_row, warp_col, kk + 16);
+          load_fragments(sets[1 - set], stage_of(k_tile), warp_row, warp_col, kk + 16);
         } else if (k_tile + 1 < k_tiles) {  // this slice's last fragments are in registers: on to the next
-          wait(k_tile + 1);                 // both tiles of slice k_tile + 1 have landed
+          wait(k_tile + 1);                 // both parts of slice k_tile + 1 have landed
           gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads slice k_tile any more
-          load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
+          load_fragments(sets[1 - set], stage_of(k_tile + 1), warp_row, warp_col, 0);
           if (thread == 0 && k_tile + STAGES < k_tiles) load(k_tile + STAGES);
         }
         multiply(acc, sets[set]);
@@ -262,8 +269,8 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
 #pragma unroll 1  // load's code is long: unrolled, it would stand here three times
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
     }
-    wait(0);  // both tiles of slice 0 have landed, and there is one: a tensor map has no K of 0
-    load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
+    wait(0);  // both parts of slice 0 have landed, and there is one: a tensor map has no K of 0
+    load_fragments(sets[0], stage_of(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
     gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads: all stages are free
     first += k_tiles;
@@ -302,7 +309,7 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                                                  .stride_bytes = {wide_k * element},
                                                  .box = {BK, tile.m},
                                                  .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-  // Three dimensions: behind K are zeros, not the next group's rows, which may hold NaN.
+  // Three dimensions: after K are zeros, not the next group's rows, which may hold NaN.
   const CUtensorMap b_map =
       gg::make_tensor_map({.type = MAP_TYPE<T>,
                            .data = b,
@@ -311,6 +318,7 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                            .box = {BOX_COLS, BK, 1},
                            .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/maps]
+  // 2 below is the number of teams, as in the kernel's launch bounds, its `full` and its walk's stride.
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));
