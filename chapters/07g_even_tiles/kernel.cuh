@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07g: the rows of a group are dealt out evenly over its tiles.
+// Chapter 07g: the tiles of a group have nearly as many rows as each other.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: the tiles of a group differ by at most one step of 32 rows, and the last step may not be full.
+// New here: a group's steps of 32 rows are spread over a column's tiles: widths differ by one step at most.
 
 #pragma once
 

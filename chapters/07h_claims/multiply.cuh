@@ -41,7 +41,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   Tile next;
   bool more = tiles.next(next);
   while (more) {
-    const Tile tile = next;
+    const Tile tile = next;  // a copy: do_tile reads `next` anew, and stores `tile` after that
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
