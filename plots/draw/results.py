@@ -159,7 +159,7 @@ class Data:
         beside = {(row.chapter, run_of(row)) for row in first if row.peer in OTHER_WAYS}
         # A later run may have timed such a chapter beside another one, without the unfused way.
         self.fused = newest_on_each(row for row in first if row.set != "step" and (
-            row.peer in OTHER_WAYS or (row.chapter, run_of(row)) in beside))
+            row.peer in OTHER_WAYS or ((row.chapter, run_of(row)) in beside and not row.host)))
         # gg-fused alone times others beside such a chapter: a library's gated linear unit
         # is no product.
         timed_by_it = {row.chapter for row in first if row.peer in OTHER_WAYS}
