@@ -33,7 +33,7 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [walk]
-// Where a block is in the list of all groups' tiles: group after group, its rows of tiles in turn.
+// Where a block is in the list of all groups' tiles: group after group, in each row after row.
 struct Walk {
   int64_t tile;            // index in the whole list
   int64_t first_tile = 0;  // index of the first tile of `group`
@@ -109,8 +109,8 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds: in the chunks of a_off
-// and b_off the bits of kk and j are 0, as `warp_col` is a multiple of WN.
+// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
+// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -267,8 +267,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     __syncthreads();                             // so have everyone's
     load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
-    // Copies of slices past the last one may be under way: zeros, some of them in no copy group. None
-    // may land in a stage after the next tile's slice.
+    // Copies of slices past the last one may be under way: zeros, some of them in no copy group. All
+    // must have landed before the next tile's copies start, which begin with stage 0 again.
     gg::ptx::cp_async_wait_all();  // none of this thread's copies is under way
     __syncthreads();               // nor anyone's, and nobody reads: all stages are free for the next tile
     store<WM, WN>(acc, d_tile, ldd, warp_row, warp_col, rows_left, cols_left);
@@ -277,8 +277,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 }
 
 // [schedule]
-// The kernel's walk on the host, its start and stride written again: prints each block's tiles, as
-// group(tile_m,tile_n). `shape` is not 0x0: the harness passes 64x64 where no --tile is given.
+// The kernel's walk on the host, start and stride written again, `sizes` in host memory: prints each
+// block's tiles as group(tile_m,tile_n). `shape` is not 0x0: without --tile the harness passes 64x64.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,
-      .reads_offsets_on_host = true,  // the harness does, when it writes the descriptions
+      // The harness does, when it writes the descriptions. Without this a check would also replay a
+      // recorded launch with other offsets, which chapter 05a is about.
+      .reads_offsets_on_host = true,
       .print_schedule = chapter::print_schedule,
   };
   return gg::run<gg::Same<bf16>, gg::Same<f16>>(

@@ -22,7 +22,7 @@ constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 constexpr int WARPS_N = 2;
-// Eight warps of a multiprocessor may have 255 registers per thread, the most there are for one.
+// 256 threads of a multiprocessor may have 255 registers each, the most that a thread can have.
 constexpr int RESIDENT_THREADS = 256;
 // Bytes of shared memory for tiles of bm x bn. All operands have 16 bits.
 constexpr int shared_bytes_for(int bm, int bn) { return STAGES * (bm + bn) * BK * 2; }
@@ -159,14 +159,14 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 
 // Registers are to suffice for RESIDENT_THREADS of a multiprocessor, in two blocks or one. This is
 // the least: launch asks how many blocks fit; of 64x64, with half the shared memory, more may.
-// Another shape of tile needs its kernel in `launch`, and an entry in main.cu's `tiles`.
+// Another shape of tile needs a kernel and a check in `launch`, and an entry in main.cu's `tiles`.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(A)), B_STAGE_BYTES = BK * BN * int(sizeof(B));
-  static_assert(std::is_same_v<A, B> || BM == 128, "threads_for gives other types 256 threads at 128 rows");
+  static_assert(BM == 128 || (BM == 64 && std::is_same_v<A, B>), "tiles that threads_for is made for");
   static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for(BM, BN), "as it is launched");
   static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   const int warp = int(threadIdx.x) / 32;
@@ -252,9 +252,9 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
   }
 }
 
-// Every group gets the same share of the blocks that fit on the device at once, whatever its number
-// of rows, so a launch may be recorded in a graph and replayed with other offsets: the host reads
-// none. Relies on 1 to 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
+// Every group gets the same number of blocks, whatever its rows: its share, rounded up, of those
+// that fit on the device at once. The host reads no offsets; a graph may be replayed with others.
+// Relies on 1 to 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
 // Relies also on multiples of 8 for n and k, on A and B that start at multiples of 16 bytes, D at a
 // multiple of two of its elements, and a `b_group_stride` of 0 (one B for all) or a multiple of 8.
 template <class A, class B, class D, class Offset>
@@ -264,8 +264,8 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Tiles are square, so tile.m names the kernel. All types have 128x128, bf16 with int32_t 64x64
-  // too: two for all would be 16 kernels. one_tile_for_others in main.cu says so to the harness.
+  // Tiles are square, so tile.m names kernel and threads. All types have 128x128, bf16 with int32_t
+  // 64x64 too: two for all would be 16 kernels. one_tile_for_others in main.cu tells the harness.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 06b: a warpgroup multiplies from shared memory, four times for each pair of tiles that TMA brings.
+// Chapter 06b: a warpgroup multiplies from shared memory, four products for each slice that TMA loads.
 //
 // G equal groups of M rows: A [G*M,K] and D [G*M,N] have the rows of all groups, B [G*K,N] those of all B[g]:
 //     D[g*M + row, col] = sum over k of A[g*M + row, k] * B[g*K + k, col]
@@ -8,7 +8,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include "common/kernel/check.h"
@@ -28,7 +27,7 @@ constexpr int BM = 64;        // rows of D that a WGMMA computes
 constexpr int MMA_K = 16;     // steps of k that it takes
 constexpr int THREADS = 128;  // a warpgroup: four warps that issue each WGMMA together
 
-// TMA's and WGMMA's names of the pattern that spans a row of so many bytes: 128, 64, 32, or 16 for none.
+// TMA's and WGMMA's names of the swizzle for rows of so many bytes: 128, 64, 32; none for 16.
 template <int ROW_BYTES>
 constexpr CUtensorMapSwizzle MAP_SWIZZLE = ROW_BYTES == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                            : ROW_BYTES == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
@@ -48,14 +47,14 @@ __device__ uint32_t pack(float left, float right) {  // two neighbours of 16 bit
   return bits;
 }
 
-// Eight blocks per multiprocessor, so that some multiply while others wait for their tiles: up to 64
-// registers per thread, of which 32 hold sums.
+// Eight blocks per multiprocessor, so that some multiply while others wait for their slices: up to
+// 64 registers per thread, of which 32 hold sums.
 template <class T, class D, int BN, int BK>
 __global__ void __launch_bounds__(THREADS, 8)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, D* d,
                  int m, int n, int k) {
-  static_assert(BK == 64 || BK == 16, "A's swizzle and layout are right for these");
-  static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "B's swizzle and layout are right for these");
+  static_assert(BK == 64 || BK == 32 || BK == 16, "a row of A's box is one swizzle: 128, 64, 32 bytes");
+  static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "so is one of B's, or 16 bytes, unswizzled");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int group = int(blockIdx.z), k_tiles = k / BK;
@@ -65,7 +64,7 @@ __global__ void __launch_bounds__(THREADS, 8)
 
   __shared__ __align__(1024) unsigned char a_tile[A_TILE_BYTES];  // [BM][BK], 8 KB at most, swizzled
   __shared__ __align__(1024) unsigned char b_tile[B_TILE_BYTES];  // [BK][BN], 8 KB at most, swizzled
-  __shared__ uint64_t full;                                       // both tiles have landed
+  __shared__ uint64_t full;                                       // both parts of a slice have landed
   const uint32_t a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(a_tile));
   const uint32_t b_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(b_tile));
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(&full));
@@ -89,8 +88,8 @@ __global__ void __launch_bounds__(THREADS, 8)
   // [/load]
 
   // [descriptors]
-  // Rows of A's tile run along k, rows of B's along n; eight of them make a pattern. BN = 8 columns are 16
-  // bytes, which no pattern mixes: there the step from eight rows to the next is called the leading one.
+  // Rows of A's part run along k, rows of B's along n; eight of them make a pattern. BN = 8 columns are
+  // 16 bytes, which no swizzle mixes: there the step from eight rows to the next is the leading one.
   constexpr gg::ptx::TileLayout A_LAYOUT = {.swizzle = DESC_SWIZZLE<BK * 2>, .stride_bytes = 8 * BK * 2};
   constexpr gg::ptx::TileLayout B_LAYOUT = {.swizzle = DESC_SWIZZLE<BN * 2>,
                                             .leading_bytes = BN == 8 ? 8 * BN * 2 : 0,
@@ -102,7 +101,7 @@ __global__ void __launch_bounds__(THREADS, 8)
   // [compute]
   float acc[BN / 2];  // 64 x BN sums over 128 threads; the first WGMMA sets them
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-    gg::ptx::mbarrier_wait_parity(full_addr, k_tile % 2);  // both tiles of this slice have landed
+    gg::ptx::mbarrier_wait_parity(full_addr, k_tile % 2);  // this slice has landed
     gg::ptx::wgmma_fence(acc);
 #pragma unroll
     for (int kk = 0; kk < BK; kk += MMA_K) {  // along a row of A, down the rows of B
@@ -111,7 +110,11 @@ __global__ void __launch_bounds__(THREADS, 8)
                                                 k_tile > 0 || kk > 0);
     }
     gg::ptx::wgmma_commit_group();
-    gg::ptx::wgmma_wait_group<0>(acc);  // done for all four warps: nobody reads the tiles any more
+    gg::ptx::wgmma_wait_group<0>(acc);
+    // No __syncthreads: these products are one operation of four warps. Once they are done for
+    // warp 0, all warps have started them, hence are past their wait for this phase, and the slice has
+    // been read. That is our conclusion; PTX does not say it. Whoever reads the slice by other
+    // instructions than WGMMA needs a __syncthreads here.
     if (k_tile + 1 < k_tiles && warp == 0 && gg::ptx::elect()) load(k_tile + 1);
   }
   // [/compute]
@@ -164,7 +167,7 @@ void launch_tiles(const T* a, const T* b, D* d, int groups, int m, int n, int k,
   // [/maps]
 }
 
-// `m`: the rows of each group. `bk`: steps of k to a tile, 64 or 16; 0: 64 where K is a multiple of it.
+// `m`: the rows of each group. `bk`: steps of k in a slice, 64 or 16; 0: 64 if K is a multiple of 64.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, int groups, int m, int n, int k, int bk, cudaStream_t stream) {
   if (bk == 0) bk = k % 64 == 0 ? 64 : 16;

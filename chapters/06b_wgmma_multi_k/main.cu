@@ -10,11 +10,14 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .m_multiple = 64,
       .multiple_reason = "one WGMMA computes 64 rows and multiples of 8 columns, 16 steps of k at a time",
-      .most_m = 65535 * chapter::BM,  // a grid's most blocks in y
-      .most_b_rows = INT32_MAX,       // a box's coordinates are int
+      .most_m = 65535 * chapter::BM,  // of each group: a grid has at most 65535 blocks in y
+      .most_b_rows = INT32_MAX,       // of all groups: a box's coordinates are int
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
-      .numbers = {{"tile-k", {16, 64}, "columns of A, rows of B that a tile holds at a time", true}},
+      .numbers = {{.name = "tile-k",
+                   .values = {16, 64},
+                   .help = "steps of k in a slice: columns of A, rows of B",
+                   .divides_k = true}},
   };
   return gg::run<gg::Operands<bf16, bf16, float>, gg::Operands<f16, f16, float>, gg::Same<bf16>,
                  gg::Same<f16>>(

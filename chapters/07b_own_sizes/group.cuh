@@ -9,7 +9,7 @@ namespace chapter {
 
 // [group]
 struct Group {  // what a block must know of a group
-  void* d;      // first element of D, a T of the kernel
+  void* d;      // first element of D, of the T of plan, Tiles and store_sums: launch_as has one for all
   int row0;     // first row, as the map of A counts: 0 in a map of the group's own
   int rows, n, k, ldd;
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }

@@ -4,7 +4,7 @@
 //
 // Group g has rows of A and D, and B[g] is [N,K], K contiguous; N and K may be the group's own:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: the device makes each group's tensor maps, for the host does not know where its matrices are.
+// New here: the device makes the tensor maps of such groups, as the host does not know their addresses.
 
 #pragma once
 

@@ -28,11 +28,11 @@ struct GroupArrays {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const GroupArrays<T>& arrays, int blocks, cudaStream_t stream) {
-  // If groups are packed, these are their maps, and plan does not look at them. Otherwise they are
-  // blanks, from which plan makes maps, and grouped_gemm does not look at them.
+  // Packed groups: these are their maps, `packed` in grouped_gemm; plan does not look at them. Sizes of
+  // their own: these are `blanks` in plan, which makes maps from them; grouped_gemm does not look.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
-  const bool own_maps = arrays.sizes != nullptr;
+  const bool own_maps = arrays.sizes != nullptr;  // plan checks `sizes` instead
   const int warps = groups < PLANNERS ? (groups + 31) / 32 : PLANNERS / 32;
   plan<<<plan_blocks(groups, warps, own_maps), warps * 32, 0, stream>>>(
       maps, arrays.a_ptrs, arrays.b_ptrs, arrays.d_ptrs, arrays.sizes, arrays.leading_dims, d, offsets, n, k,
@@ -54,9 +54,10 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
             const GroupArrays<T>& arrays, gg::TileShape tile, int blocks, cudaStream_t stream) {
   // [blank]
   if (arrays.sizes) {
-    // `plan` replaces address, sizes and stride. Until then the driver wants an address and strides
-    // that are multiples of 16 bytes: those of the array of pointers, and of rows of 8 elements.
-    // `plan` gets this n and k as well: where `sizes` is not null, it must not use them.
+    // The host does not know the matrices. These values are made up, for blank maps: the driver wants an
+    // address and strides that are multiples of 16 bytes. The array of pointers has such an address,
+    // rows of 8 elements have such a stride. `plan` replaces address, sizes and stride, and uses
+    // neither this n nor this k, as its `sizes` is not null.
     a = b = reinterpret_cast<const T*>(arrays.a_ptrs);
     rows = n = k = 8;
   }

@@ -15,8 +15,8 @@
 
 namespace chapter {
 
-// `own_maps`: each group has maps of its own in `schedule`. Each `plan` changes them, so they must be
-// acquired. Otherwise `packed`, a __grid_constant__ parameter of the kernel, has the maps of all
+// `own_maps`: groups have sizes of their own, and maps in `schedule`. Each `plan` changes these, so they
+// must be acquired. Otherwise `packed`, a __grid_constant__ parameter of the kernel, has the maps of all
 // groups' A and B. CUDA sees to it that TMA reads a launch's own parameters.
 template <class C, class T>
 __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memory, Tiles<C, T> tiles) {
@@ -24,11 +24,12 @@ __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memo
   for (Tile tile; tiles.next(tile);) {
     // [load]
     const int k_tiles = tile.slices();
-    // TMA reads a map where it lies, never a copy. So both arms of ?: must be lvalues.
+    // TMA gets a map's address, and cannot read a copy on a thread's stack. So this is a reference,
+    // and both arms of ?: are lvalues.
     const Maps& maps = own_maps ? schedule.maps[tile.group] : packed;
     const int matrix = own_maps ? 0 : tile.group;  // of B, as its map counts
     if (own_maps) {
-      // Once for each map, block and launch would do, but which maps were acquired is not remembered.
+      // A block needs this once a launch for each map, but does not note which maps it has acquired.
       gg::ptx::fence_tensormap_acquire(&maps.a);
       gg::ptx::fence_tensormap_acquire(&maps.b);
     }

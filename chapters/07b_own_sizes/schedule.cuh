@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of all groups and their tiles, and each group's tensor maps: one launch writes them, then each
-// block takes every W-th of W blocks' tiles. Its loading warp finds them.
+// The list of all groups and their tiles and, where groups have sizes of their own, two tensor maps for
+// each group. One launch writes all this; then each block takes every W-th of W blocks' tiles, and its
+// loading warp finds them.
 
 #pragma once
 
@@ -19,17 +20,18 @@ constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 __device__ struct {
   Group groups[MAX_GROUPS];
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
-  Maps maps[MAX_GROUPS];      // of groups with matrices of their own
+  Maps maps[MAX_GROUPS];      // each group's; not written where groups are packed
 } schedule;
 
 // Makes a group's maps of A and B from blanks, maps that have type, box and swizzle. Who: a whole
-// warp; lane 0 makes A's, lane 1 B's. `shared`: room of the warp, as cp_fenceproxy copies from
-// shared memory. sizes, leading_dims: the group's, [3].
+// warp; lane 0 makes A's, lane 1 B's. sizes, leading_dims: the group's, [3] each. `shared`: memory of
+// the warp alone, as cp_fenceproxy copies from shared memory.
 template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
                           const int* leading_dims, Maps& shared) {
   // [maps]
-  // TMA wants no K of 0, and addresses and distances of rows in whole 16 bytes.
+  // TMA wants no K of 0, and addresses and leading dimensions in whole 16 bytes. It would take a K
+  // that is no multiple of 8, but no such K is tested.
   GG_DEVICE_ASSERT(sizes[2] > 0 && sizes[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
   GG_DEVICE_ASSERT(leading_dims[0] % 8 == 0 && leading_dims[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
@@ -38,7 +40,8 @@ __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, con
     const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
     (lane == 0 ? shared.a : shared.b) = lane == 0 ? blanks.a : blanks.b;
     gg::ptx::tensormap_replace_global_address(map_addr, lane == 0 ? a : b);
-    // Dimension 0 is K, dimension 1 the rows: M of A, N of B. <1> of a stride: from one row to the next.
+    // Dimension 0 is K, dimension 1 the rows: sizes[0] = M of A, in lane 0, and sizes[1] = N of B, in
+    // lane 1. The stride of dimension 1 is that from row to row: lda in lane 0, ldb in lane 1.
     gg::ptx::tensormap_replace_global_dim<0>(map_addr, sizes[2]);  // behind K there are zeros
     gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(sizes[lane], 1));
     gg::ptx::tensormap_replace_global_stride<1>(map_addr, leading_dims[lane] * int64_t(sizeof(T)));
@@ -55,6 +58,9 @@ inline int plan_blocks(int groups, int warps, bool own_maps) {
   return own_maps ? 1 + (groups + warps - 1) / warps : 1;
 }
 
+// Writes the schedule. `sizes` not null: groups have sizes of their own, and d, offsets, n and k are not
+// read. Null: they are packed, and blanks, the pointers and leading_dims are not read. bm, bn: BM and
+// BN of the Config that the product's kernel has.
 template <class T, class Offset>
 __global__ void __launch_bounds__(PLANNERS, 1)
     plan(const __grid_constant__ Maps blanks, const T* const* a_ptrs, const T* const* b_ptrs,
@@ -75,7 +81,7 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     // [describe]
-    const int g = batch + thread, *size = sizes + 3 * g;  // M, N, K; not read if `sizes` is null
+    const int g = batch + thread, *size = sizes + 3 * g;  // the group's M, N, K; not read if packed
     Group group = {};                                     // no rows, no tiles
     if (g < groups && sizes) {
       group = {.d = d_ptrs[g],

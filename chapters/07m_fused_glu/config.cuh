@@ -19,6 +19,8 @@ constexpr int D_BYTES = 64;      // of a row of D: the 32 columns, of bf16, that
 constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
+// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh) and BLOCK_FLOATS (split_k.cuh) is a PAIR's columns too.
+static_assert(PAIR == 64);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -39,12 +41,14 @@ struct Config {
   static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static_assert(BN % PAIR == 0);           // a tile has no half of a PAIR, nor has a box of B
+  static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a block's tile, and of a box of B
   // The other rows wait in registers (BoxStore). kernel.cuh gives the consumers of such tiles more
   // registers, and choose.cuh counts the longer end of a launch.
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer
+  // BoxStore's shared memory, after the stages, begins at a multiple of 1024 for each consumer.
+  static_assert((A_BYTES + B_BYTES) % 1024 == 0 && STORE_BYTES % 1024 == 0);
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
   // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
-// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: no sum
-// is exchanged, and none was rounded before.
+// The gated linear unit of a tile, on its sums in registers. A token is a row of A and of D. A column of
+// the product is a row of B, and in shared memory a stage row. An output column is one of D.
+// B's map (launch.cuh) puts a gate 8 stage rows before its up, so that wgmma leaves the sums of both to
+// the same thread: no sum is exchanged, and none was rounded before.
 
 #pragma once
 
@@ -27,9 +28,9 @@ struct Operands {      // of the epilogue, in global memory
 // A thread's factors and biases in a tile.
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
-  const float* prob;                                // of the tile's rows
-  int rows;                                         // of the tile
-  float first_prob;  // of row `lane`. Declared last: its initialiser reads prob and rows.
+  const float* prob;                                // of the tile's tokens
+  int rows;                                         // of the tile: so many tokens
+  float first_prob;  // of token `lane`. Declared last: its initialiser reads prob and rows.
 
   // Who: a whole consumer. col0: its first column of B. From n on its columns are another
   // group's or zeros, and their outputs are not stored: `min` only keeps the reading of a bias
@@ -54,8 +55,8 @@ struct Factors {
 };
 // [/factors]
 
-// Who: a whole warp. The outputs of 32 rows of D, prob being that of row `lane`: words[j] has those of
-// rows 8j + lane % 4 * 2 and the next one, in this thread's column of D.
+// Who: a whole warp. The outputs of 32 tokens, prob being that of token `lane`: words[j] has those of
+// tokens 8j + lane % 4 * 2 and the next one, in this thread's output column.
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
@@ -65,9 +66,10 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
   for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of D
+    for (int e = 0; e < 2; ++e) {  // of token 8j + lane % 4 * 2 + e
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
-      // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
+      // The same token, 8 stage rows further: there B's map has put the up, and wgmma's layout has
+      // the sum two registers further.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);
       x[e] = activation(gate, up, __shfl_sync(~0u, prob, j * 8 + lane % 4 * 2 + e));
     }
@@ -77,12 +79,13 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 // [/glu]
 
 // [activate]
-// The same for all rows of the tile, 32 at a time. Where `geglu` is tested matters to ptxas. Tested for
+// The same for all tokens of the tile, 32 at a time. Where `geglu` is tested matters to ptxas. Tested for
 // each output, it lets no two outputs be computed at a time. Tested once, outside the loop, it lets
-// ptxas interleave the outputs of all rows, which took too many registers: it spilled.
+// ptxas interleave the outputs of all tokens, which took too many registers: it spilled.
 template <int SUMS>
 __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
                                          uint32_t (&words)[SUMS / 4]) {
+  static_assert(STEP == 32);  // tokens of a box, one for each lane: 16 sums of a thread, in 4 words
   float prob = factors.first_prob;
 #pragma unroll
   for (int box = 0; box < SUMS / 16; ++box) {

@@ -22,7 +22,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
   // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
-  // is warp * 8 + lane / 4), store.cuh's write_box (chunk w is warp w's).
+  // is warp * 8 + lane / 4), store.cuh's write_box (chunk w is warp w's). D's box below, D_BYTES and
+  // col0 / 2 in multiply.cuh rely on an up being 32 columns after its gate in memory.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups. A group's last tile may have columns of the next one,
   // or behind the last group zeros. Their outputs are not stored.
@@ -61,9 +62,9 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
-  // `estimate` is that of the product alone. It leaves the activation out, whose cycles are about
-  // as many for any choice, and it counts N columns of D in its bytes, where N / 2 are stored. Its
-  // constants were fitted to chapter 07l's kernel: one that stores in another way may want others.
+  // `estimate` is that of the product alone. It leaves the activation out, and it counts N columns of D
+  // in its bytes, where N / 2 are stored. Its constants were fitted to chapter 07l's kernel. Whether
+  // others would choose better for this one was not measured.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

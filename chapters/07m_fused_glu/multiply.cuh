@@ -97,9 +97,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       store.complete();
       // Read early, during the last products: once all have read it, the tile behind it can be sent.
       more = tiles.next(next);
-      const int col0 = tile.col0 + consumer * PAIR;    // this consumer's first column of B
-      const Factors factors(operands, tile, col0, n);  // they are loaded during the last products too
-      gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
+      const int col0 = tile.col0 + consumer * PAIR;  // this consumer's first column of B
+      // Before the wait, so that ptxas may issue these loads during the last products. No test checks
+      // that it does: after the wait they would be correct too, only later.
+      const Factors factors(operands, tile, col0, n);
+      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);

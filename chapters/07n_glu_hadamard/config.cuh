@@ -22,7 +22,10 @@ constexpr int BOX_BYTES = STEP * D_BYTES;
 
 // In a box, where 16 bytes of a row are, a chunk. TMA's swizzle of 64 bytes moves chunk c of row r to
 // c xor r/2 % 4. Outbox writes so, Transform reads and writes so, and D's tensor map (launch.cuh) says so.
+// TMA takes r / 2 % 4 from the address in shared memory, `swizzled` from the row of the box. Both are
+// the same where a box begins at a multiple of 512 bytes: after 8 rows the swizzle repeats.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
+static_assert(D_BYTES == 64 && BOX_BYTES % 512 == 0);  // launch.cuh: CU_TENSOR_MAP_SWIZZLE_64B
 
 constexpr int MOST_CONSUMERS = 2;  // of a block
 
@@ -69,6 +72,8 @@ struct Config {
   static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
+  // Boxes begin after all slices, and a consumer's after those of the one before.
+  static_assert(STAGES * (A_BYTES + B_BYTES) % 512 == 0 && STORE_BYTES % 512 == 0);
   // A block has at most 227 KB. The barriers, the mailbox and `output_tiles` in kernel.cuh are less
   // than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);

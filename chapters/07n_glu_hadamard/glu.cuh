@@ -66,7 +66,8 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 #pragma unroll
     for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of X
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
-      // Two sums further: wgmma's row 8 further, and there B's map has put the gate's up.
+      // The same token, 8 rows of the stage further: there B's map has put the up, and wgmma's layout has
+      // the sum two registers further.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);
       x[e] = activation(gate, up, __shfl_sync(~0u, prob, j * 8 + lane % 4 * 2 + e));
     }

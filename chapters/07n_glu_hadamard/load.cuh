@@ -30,7 +30,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const uint32_t full_addr = memory.full_addr + stage * 8;
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
-    const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of its first PAIR, in B's map
+    const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // PAIRs of B before this block's
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);

@@ -103,11 +103,13 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
+      // [end]
       if (hands_over(k_rank)) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
         outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});  // D has half as many columns
       }
+      // [/end]
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
   }

@@ -20,7 +20,8 @@ namespace chapter {
 // Two named barriers that a consumer and its storing warp share. Invariant: the consumer's part of
 // `boxes` and its tile are the storing warp's from `filled` to `emptied`, and the consumer's from
 // `emptied` to `filled`. Between two arrivals at one barrier each side waits at the other one, so
-// neither gets a phase ahead.
+// neither gets a phase ahead. When a phase ends, what a thread has read before its bar_arrive is read:
+// the other side may overwrite it.
 struct HandOver {
   static constexpr int THREADS = 128 + 32;
   int filled;   // X of a tile, and what the tile is, are in shared memory. The consumer arrives.
@@ -47,7 +48,8 @@ class Outbox {
     static_assert(STEP == 32 && D_BYTES == 4 * 16);  // a box is a stmatrix of each of four warps
     gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
     // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums. Lane l
-    // gives the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk.
+    // gives the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk: warp w's are chunk w,
+    // by the order of B's map (launch.cuh).
     const int lane = int(threadIdx.x) % 32, chunk = int(threadIdx.x) / 32 % 4;
 #pragma unroll
     for (int box = 0; box * 4 < WORDS; ++box) {

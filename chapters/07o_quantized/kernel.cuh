@@ -8,8 +8,8 @@
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]
 //     D = v * norm_const / scale, one scale for each 32 neighbours of a row
 //     D_col likewise, one for each 32 of a column
-// New here: B's map deals neighbouring columns to one thread, whose FP8 elements fill the 16
-// bits of stmatrix.
+// New here: B's map gives neighbouring columns to one thread, whose two FP8 elements of a row fill
+// the 16 bits of stmatrix.
 
 #pragma once
 

@@ -101,7 +101,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile behind it, found already, can be
+      // Read early, during the last products: the tile after it, found already, can be
       // sent to load_tiles.
       more = tiles.next(next);
       // It loads alpha, prob, bias and offsets, during the last products too.

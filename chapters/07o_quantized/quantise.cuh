@@ -4,7 +4,7 @@
 // magnitude. A scale block is 32 neighbours that share a scale. One of a column is in four lanes of
 // a warp. One of a row is in eight lanes each of two warps: each warp finds a code for the scale,
 // and the larger code is right. In names, a code is that of a scale (UE8M0), and an element is a
-// number of D or D_col in FP8.
+// number of D or D_col in FP8. `even` and `odd` are the two neighbouring columns of a lane.
 
 #pragma once
 
@@ -24,11 +24,11 @@ struct Operands {      // of the epilogue, and where its results go
   gg::Format bias_format;
   const float* norm_const;  // a factor of all scales
   gg::Format d_format;      // E4M3 or E5M2, of D and D_col
-  float* amax;              // [G]; -infinity before the launch, which a group without rows keeps
+  float* amax;              // [G], of |v|; -infinity before the launch, which a group without rows keeps
   uint8_t* sfd_row;         // scale codes of D: atoms of 128 rows by 4 * 32 columns
   uint8_t* sfd_col;         // scale codes of D_col: atoms of 128 columns by 4 * 32 rows
   bool discrete_col_sfd;    // SFD_col has the atoms of a group together
-  int64_t rows;             // of D, those behind the last group too
+  int64_t rows;             // of D, D_col and prob: all groups', and any after the last group's
 };
 
 constexpr int SCALE_BLOCK = 32;  // neighbours that share a scale
@@ -61,7 +61,6 @@ class Quantiser {
       even_bias_ = bias_at(column);
       odd_bias_ = bias_at(column + 1);
     }
-    // [place]
     // Columns of D are ScaleLayout's rows here. SFD_col is one layout of all rows of D, or one of
     // each group's rows, one layout after the other. Groups are multiples of 128 rows, so the
     // layouts of the groups before have as many bytes as one layout of their `begin` rows.
@@ -71,14 +70,15 @@ class Quantiser {
     const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
     column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column() + lane() / 2, 0);
-    // [/place]
   }
 
   // [apply]
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
+  // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
   // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the
   // end. The next tile's `apply` may overwrite it after `store.begin`, which no thread passes
-  // before all have called `leave` here.
+  // before all have called `leave` here. Both loops are unrolled, so `box` is a constant, and
+  // sums, probs_ and what `store` holds are registers. Values replace the sums that they are made of.
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
     constexpr int BOXES = SUMS / 16;
@@ -90,7 +90,7 @@ class Quantiser {
       auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
       make_values(v, probs_[box % 2]);
       // A row's 16 columns of this warp, or none of them if one is NaN.
-      largest_bits = gg::epilogue::amax_with(largest_bits, share_row_codes(v, box));
+      largest_bits = gg::epilogue::amax_with(largest_bits, trade_row_maxima(v, box));
       quantise_columns(v, box, store);
     }
     largest_bits = __reduce_max_sync(~0u, largest_bits);
@@ -110,7 +110,8 @@ class Quantiser {
  private:
   // Returns which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e, in its even
   // or odd column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums
-  // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there.
+  // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there. These rely on it
+  // too: even_bias_ and odd_bias_, column_codes_, elements_of.
   static constexpr int EVEN = 0, ODD = 1;
   __device__ static constexpr int sum_of(int j, int e, int odd) { return j * 4 + odd * 2 + e; }
   __device__ static constexpr bool is_odd(int sum) { return sum / 2 % 2; }
@@ -122,8 +123,9 @@ class Quantiser {
   // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their
   // codes are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
-  // Whether no tile has the other 64 columns of the atom, since they begin at N or behind it. Then
-  // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does.
+  // Whether no tile has the other 64 columns of the atom, since they begin at N or after it. Then
+  // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does. So
+  // would the other block of a pair with BN = 64, whose tile always has them: there is no such pair.
   static_assert(C::BN % ATOM == 0 || (C::BN == 64 && C::CLUSTER == 1));
   __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
 
@@ -157,23 +159,24 @@ class Quantiser {
     }
   }
 
-  // Writes the code of each row of a box to shared memory, as this warp's 16 columns alone would
-  // have it. Eight lanes have the same rows: they trade, until each has one row. Returns: the
-  // largest magnitude of that row in the 16 columns, NaN if there is one.
+  // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
+  // that these alone would have to row_codes_. Eight lanes have the same rows: they trade, until
+  // each has one row, row_of_lane. Returns the magnitude of that row, NaN if there is one.
   // [trade]
-  __device__ uint32_t share_row_codes(const float (&v)[16], int box) const {
+  __device__ uint32_t trade_row_maxima(const float (&v)[16], int box) const {
     float kept[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // row 8 * (i / 2) + 2 * (lane % 4) + i % 2
-      const float even = v[sum_of(i / 2, i % 2, EVEN)], odd = v[sum_of(i / 2, i % 2, ODD)];
-      kept[i] = gg::ptx::max_nan(fabsf(even), fabsf(odd));
+      const float even_value = v[sum_of(i / 2, i % 2, EVEN)], odd_value = v[sum_of(i / 2, i % 2, ODD)];
+      kept[i] = gg::ptx::max_nan(fabsf(even_value), fabsf(odd_value));
     }
 #pragma unroll
     for (int half = 4; half > 0; half /= 2) {
-      const bool upper = lane() & half * 4;  // keeps the upper half of its rows, and gives the lower
+      const bool keeps_upper = lane() & half * 4;  // the upper half of its rows, and gives the lower
 #pragma unroll
       for (int i = 0; i < half; ++i) {
-        const float own = upper ? kept[i + half] : kept[i], given = upper ? kept[i] : kept[i + half];
+        const float own = keeps_upper ? kept[i + half] : kept[i];
+        const float given = keeps_upper ? kept[i] : kept[i + half];
         kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, half * 4));
       }
     }
@@ -182,6 +185,8 @@ class Quantiser {
     return largest_bits;
   }
   // [/trade]
+  // row_of_lane returns the row of a box that this lane has after the trade, lane_of_row the lane
+  // that has row 8j + 2 * (lane % 4) + e. Both follow from wgmma's order of sums, not from B's map.
   __device__ static int row_of_lane() { return lane() / 8 * 8 + lane() % 4 * 2 + lane() / 4 % 2; }
   __device__ static int lane_of_row(int j, int e) { return j * 8 + e * 4 + lane() % 4; }
 
@@ -194,14 +199,15 @@ class Quantiser {
   // warp's column c, and the even one stores its code.
   // [columns]
   __device__ void quantise_columns(const float (&v)[16], int box, BoxStore<C>& store) const {
-    float even = 0, odd = 0;
+    float even_largest = 0, odd_largest = 0;
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      float& so_far = is_odd(i) ? odd : even;
+      float& so_far = is_odd(i) ? odd_largest : even_largest;
       so_far = gg::ptx::max_nan(so_far, fabsf(v[i]));
     }
-    const bool upper = lane() & 2;  // keeps the odd column, and gives the even one
-    float kept = gg::ptx::max_nan(upper ? odd : even, __shfl_xor_sync(~0u, upper ? even : odd, 2));
+    const bool keeps_odd = lane() & 2;  // and gives the even column
+    const float own = keeps_odd ? odd_largest : even_largest, given = keeps_odd ? even_largest : odd_largest;
+    float kept = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, 2));
     kept = gg::ptx::max_nan(kept, __shfl_xor_sync(~0u, kept, 1));
     const uint32_t code = code_of(gg::epilogue::magnitude(kept));
     const float factor = gg::epilogue::factor_of_code(code, norm_);
@@ -215,7 +221,7 @@ class Quantiser {
       const int scale_block = first_scale_block_ + box;
       uint8_t* to = column_codes_ + scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4;
       *to = uint8_t(code);  // a byte: tiles begin at multiples of STEP, and a word has four scale blocks
-      if (is_alone()) to[8] = 0;  // of the column 64 further
+      if (is_alone()) to[8] = 0;  // of the column 64 further, two words on
     }
   }
   // [/columns]
@@ -228,9 +234,9 @@ class Quantiser {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float of_row = __shfl_sync(~0u, factor, lane_of_row(i / 2, i % 2));
-      const int even = sum_of(i / 2, i % 2, EVEN), odd = sum_of(i / 2, i % 2, ODD);
-      scaled[even] = v[even] * of_row;
-      scaled[odd] = v[odd] * of_row;
+      const int even_at = sum_of(i / 2, i % 2, EVEN), odd_at = sum_of(i / 2, i % 2, ODD);
+      scaled[even_at] = v[even_at] * of_row;
+      scaled[odd_at] = v[odd_at] * of_row;
     }
     store.take(D, box, elements_of(scaled).reg);
   }
@@ -239,10 +245,10 @@ class Quantiser {
   __device__ uint32_t codes_of_warps(int row) const {
     return reinterpret_cast<const uint32_t*>(row_codes_)[row];
   }
-  // The row's code for the first (0) or the second (1) 32 of the consumer's columns: the larger one
+  // The row's code for the columns of warps 0 and 1 (warp_pair 0), or 2 and 3 (1): the larger one
   // of two warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
-  __device__ static uint32_t code_of_row(uint32_t of_warps, int scale_block) {
-    const uint32_t two = of_warps >> scale_block * 16;
+  __device__ static uint32_t code_of_row(uint32_t of_warps, int warp_pair) {
+    const uint32_t two = of_warps >> warp_pair * 16;
     return gg::epilogue::larger(two & 255, two >> 8 & 255);
   }
 
@@ -297,7 +303,7 @@ class Quantiser {
   unsigned char* row_codes_;
   float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
   float2 probs_[2][4];     // of this lane's rows, of two boxes
-  int first_scale_block_;  // of the tile's rows: its number in a column of its layout in SFD_col
+  int first_scale_block_;  // the tile's first 32 rows: their number in a column of SFD_col's layout
   uint8_t* column_codes_;  // where the code of scale block 0 of this lane's column is
 };
 

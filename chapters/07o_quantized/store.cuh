@@ -32,15 +32,15 @@ class BoxStore {
 
   // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have called `leave` for the tile before. They have met in `send` since, which `leave`
-  // itself has called or, where tiles hold rows, `proceed`. Quantiser relies on it.
+  // threads have called `leave` for the tile before. They have passed the bar_sync in `send` since:
+  // `leave` has called it or, where tiles hold rows, `complete`. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
   }
   // [/begin]
   // Takes 32 rows of this warp's 16 columns. The box must be known when compiled: it indexes
-  // registers. `reg`: as write_box wants them.
+  // registers, and held_ would be in local memory otherwise. `reg`: as write_box wants them.
   __device__ void take(Output output, int box, const uint32_t (&reg)[4]) {
     if (box < STORE_ROWS / STEP) {
       write_box(output, box, reg);
@@ -49,7 +49,6 @@ class BoxStore {
       for (int i = 0; i < 4; ++i) held(output, box - STORE_ROWS / STEP)[i] = reg[i];
     }
   }
-  // [leave]
   // All rows have been taken. Sends them, or, where tiles hold rows, leaves that to `proceed`.
   __device__ void leave(const Tile& tile, int col0) {
     row0_ = tile.row0;
@@ -61,7 +60,6 @@ class BoxStore {
       send(0, rows_);
     }
   }
-  // [/leave]
 
   // [proceed]
   // Does the next action for the tile that left, during products of the tile after it. Only the
@@ -137,7 +135,8 @@ class BoxStore {
   // tile's row `first`.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
-    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
+    // All rows are there, for TMA too. And all threads have read the tile's row codes: `begin`.
+    gg::ptx::bar_sync(barrier_, 128);
     if (thread() == 0) {
 #pragma unroll 1
       for (int box = 0; box < rows / STEP; ++box) {

@@ -24,9 +24,9 @@ constexpr int SHARING_ROWS = 48;
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 
-// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). The constants are
-// chapter 07l's, which were fitted to timed problems of its own kernel, or assumed: those of `around`,
-// `end` and of (4). None was fitted to this kernel.
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). `shared`, `around`,
+// `end` and the half in (2) are assumed. All other constants are chapter 07l's, most of them fitted to
+// timed problems of its own kernel. None was fitted to this one.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
@@ -40,10 +40,11 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     const double multiply = rows * C::BN * BK / 2048;                   // multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // bytes a cycle from the L2
     const double latency = 2600.0 / C::STAGES;
-    // Assumed, bytes a cycle of shared memory: wgmma reads 64 columns of B and all rows of A, TMA
-    // writes both of them.
+    // 128 bytes a cycle of shared memory, assumed: a wgmma reads 64 columns of B and all rows of A, TMA
+    // writes each once. Timed tiles of 128x256 contradict it (README, Measured): it counts too much.
     const double shared = (C::PAIRS * (PAIR + rows) + rows + C::BN) * ROW_BYTES / 128;
-    // (2) A tile: its slices, and where they are few, half of its end: two consumers have ends at a time.
+    // (2) A tile: its slices; but where they are few, half of them and of its end, for the two
+    // consumers make D at the same time.
     const double around = C::CLUSTER > 1 ? 200 : 400, end = 700 + rows * 22;
     const double main = slices * std::max({multiply, fetch, latency, shared}) + around;
     const double tile = std::max(main, (main + end) / 2);

@@ -42,7 +42,7 @@ struct Config {
   static constexpr int BOX_BYTES = STEP * D_BYTES;
   static constexpr int BOXES = std::min(BM / STEP, 3);  // of D, for which a consumer has room
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
-  // A block has at most 227 KB. The factors, barriers and mailboxes in kernel.cuh are less than 3 KB.
+  // A block has at most 227 KB. Factors, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
 };
 

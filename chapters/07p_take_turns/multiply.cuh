@@ -43,8 +43,8 @@ class Turns {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, after they have started the tile's last product. The tensor cores do the
-  // other consumer's products after it.
+  // Who: all four warps, after they have started the tile's last product. The tensor cores go on with
+  // the other consumer's products.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -60,7 +60,7 @@ class Turns {
 // - `warp` and `consumer`, made by `uniform`, for mbarriers, the ring and branches around wgmma. The
 //   compiler does not know that `Self` is the same in all lanes of a warp. After a wait at an mbarrier
 //   that depends on it, it would take the lanes to go on one by one, and would keep wgmma's descriptors
-//   in ordinary registers: four R2UR for each wgmma. No test fails then, only machine code shows it.
+//   in ordinary registers: four moves (R2UR) for each wgmma. Machine code shows that, no test does.
 // - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D, named
 //   barriers. It is computed anew at each use, and `keep` hides that from the compiler, so that no
 //   address is computed before the branch to one of six widths and kept in a register during the main
@@ -71,10 +71,9 @@ struct Self {
   int consumer = int(index / 128), thread = int(index % 128);
 };
 
-// Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's, where each consumer
-// releases each slice, and K may be split. Here its "the consumers release as many" is done by one warp
-// for the whole block ([discard]), as `empty` wants one arrival of a block; and its `block_slices` are
-// all slices of K.
+// Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's. What it says the consumers
+// release, warp 0 releases here for the whole block ([discard]), as `empty` wants one arrival of each
+// block; and its `block_slices` are all slices of K, which is never split.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
                                                const Memory<C>& memory,
@@ -97,10 +96,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   // [discard]
   if (!holds && guess.slices > 0) {
     // The guessed tile's slices are not used. Invariant: a warp that waits for a phase must not be
-    // overtaken by the next one, whose end it would take for that of its own. So one warp waits,
-    // then releases; the other warps of the first consumer wait for it at the named barrier in
-    // `read`. The second consumer only counts the slices: its first turn begins after the first one
-    // has seen later slices land.
+    // overtaken by the next one, whose end it would take for that of its own. So warp 0 alone waits,
+    // then releases. All others only count these slices, and look at a stage again only after warp 0
+    // has seen its slice land: the first consumer's warps meet warp 0 at the named barrier in `read`,
+    // and the second consumer's first turn is passed after that. So `read` stays before `pass`.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -187,10 +186,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     };
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // Only the scheduling warp waits for this read, which comes after the epilogue: before it, it
-    // can neither send this consumer's tile after the one read here, nor, where tiles are claimed,
-    // claim the other consumer's. Both are loaded later than the one read here, and meanwhile the
-    // other consumer multiplies.
+    // Let t be the tile read here, after the epilogue of t - 2. Only the scheduling warp waits for
+    // that: before, it cannot send tile t + 2, and where tiles are claimed, it cannot claim tile
+    // t + 1. The loading warp wants both only after all loads of t.
     more = tiles.next(tile);
   }
   gg::ptx::griddepcontrol_launch_dependents();

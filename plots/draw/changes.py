@@ -201,15 +201,15 @@ class History:
         return with_headers([name for name in names if is_kernel(name)], read)
 
 
-def changed_since_measured(measured: Iterable[tuple[str, str]], history: History) -> list[str]:
+def changed_since_measured(measured: Iterable[tuple[str, str]], history: History, name_files: bool = True) -> list[str]:
     """A sentence for each commit whose kernels have changed since, of chapters and the commits that they were measured at."""
     found = {}
     for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
         files = history.changed(chapter, commit)
         if files:
-            found.setdefault((commit, files), []).append(chapter)
+            found.setdefault((commit, files if name_files else ()), []).append(chapter)
     return [f"The kernel{'s' if len(who) > 1 else ''} of {' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} "
-            f"{'have' if len(who) > 1 else 'has'} changed since commit {short_commit(commit)}: {', '.join(files)}."
+            f"{'have' if len(who) > 1 else 'has'} changed since commit {short_commit(commit)}{': ' * bool(files)}{', '.join(files)}."
             for (commit, files), who in found.items()]
 
 

@@ -87,7 +87,8 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     pairs = {} if data.is_preview else {chapter.id: measured.before_and_after(data, chapter) for chapter in known_chapters}
     gains = {name: (pair[0].replace("`", ""), pair[1].us_median / pair[2].us_median) for name, pair in pairs.items()
              if pair and pair[1].timed and pair[2].timed}
-    on_own = {name: f"{times(ratio)} on {problem}" for name, (problem, ratio) in gains.items()}
+    on_own = {name: f"{times(ratio)} on {problem}" + ", other run" * measured.not_of_one_run(*pairs[name][1:])
+              for name, (problem, ratio) in gains.items()}
     cells = [(*ladder_cells(chapter, own, elsewhere, names), on_own.get(chapter.id, "")) for chapter in known_chapters]
     heads = "TFLOP/s", "gain", "", "on its own problem" if gains else ""
     value, gain, about, own_gain = (5.6 * max(map(len, texts)) for texts in zip(heads, *cells))
@@ -154,7 +155,7 @@ def ladder_cells(chapter: Chapter, own: dict[str, Row], elsewhere: list[Row], na
         words = [times(gain)] + ["slower"] * (gain < 0.995)
         if [chapter.previous] != names[:names.index(chapter.id)][-1:]:  # not the row above
             words[0] += " on " + chapter.previous.split("_")[0]
-        words += ["other run"] * (results.run_of(row) != results.run_of(before))
+        words += ["other run"] * measured.not_of_one_run(before, row)
     value = three_digits(row.tflops) if row.timed else "?" if row.ok else "failed"
     return value, ", ".join(words), ", ".join(about)
 
@@ -319,7 +320,7 @@ def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
             best = libraries.setdefault(row.peer.split("_")[0], {})
             best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
     fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower",
-                     width=11, bottom=84)
+                     width=11, bottom=98)
     ax.axhline(1, color=data.colours[last], lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
     shades = [DARK, *PALETTE]
@@ -329,8 +330,10 @@ def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
         beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
         ax.plot([place + beside for place, _ in found], [rate for _, rate in found], marker=MARKERS[i % len(MARKERS)],
                 color=shades[i % len(shades)], label=name, **look)
-    names = [f"G={row.groups}\n" + (f"M={row.m_max}" if row.m_max * row.groups == row.m_total else
-                                    f"{row.m_total} rows") + f"\nN={row.n}\nK={row.k}" for row in ours.values()]
+    names = ["\n".join(filter(None, [
+        measured.p_number("peers", shape), f"G={row.groups}",
+        f"M={row.m_max}" if row.m_max * row.groups == row.m_total else f"{row.m_total} rows", f"N={row.n}", f"K={row.k}"]))
+        for shape, row in ours.items()]
     ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
            ylim=(0, 1.12 * max([1, *(rate for found in rates.values() for _, rate in found)])))
     ax.set_xticks(range(len(names)), names)
@@ -468,13 +471,14 @@ def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     problems = list(dict.fromkeys(key for rows in found.values() for key in rows))
     names = [f"{name}: {shape[1]} rows, N={shape[3]}, K={shape[4]}" for name, shape in problems]
     fig, axes = canvas(plt, "What an epilogue costs behind a product",
-                       "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch "
-                       "(its quickest choice)",
+                       "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch, "
+                       "with the quicker transform where it has two",
                        bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
     shown = []
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
         label_rows(ax, names, 190)
-        ax.set(xlabel=chapter.replace("_", " ") + ", %")
+        device = next(iter(rows.values()))["product"].device
+        ax.set(xlabel=f"{chapter.replace('_', ' ')} on {results.card(device)}, %")
         ax.axvline(100, color=DARK, lw=1.2)
         for y, key in enumerate(problems):
             if key not in rows:

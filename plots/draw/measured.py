@@ -140,11 +140,14 @@ def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, st
 
 def before_and_after(data: Data, chapter: Chapter) -> tuple[str, Row, Row] | None:
     """The problem that a chapter is about, which its README's table shows first, and the cold rows of its predecessor and its
-    own there; with an epilogue those of the product with kernels after it, in the same run. None where one was not timed."""
+    own there; with an epilogue that the predecessor has not, those of the product with kernels after it, in the same run. None
+    where one was not timed."""
     names = count_plan(chapter.folder).problems
     if not names or not chapter.previous:
         return None
-    fused = unfused.on_problem(data, chapter, names[0])
+    before = next((each for each in data.chapters if each.id == chapter.previous), None)
+    as_much = chapter.operator and before and before.operator == chapter.operator
+    fused = {} if as_much else unfused.on_problem(data, chapter, names[0])
     if fused:
         before, after = fused["unfused"], fused[""]
     else:
@@ -157,6 +160,11 @@ def before_and_after(data: Data, chapter: Chapter) -> tuple[str, Row, Row] | Non
     if place := re.fullmatch(r"[a-z_]+?(\d+)", names[0]):
         name += f" no. {place[1]}"
     return name + (", unfused" if fused else ""), before, after
+
+
+def not_of_one_run(before: Row, after: Row) -> bool:
+    """Whether two chapters were timed in different rounds, at different clocks. One chapter beside its unfused way was not."""
+    return before.chapter != after.chapter and not in_turns(before, after)
 
 
 def library_time_ratios(found: dict[tuple[str, str, Choices, bool], Row], chapter: Chapter, before: Row) -> list[float]:

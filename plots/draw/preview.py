@@ -70,7 +70,7 @@ def preview_data(name: str, chapters: list[Chapter], directory: Path) -> Data:
 def tables_page(data: Data, predicted: TileCounts) -> str:
     """The tables, a heading above each."""
     parts = [f"# What a tour on an {data.device} fills\n\nNothing here is measured: a dash stands where its number would.",
-             "## The ladder\n\n" + tables.ladder_table(data)[0]]
+             "## The ladder\n\n" + tables.ladder_table(data)[0].replace("](", "](chapters/")]
     for chapter in data.chapters:
         if chapter.id in data.measured_on:
             parts.append(f"## {chapter.id}\n\n" + tables.chapter_table(data, chapter, everything=True)[0].rstrip())

@@ -6,9 +6,11 @@
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, the
 libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->,
-<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree -->, and what tiles
-should cost on a B200, from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way
-between <!-- unfused --> and <!-- /unfused -->, timed between <!-- fused --> and <!-- /fused -->, the Hadamard transforms
+<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree --> and their problems
+between <!-- problems --> and <!-- /problems --> in chapters/LADDER.md, what the front page shows of both between
+<!-- milestones --> and <!-- /milestones -->, <!-- tally --> and <!-- /tally -->, and what tiles should cost on a B200,
+from cost_counts.py, between <!-- costs --> and <!-- /costs -->, an epilogue beside the unfused way between
+<!-- unfused --> and <!-- /unfused -->, timed between <!-- fused --> and <!-- /fused -->, the Hadamard transforms
 between <!-- transforms --> and <!-- /transforms -->, NVIDIA's kernels beside ours, from cudnn/compare.py, between
 <!-- cudnn --> and <!-- /cudnn -->, and single numbers of sentences where sentence_numbers.py finds their marks; the rest of
 a README is left as it is. A chapter's results.md has the tables of which its README shows a part. Under a table whose
@@ -102,7 +104,7 @@ def fill(readme: Path, text: str, mark: str) -> None:
 def fill_sentences(repo: Path, data: Data) -> None:
     """The numbers that sentences of the READMEs mark (sentence_numbers.py)."""
     numbers = sentence_numbers.MarkedNumbers(data, sentence_numbers.counted(repo / DATA))
-    for readme in [repo / "README.md", *(chapter.readme for chapter in data.chapters)]:
+    for readme in [repo / "README.md", repo / "chapters" / "LADDER.md", *(chapter.readme for chapter in data.chapters)]:
         if readme.exists():
             write(readme, numbers.filled(readme.read_text(encoding="utf-8")))
 

@@ -124,6 +124,11 @@ def within_noise(one: Row, other: Row) -> bool:
     return high < 1.01 * low or (known and one.us_p10 <= other.us_p90 and other.us_p10 <= one.us_p90)
 
 
+def card(device: str) -> str:
+    """A device as cells and axes name it: NVIDIA H100 80GB HBM3 is an H100."""
+    return device.removeprefix("NVIDIA ").split(" ")[0]
+
+
 def provenance(rows: list[Row]) -> str:
     """GPU, clocks, CUDA version, dates and commits of some rows in one line."""
     def span(values):

@@ -53,7 +53,8 @@ class MarkedNumbers:
         name, place = re.fullmatch(r"([a-z_]+)(\d*)", problem).groups()
         rows, n, k = sets.problems()[name][int(place or 1) - 1]
         shape = len(rows), sum(rows), max(rows), n, k
-        found = [row for row in self.data.rows if (row.chapter, row.set, row.shape, row.warm) == (chapter, name, shape, warm)
+        rows = next((self.data.rows_of(each) for each in self.data.chapters if each.id == chapter), [])
+        found = [row for row in rows if (row.chapter, row.set, row.shape, row.warm) == (chapter, name, shape, warm)
                  and not row.peer and not row.variant and row.timed]
         if not found:
             raise BadMark(f"{chapter} was not timed on {problem}")

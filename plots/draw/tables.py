@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The tables of the READMEs, made of measurements and counts; publish.py puts each between its marks."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,14 +10,16 @@ from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.measured import before_and_after, chapter_table, p_number
-from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, libraries, provenance, run_of, smoke_counts, within_noise
-from plots.measure import costs, counts_ini
+from plots.draw.measured import before_and_after, chapter_table, not_of_one_run, p_number
+from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, card, libraries, provenance, run_of, smoke_counts, within_noise
+from plots.measure import costs, counts_ini, sets
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
 from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
 
 COUNTERS_SHOWN = 6  # of a table in a README; results.md has all
+# The chapters that the front page shows; chapters/LADDER.md has all.
+MILESTONES = "01 02 03 07a 07c 07d 07e 07f 07j 07l 07m 07p".split()
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
 # are in plots/measure/data/emulator.csv.
@@ -27,13 +30,13 @@ COUNTERS = """instructions instructions_mma instructions_wgmma instructions_tcge
     multiply_adds useful_multiply_adds""".split()
 
 
-def with_provenance(history: History, text: str, shown: list[Row]) -> str:
-    """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since."""
+def with_provenance(history: History, text: str, shown: list[Row], name_files: bool = True) -> str:
+    """A table and where its rows come from: cards, commits, dates, and whose kernel has changed since, in which files."""
     shown = sorted(shown, key=lambda row: row.date)
     if not shown:
         return text
     measured = ((row.chapter, row.commit) for row in shown if row.peer in ("", ALL_IDEAS))
-    return "\n".join([text, provenance(shown) + ".", *changed_since_measured(measured, history)])
+    return "\n".join([text, provenance(shown) + ".", *changed_since_measured(measured, history, name_files)])
 
 
 def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str, str]]:
@@ -45,8 +48,12 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
         return [row for path in sorted((repo / DATA).glob(f"*/{name}.csv"))
                 for row in read_csv(path, columns)]
 
-    yield repo / "README.md", "table", signed(*ladder_table(data))
-    yield repo / "README.md", "tree", tree(data.chapters)
+    yield repo / "README.md", "milestones", milestones_table(data)
+    yield repo / "README.md", "tally", tally_table(data, history)
+    page = repo / "chapters" / "LADDER.md"
+    yield page, "table", with_provenance(history, *ladder_table(data), name_files=False)
+    yield page, "tree", tree(data.chapters)
+    yield page, "problems", problems_table(data)
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
@@ -105,6 +112,16 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
     return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
 
 
+def cell_and_card(data: Data, row: Row | None, column: str) -> str:
+    """A number, and the card where that is not the one of most."""
+    return cell(row, column) + (f" ({card(row.device)})" if row and row.device != data.device else "")
+
+
+def times_as_fast(before: Row, after: Row) -> str:
+    """The ratio of two times; marked where they are of two runs, each with a clock of its own."""
+    return "≈" * not_of_one_run(before, after) + f"{before.us_median / after.us_median:.2f}x" if before.timed and after.timed else NONE
+
+
 def own_problem(data: Data, chapter: Chapter) -> str:
     """What the chapter gains on the problem that it is about: the µs of before and after, both cold, and how many times as
     fast that is. A dash for one that was not timed, and for the first chapter."""
@@ -112,12 +129,83 @@ def own_problem(data: Data, chapter: Chapter) -> str:
     if not found:
         return NONE
     name, before, after = found
-    ratio = f", {before.us_median / after.us_median:.2f}x" if before.timed and after.timed else ""
-    return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}"
+    where = f" ({card(after.device)})" if after.device != data.device else ""
+    ratio = f", {times_as_fast(before, after)}" if before.timed and after.timed else ""
+    return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}{where}"
+
+
+def sizes(shape: Shape) -> str:
+    """A problem in words."""
+    groups, m_total, m_max, n, k = shape
+    rows = f"{groups} experts of {m_max} rows" if groups * m_max == m_total else f"{m_total} rows over {groups} experts"
+    return f"{rows}, N = {n}, K = {k}"
+
+
+def milestones_table(data: Data) -> str:
+    """Some chapters, for the front page: each with its own problem in words, and how many times as fast that is."""
+    rows, inputs = data.of_set("prefill")
+    fast = {row.chapter: row for row in rows + data.from_other_devices("prefill", inputs) if not row.peer}
+    lines = []
+    for chapter in (chapter for chapter in data.chapters if chapter.id.split("_")[0] in MILESTONES):
+        found = before_and_after(data, chapter)
+        where, gain = NONE, NONE
+        if found:
+            _, before, after = found
+            where = sizes(after.shape) + (", against two launches" if before.chapter == after.chapter else "")
+            gain = times_as_fast(before, after) + (f" ({card(after.device)})" if after.device != data.device else "")
+        lines.append([f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, where, gain,
+                      cell_and_card(data, fast.get(chapter.id), "tflops")])
+    return table(["chapter", "idea", "its own problem", "times as fast", "TFLOP/s on `prefill`"], 3, lines)
+
+
+def problems_table(data: Data) -> str:
+    """The problems of the ladder: those of its columns, of its chapters, and all of the set `peers`."""
+    named = dict.fromkeys(["`prefill`", "`decode`"])
+    for chapter in data.chapters:
+        if found := before_and_after(data, chapter):
+            named.setdefault(found[0].partition(",")[0])
+    named = [name for name in named if name.startswith("`")] + [f"P{i + 1}" for i in range(len(sets.problems()["peers"]))]
+    lines = []
+    for name in named:
+        of, place = re.fullmatch(r"`(\w+)`(?: no\. (\d+))?", name).groups() if name.startswith("`") else ("peers", name[1:])
+        m, n, k = sets.problems()[of][int(place or 1) - 1]
+        each = str(m[0]) if len(set(m)) == 1 else f"{min(m)} to {max(m)}"
+        lines.append([name, str(len(m)), each, str(sum(m)), str(n), str(k)])
+    return table(["problem", "experts", "rows of one", "rows in all", "N", "K"], 1, lines)
+
+
+def tally_table(data: Data, history: History) -> str:
+    """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower."""
+    beside = [row for row in data.compared_everywhere if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
+    last = max((row.chapter for row in beside if row.peer), default="")
+    lines, shown = [], []
+    for device in sorted({row.device for row in beside}, key=lambda device: (device != data.device, device)):
+        usual, alike, without = Counter(), Counter(), set()
+        rows = [row for row in beside if (row.chapter, row.device) == (last, device)]
+        for problem, found in problems_of(rows).items():
+            library = fastest(found, True)
+            ours, no_pdl = found.get(("", Choices(), True)), found.get(("", Choices(off="pdl"), True))
+            if ours and library:
+                usual[outcome(library, ours)] += 1
+                shown.append(ours)
+            if ours and library and no_pdl and run_of(no_pdl) == run_of(ours):
+                alike[outcome(library, no_pdl)] += 1
+                without.add(problem[0])
+        alone = f"{card(device)}, {' and '.join(f'`{name}`' for name in sorted(without))} alone, without the early start"
+        for label, counted in ((card(device), usual), (alone, alike)):
+            if counted:
+                lines.append([label, str(counted.total()), *(str(counted[each]) for each in ("won", "level", "lost"))])
+    if not lines:
+        return "Nothing is measured yet."
+    shown.sort(key=lambda row: row.date)
+    changed = [short_commit(row.commit) for row in shown if history.changed(last, row.commit)]
+    text = table(["GPU", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 1, lines) + "\n\n" + \
+        f"Timed {shown[0].date[:10]} to {shown[-1].date[:10]}."
+    return text + (f"\nThe kernel of {last} has changed since commit {changed[-1]} and those before it." if changed else "")
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
-    """A table for each part of the course; numbers only where a chapter of the part was timed."""
+    """A table for each part of the course, its links as seen from chapters/; numbers only where a chapter of the part was timed."""
     (prefill, inputs), (decode, also) = data.of_set("prefill"), data.of_set("decode")
     elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
@@ -127,8 +215,9 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
         some = [chapter for chapter in data.chapters if chapter.part == part]
         timed = any(chapter.id in fast | small for chapter in some)
         head = ["chapter", "idea", *["its own problem", "TFLOP/s on `prefill`", "µs on `decode`"] * timed, "lines changed"]
-        lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title,
-                  *[own_problem(data, chapter), cell(fast.get(chapter.id), "tflops"), cell(small.get(chapter.id), "us_median")] * timed,
+        lines = [[f"[{chapter.id}]({chapter.id}/README.md)", chapter.title,
+                  *[own_problem(data, chapter), cell_and_card(data, fast.get(chapter.id), "tflops"),
+                    cell_and_card(data, small.get(chapter.id), "us_median")] * timed,
                   lines_of(chapter, data.chapters)] for chapter in some]
         archs = ", ".join(dict.fromkeys(chapter.arch for chapter in some))
         untimed = "" if timed or some[0].arch == "sm_80" else "; checked on the emulator, not timed"

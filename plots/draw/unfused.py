@@ -53,14 +53,14 @@ def fused_rows(data: Data, chapter: Chapter) -> dict[str, dict[tuple[str, Shape]
 
 
 def on_problem(data: Data, chapter: Chapter, name: str) -> dict[str, Row]:
-    """The same for one problem as checks/counts.ini names it, as moe3, on the device that figures show; nothing where it
-    was not timed so. Chapters that pad groups have more rows in it."""
+    """The same for one problem as checks/counts.ini names it, as moe3, on the device that measured the chapter; nothing
+    where it was not timed so. Chapters that pad groups have more rows in it."""
     listed, place = re.fullmatch(r"([a-z_]+?)(\d*)", name).groups() if re.fullmatch(r"[a-z_]+\d*", name) else ("", "")
     some = problems().get(listed, [])
     if not 0 < int(place or 1) <= len(some):
         return {}
     m, n, k = some[int(place or 1) - 1]
-    return next((ways for (found, shape), ways in fused_rows(data, chapter).get(data.device, {}).items()
+    return next((ways for (found, shape), ways in fused_rows(data, chapter).get(data.measured_on.get(chapter.id, data.device), {}).items()
                  if found == listed and (shape[0], *shape[3:]) == (len(m), n, k)), {})
 
 

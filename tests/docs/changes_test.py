@@ -160,7 +160,7 @@ class ChangesTest(unittest.TestCase):
 
     def test_publish_writes_and_takes_back_the_sentence(self):
         self.files = {path: text for path, text in self.files.items() if "02_tiled" not in path}
-        self.files |= {"chapters/01_naive/main.cu": "int main();\n", "README.md": "<!-- table -->\n<!-- /table -->\n",
+        self.files |= {"chapters/01_naive/main.cu": "int main();\n", "chapters/LADDER.md": "<!-- table -->\n<!-- /table -->\n",
                        "chapters/01_naive/README.md": "<!-- table -->\n<!-- /table -->\n"}
         shutil.rmtree(self.repo / "chapters/02_tiled")
         describe(self.repo, "01_naive")
@@ -169,14 +169,14 @@ class ChangesTest(unittest.TestCase):
              [row("01_naive", "prefill", [8], 9, kernel="grouped_gemm", commit=commit),
               # No kernel of ours.
               row("01_naive", "prefill", [8], 9, peer="cublas_loop", commit=self.commit)])
-        sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}: kernel.cuh.\n<!-- /table -->"
+        sentence = f"The kernel of 01_naive has changed since commit {commit[:10]}"
         for kernel, there in ((self.KERNEL.replace("64", "32"), True), (self.KERNEL, False)):
             (self.repo / "chapters/01_naive/kernel.cuh").write_text(kernel)
             with mock.patch.object(sys, "argv", ["publish", "--repo", str(self.repo)]), \
                     contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 publish.main()
-            for readme in ("README.md", "chapters/01_naive/README.md"):
-                self.assertEqual(sentence in (self.repo / readme).read_text(), there, readme)
+            for readme, files in (("chapters/LADDER.md", ""), ("chapters/01_naive/README.md", ": kernel.cuh")):
+                self.assertEqual(f"{sentence}{files}.\n<!-- /table -->" in (self.repo / readme).read_text(), there, readme)
 
     def test_lines_of_a_whole_folder(self):
         before, chapter = self.repo / "chapters/02_tiled", self.repo / "chapters/01_naive"

@@ -203,7 +203,8 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual((title, below), ("What each chapter gains", "TFLOP/s on set prefill and the gain over the predecessor; "
                                           "cold inputs, bf16 unless named"))
         self.assertEqual(ax.rows(), [
-            ["01 naive", "not timed yet: 05a", "12"], ["02 tiled", "150", "×12.5"], ["03 mma", "140", "×0.94, slower"],
+            ["01 naive", "not timed yet: 05a", "12"], ["02 tiled", "150", "×12.5, other run"],
+            ["03 mma", "140", "×0.94, slower, other run"],
             ["04 more", "400", "×2.67 on 02, other run"], ["06a bad", "failed"], ["08a fp4", "1500", "nvfp4, B200"]])
         self.assertEqual([bar[:2] for bar in ax.bars], [(1, 12), (1, 150), (1, 140.4), (1, 400), (1, 1500)])
         self.assertEqual([(bar[2] + bar[3]) / 2 for bar in ax.bars], [0, 1, 2, 3, 5])
@@ -227,8 +228,8 @@ class MadeUpTest(unittest.TestCase):
                          timed("02_tiled", "decode", few, 9, warm=1), timed("02_tiled", "decode", few, 8, peer="cublas_loop"))
         (ax, own), _, _, source = self.seen(figures.ladder, data)
         own.ticks = ax.ticks  # which they share
-        self.assertEqual(own.rows(), [["01 naive", "12"], ["02 tiled", "150", "×12.5", "×2.50 on decode"],
-                                      ["03 mma", "120", "×0.80, slower", "×0.80 on prefill"]])
+        self.assertEqual(own.rows(), [["01 naive", "12"], ["02 tiled", "150", "×12.5, other run", "×2.50 on decode, other run"],
+                                      ["03 mma", "120", "×0.80, slower, other run", "×0.80 on prefill, other run"]])
         self.assertEqual([text for text in own.texts if text[2] == -0.5],
                          [("TFLOP/s", 1, -0.5), ("gain", 1, -0.5), ("on its own problem", 1, -0.5)])
         self.assertEqual((own.scales[0], own.labels[0]), ("log", "times as fast on its own problem, log scale"))
@@ -241,7 +242,7 @@ class MadeUpTest(unittest.TestCase):
         data = self.data(timed("01_naive", "prefill", EQUAL, 1.234, warm=1), timed("02_tiled", "prefill", EQUAL, 300, warm=1))
         (ax,), _, below, _ = self.seen(figures.ladder, data)
         self.assertEqual(below, "TFLOP/s on set prefill and the gain over the predecessor; warm inputs, bf16")
-        self.assertEqual(ax.rows(), [["01 naive", "1.23"], ["02 tiled", "300", "×243.1"]])
+        self.assertEqual(ax.rows(), [["01 naive", "1.23"], ["02 tiled", "300", "×243.1, other run"]])
         self.assertEqual([bar[:2] for bar in ax.bars], [(0.1, 1.234), (0.1, 300)])
         self.assertEqual(ax.limits[0], (0.1, 330))
 
@@ -450,15 +451,15 @@ class MadeUpTest(unittest.TestCase):
                          *ways("02_tiled", [99, 5], _=60, unfused=75))  # without its product
         (ax, other), title, below, _ = self.seen(figures.fused, data)
         self.assertEqual(title, "What an epilogue costs behind a product")
-        self.assertEqual(below, "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch "
-                                "(its quickest choice)")
+        self.assertEqual(below, "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch, "
+                                "with the quicker transform where it has two")
         self.assertEqual(ax.lines, [[(100, 0), (100, 1)], [(112.5, 0), (125, 0)]])
         self.assertEqual(ax.marks, [[(125, 0)], [(112.5, 0)]])
         self.assertEqual(other.marks, [[(240, 0)], [(170, 0)], [(125, 1)], [(100, 1)]])
         self.assertEqual([line.get_markerfacecolor() for line in ax.ax.lines[2:]], ["white", "#a8650f"])
         self.assertEqual(ax.ticks[1], [(0, "moe: 37 rows, N=4096, K=7168"), (1, "moe: 69 rows, N=4096, K=7168")])
         self.assertEqual([each.labels[0] for each in (ax, other)],
-                         ["01 naive, %", "02 tiled, %"])
+                         ["01 naive on H200, %", "02 tiled on H200, %"])
         self.assertEqual(ax.limits[1], (1.5, -0.5))
 
     def test_colours_and_the_chapters_that_a_figure_names(self):

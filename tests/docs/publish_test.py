@@ -24,7 +24,7 @@ class PublishTest(PlotsCase):
                                 row("01_naive", "smoke", [4], 1, device="emulator", ok=0)])
         self.fill(publish, "--run", tour)
         written = (self.data / "01_naive.csv").read_text()
-        self.assertEqual(self.cells("README.md", "[01_naive]")[3], "13.0")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[3], "13.0")
         self.assertEqual(len(written.splitlines()), 2)
         self.assertFalse((self.data.parent / "emulator.csv").exists())
         before = {path: as_left(path) for path in self.repo.rglob("*.*")}
@@ -46,7 +46,7 @@ class PublishTest(PlotsCase):
             with self.subTest(run):
                 self.assertEqual([(each["set"], float(each["tflops"])) for each in read_csv(self.data / "01_naive.csv")],
                                  [("step", 2), ("prefill", stays), ("decode", 5)], "by date, and nothing else is lost")
-                self.assertEqual(self.cells("README.md", "[01_naive]")[3], f"{stays}.0")
+                self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[3], f"{stays}.0")
                 self.assertEqual(as_left(self.data / "02_tiled.csv"), other)
         self.assertEqual([path.name for path in self.data.iterdir() if path.name.startswith(".")], [])
 
@@ -56,7 +56,7 @@ class PublishTest(PlotsCase):
         save(tour / "run.csv", [row("01_naive", "prefill", [2048] * 8, 1, ok=0, date="2026-01-03"),
                                 row("01_naive", "decode", [16] * 32, 1, date="2026-01-03")])
         self.fill(publish, "--run", tour)
-        self.assertEqual(self.cells("README.md", "[01_naive]")[3], "failed")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[3], "failed")
         self.assertEqual(self.cells("chapters/01_naive/README.md", "`prefill`")[2:], ["failed"] * 6, "cold and warm")
         self.assertEqual(len(read_csv(self.data / "01_naive.csv")), 2)
 
@@ -129,10 +129,10 @@ class PublishTest(PlotsCase):
         written = self.repo / DATA / "b200"
         self.assertEqual(sorted(path.name for path in written.iterdir()),
                          ["03_tensor_cores.csv", "08a_bf16.csv", "08b_fp4.csv"])
-        self.assertEqual(self.cells("README.md", "[08a_bf16]")[3], "1500")
-        self.assertEqual(self.cells("README.md", "[08b_fp4]")[3], "6000", "of its own format and its first tile")
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[3], "30.0", "where the others are from")
-        text = (self.repo / "README.md").read_text()
+        self.assertEqual(self.cells("chapters/LADDER.md", "[08a_bf16]")[3], "1500 (B200)")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[08b_fp4]")[3], "6000 (B200)", "of its own format and its first tile")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[03_tensor_cores]")[3], "30.0", "where the others are from")
+        text = (self.repo / "chapters/LADDER.md").read_text()
         self.assertIn("bf16, but 08b_fp4: nvfp4; cold inputs; measured roof 100 TFLOP/s", text)
         self.assertIn("Timed on NVIDIA B200, the others on NVIDIA H200: 08a_bf16, 08b_fp4.\n", text)
         self.assertNotIn("not timed", text)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from common.tour import tour
 from plots.draw.changes import lines_changed
+from plots.draw.tables import MILESTONES
 from plots.measure.chapters import read_chapters
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -289,8 +290,12 @@ class Lessons(EveryCase):
                 self.expect("Done when" in " ".join(item.split()), chapter / "README.md", "exercise without its check:", item[:40])
 
     def test_root_readme_has_the_ladder(self):
-        text = read(ROOT / "README.md")
-        self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, "no table marks")
+        text, page = read(ROOT / "README.md"), ROOT / "chapters" / "LADDER.md"
+        for path, marks in ((ROOT / "README.md", ("milestones", "tally")), (page, ("table", "tree", "problems"))):
+            for mark in marks:
+                self.expect(read(path).count(f"<!-- {mark} -->") == read(path).count(f"<!-- /{mark} -->") == 1, path, "has no marks:", mark)
+        shown = re.findall(r"(?m)^\| \[(\w+?)_\w+\]\(chapters/", text)
+        self.expect(shown == MILESTONES, "the front page shows", shown)
         programs = len(list((ROOT / "chapters").glob("*/main.cu")))
         self.expect(f" in {programs} programs," in text, f"the course has {programs} programs, and the front page says another number")
 

@@ -6,9 +6,11 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from plots.draw import beside_cudnn, measured, publish, tables, unfused
+from plots.draw import beside_cudnn, measured, plot, publish, tables, unfused
 from plots.draw.markdown import cell, digits
 from plots.draw.results import within_noise
+from plots.measure import sets
+from plots.measure.chapters import read_chapters
 from plots.measure.counts_ini import count_plan
 from plots.measure.files import REFERENCE_COLUMNS, Row
 from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
@@ -33,19 +35,20 @@ class TablesTest(PlotsCase):
         (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = decode\n")
         (self.repo / "chapters/03_tensor_cores/schedule.cuh").write_text("  one\ntwo\n")
         self.fill(publish)
-        self.assertEqual(self.cells("README.md", "[01_naive]")[1:5],
+        self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[1:5],
                          ["Idea of 01_naive", "–", "10.0", "3006"])
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[3], "50.0", "the newest row wins")
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[5], "+4 −1", "the whole folder")
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[5], "+1 −2")
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[4], "failed")
-        text = (self.repo / "README.md").read_text()
+        self.assertEqual(self.cells("chapters/LADDER.md", "[02_tiled]")[3], "50.0", "the newest row wins")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[02_tiled]")[5], "+4 −1", "the whole folder")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[03_tensor_cores]")[5], "+1 −2")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[03_tensor_cores]")[4], "failed")
+        text = (self.repo / "chapters/LADDER.md").read_text()
         self.assertEqual(text.count("| chapter | idea | its own problem | TFLOP/s on `prefill` | µs on `decode` | lines changed |\n"), 2,
                          "a table for each part")
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`decode`: 3006 → 752 µs, 4.00x", "what checks/counts.ini names first")
+        self.assertEqual(self.cells("chapters/LADDER.md", "[02_tiled]")[2], "`decode`: 3006 → 752 µs, ≈4.00x",
+                         "what checks/counts.ini names first")
         # 2 * 512 * 4096 * 7168 FLOP at 10 TFLOP/s
-        self.assertEqual(self.cells("README.md", "[01_naive]")[4:], ["3006", "+2"])
-        text = (self.repo / "README.md").read_text()
+        self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[4:], ["3006", "+2"])
+        text = (self.repo / "chapters/LADDER.md").read_text()
         self.assertIn("cold inputs; measured roof 100 TFLOP/s on `prefill`.\n"
                       "Each chapter is timed by its own program, at the clock that its rounds have.\nLibraries timed on `prefill` beside "
                       "02_tiled, in its run: cublas_loop (cuBLAS 13.0), cublas_strided.\n"
@@ -83,12 +86,19 @@ class TablesTest(PlotsCase):
         # The first problem of `moe` has fewer rows.
         save(self.data / "padded.csv", ways([128] * 32, **{"": 70, "unfused": 110, "product": 60}))
         self.fill(publish)
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2], "`moe` no. 1, unfused: 110 → 70.0 µs, 1.57x",
+        self.assertEqual(self.cells("chapters/LADDER.md", "[02_tiled]")[2], "`moe` no. 1, unfused: 110 → 70.0 µs, 1.57x",
                          "no predecessor did as much")
+        for name in ("01_naive", "02_tiled"):
+            describe(self.repo, name, "01_naive" * (name == "02_tiled"), tile_clusters=["128x64 with 1x1"], epilogue=dict(operator="glu"))
+        m, _, _ = sets.problems()["moe"][0]
+        save(self.data / "before.csv", [row("01_naive", "moe", m, 10, us_median=140), *ways(m, **{"": 70, "unfused": 110, "product": 60})])
+        self.fill(publish)
+        self.assertEqual(self.cells("chapters/LADDER.md", "[02_tiled]")[2], "`moe` no. 1: 140 → 70.0 µs, ≈2.00x",
+                         "its predecessor does as much")
         text = (self.repo / path).read_text()
         self.assertIn("\nLibraries: a_glu (a_glu 1.0), b_glu (b_glu 1.0).\n", text)
         table = text[text.index("<!-- table -->"):text.index("<!-- /table -->")]
-        self.assertNotIn("_glu", table + (self.repo / "README.md").read_text(), "they are no libraries for products")
+        self.assertNotIn("_glu", table + (self.repo / "chapters/LADDER.md").read_text(), "they are no libraries for products")
 
     def test_chapter_table(self):
         self.measure()
@@ -111,7 +121,7 @@ class TablesTest(PlotsCase):
     def test_nothing_measured(self):
         status, out, _ = self.run_tool(publish)
         self.assertEqual(status, 0 if HAVE_MATPLOTLIB else 1)
-        self.assertEqual(self.cells("README.md", "[01_naive]")[1:], ["Idea of 01_naive", "+2"])
+        self.assertEqual(self.cells("chapters/LADDER.md", "[01_naive]")[1:], ["Idea of 01_naive", "+2"])
         self.assertIn("Nothing is measured yet.", (self.repo / "chapters/01_naive/README.md").read_text())
         if HAVE_MATPLOTLIB:
             self.assertIn("plots: ladder: not drawn, no chapter was timed on set prefill in bf16\n", out)
@@ -130,7 +140,7 @@ class TablesTest(PlotsCase):
             row("03_tensor_cores", "prefill", m, 90, peer="cublas_grouped", date="2026-01-01")])
         self.fill(publish)
 
-        self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "README.md").read_text())
+        self.assertIn("bf16, D of 02_tiled: f32; cold inputs", (self.repo / "chapters/LADDER.md").read_text())
 
         def labels(chapter):
             text = (self.repo / "chapters" / chapter / "results.md").read_text().partition("## Measured")[2]
@@ -168,14 +178,48 @@ class TablesTest(PlotsCase):
         self.assertIn("01_naive was timed by its own program on `decode`, at the clock of its own rounds: ", (self.repo / path).read_text())
         self.assertIn("02_tiled and 03_tensor_cores were timed in turns, in the same rounds.",
                       (self.repo / "chapters/03_tensor_cores/README.md").read_text())
-        front = (self.repo / "README.md").read_text()
+        front = (self.repo / "chapters/LADDER.md").read_text()
         self.assertIn("Timed in turns, in the same rounds: 01_naive, 02_tiled, 03_tensor_cores.\n", front)
         self.assertIn("The fastest of these: cublas_loop, 70 TFLOP/s.", front)
         save(self.data / "later.csv", [row("02_tiled", "prefill", m, 51, date="2026-01-04")])
         self.fill(publish)
         self.assertIn("01_naive was timed by its own program, at", (self.repo / path).read_text())
         self.assertIn("in the same rounds: 01_naive, 03_tensor_cores. Each other one by its own program, at the clock that its rounds "
-                      "have: 02_tiled.\n", (self.repo / "README.md").read_text())
+                      "have: 02_tiled.\n", (self.repo / "chapters/LADDER.md").read_text())
+
+    def test_front_page(self):
+        """Some chapters with their own problems, in words; on how many problems the last one is faster than a library."""
+        for name, problem in (("02_tiled", "decode"), ("03_tensor_cores", "P2")):
+            (self.repo / "chapters" / name / "checks").mkdir()
+            (self.repo / "chapters" / name / "checks/counts.ini").write_text(f"[shown]\nproblems = {problem}\n")
+
+        def peers(chapter, m, us, **changed):
+            return row(chapter, "peers", m, 1, us_median=us, **changed)
+
+        two, few, uneven = [2048] * 8, [16] * 32, [9, 3]
+        both = [peers("03_tensor_cores", two, 10, n=64, k=2048), peers("03_tensor_cores", two, 15, n=64, k=2048, peer="02_tiled")]
+        save(self.data / "a.csv", [
+            row("01_naive", "prefill", two, 10), row("01_naive", "decode", few, 2), row("02_tiled", "decode", few, 5), *both,
+            *(peers("03_tensor_cores", m, us, warm=1, peer=peer) for m, us, peer in (
+                (two, 10, ""), (two, 12, "cublas_loop"), (few, 10, ""), (few, 10.05, "triton"), (uneven, 10, ""), (uneven, 8, "triton"),
+                (uneven, 9, "cublas_loop"), ([1], 5, ""))),
+            *(peers("03_tensor_cores", m, 13, warm=1, kernel="grouped_gemm off=pdl") for m in (two, few)),
+            peers("03_tensor_cores", two, 20, warm=1, device="NVIDIA B200", date="2025-12-31"),
+            peers("03_tensor_cores", two, 30, warm=1, device="NVIDIA B200", date="2025-12-31", peer="triton")])
+        self.fill(publish)
+        self.assertEqual(self.cells("README.md", "[01_naive]"), [
+            "[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "–", "–", "10.0"])
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2:], ["32 experts of 16 rows, N = 4096, K = 7168", "≈2.50x", "–"])
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[2:], ["8 experts of 2048 rows, N = 64, K = 2048", "1.50x", "–"])
+        self.assertEqual(tables.sizes((2, 12, 9, 64, 512)), "12 rows over 2 experts, N = 64, K = 512")
+        for line in ("GPU | problems | 03 faster | level | slower", "H200 | 3 | 1 | 1 | 1",
+                     "H200, `peers` alone, without the early start | 2 | 0 | 0 | 2", "B200 | 1 | 1 | 0 | 0"):
+            self.assertIn(f"\n| {line} |\n", (self.repo / "README.md").read_text())
+        self.assertIn("\nTimed 2025-12-31 to 2026-01-02.\n<!-- /tally -->", (self.repo / "README.md").read_text())
+        text = tables.problems_table(plot.Data([self.data.parent], "", read_chapters(self.repo)))
+        self.assertEqual([line.split(" |")[0] for line in text.splitlines()[2:]], [
+            "| `prefill`", "| `decode`", *(f"| P{i}" for i in range(1, 11))])
+        self.assertIn("| `decode` | 32 | 0 to 143 | 512 | 4096 | 7168 |\n| P1 | 8 | 512 | 4096 | 64 | 512 |", text)
 
     def test_libraries_of_a_chapter(self):
         path = "chapters/03_tensor_cores/README.md"
