@@ -68,7 +68,6 @@ TEST(Gradients, RightOnesPass) {
     for (const bool accumulate : {false, true}) {
       const CheckResult result = checked(right, accumulate, d);
       EXPECT_FALSE(result.failure) << result.failure->sentence;
-      EXPECT_EQ(result.worst_ratio > 0, d == Format::bf16);  // in f32 these sums are exact
     }
   }
   // Nothing to sum at all: every gradient is 0.
