@@ -148,6 +148,9 @@ class Problem:
             alpha, prob = read(folder, "alpha")[2], read(folder, "prob")[2]
         if self.operator == "glu_hadamard":
             self.matrix = decoded(*read(folder, "hadamard")[1:])
+        if about.get("product") == "weight_gradient":
+            self.gradient(a, b, bounds, d_shape, d, d_type)
+            return
         for group in range(len(bounds) - 1):
             matrix = b[group * b_shape[1]:(group + 1) * b_shape[1]]
             columns = matrix if operands.is_nk else list(zip(*matrix))
@@ -163,6 +166,15 @@ class Problem:
             scale = SCALES["ue8m0"][scale_at(scales, scale_shape[1], at // width, at % width // 32)] / norm
             numbers.append((ELEMENTS[element][code] * scale, LEAST[element] * scale))
         return numbers
+
+    def gradient(self, a, b, bounds, d_shape, d, d_type):
+        """D [G,K,N]: the sum over a group's rows, none of which leaves 0."""
+        _, k, n = d_shape
+        for group, (begin, end) in enumerate(itertools.pairwise(bounds)):
+            columns = [[row[col] for row in b[begin:end]] for col in range(n)]
+            for i in range(k):
+                at = (group * k + i) * n
+                self.look([row[i] for row in a[begin:end]], columns, d[at:at + n], d_type, 1, 1, f"group {group} row {i}")
 
     def own(self, operands, group):
         a, b = operands.rows(f"a_{group:05}")[1], operands.rows(f"b_{group:05}")[1]

@@ -31,8 +31,8 @@ class Promises(unittest.TestCase):
                 and self.about[each]["arch"] == self.about[chapter]["arch"] and self.about[each]["limits"]["own_sizes"] == "never"]
 
     def products_after(self, chapter: str) -> list[str]:
-        """Those of them whose D is the rounded product: they have no epilogue."""
-        return [each for each in self.built_after(chapter) if "epilogue" not in self.about[each]]
+        """Those of them whose D is the rounded product A B: they have no epilogue."""
+        return [each for each in self.built_after(chapter) if not {"epilogue", "product"} & self.about[each].keys()]
 
     def before(self, chapter: str) -> list[str]:
         """The chapter before, in a list; nothing where it is not built."""

@@ -48,6 +48,9 @@ GG_HD inline float random_value(const Fill& fill, uint64_t index, const int32_t*
   return float(bits >> 63 ? -magnitude : magnitude) * (1.0f / 65536.0f);
 }
 
+// D before a launch that adds to it: element i of the buffer holds value i.
+GG_HD inline Fill start_of_d() { return {Fill::Kind::integers, 16, 0, 9}; }
+
 GG_HD inline uint32_t random_code(const Fill& fill, Format format, uint64_t index, const int32_t* quantiles) {
   if (fill.kind == Fill::Kind::nan) return 0xFFFFFFFFu;
   return encode(format, random_value(fill, index, quantiles));

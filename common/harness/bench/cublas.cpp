@@ -37,7 +37,8 @@ class CublasPeer : public Peer {
     return "cuBLAS " + cublas_.version() + (tuned ? " tuned" : "");
   }
   PeerWork prepare(const Buffers& buffers, Machine& machine) override {
-    const std::string why = unfit(name_, buffers.setup().request.formats, buffers.shape());
+    const std::string why =
+        unfit(name_, buffers.setup().request.formats, buffers.shape(), buffers.setup().product);
     if (!why.empty()) throw Error(Exit::bad_input, why);
     return {nullptr, cublas_.launch(name_, buffers, machine, sustained_), nullptr};
   }
@@ -54,13 +55,13 @@ std::unique_ptr<Peer> cublas_peer(const std::string& name, bool sustained) {
   return std::make_unique<CublasPeer>(name, sustained);
 }
 
-std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape) {
+std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape, Product product) {
   if (formats.has_scales()) return "is called without block scales here";
   if (formats.a != formats.b || (formats.d != formats.a && formats.d != Format::f32)) {
     return "takes one element type for A and B, and that type or f32 for D";
   }
   const bool shared = shape.shared_b || shape.groups() == 1;
-  if (peer == "cublas_plain" && (!shared || shape.own_sizes))
+  if (peer == "cublas_plain" && (!shared || shape.own_sizes || product == Product::weight_gradient))
     return "wants one B for all groups (--shared-b)";
   if (peer != "cublas_strided") return "";
   for (int g = 0; g < shape.groups(); ++g) {
@@ -155,17 +156,22 @@ bool Cublas::has_proposals() const { return library_->lt != nullptr; }
 
 namespace {
 
+constexpr float kOne = 1, kZero = 0;
+
 // The operands of one problem as cuBLAS takes them: its A is our B.
 struct CublasOperands {
   Matrices matrices;
   cudaDataType_t type, d_type;
-  int op_b;
+  int op_b, op_a;
+  const float* beta;
 
   explicit CublasOperands(const Buffers& buffers)
       : matrices(buffers.matrices()),
         type(type_of(matrices.formats.a)),
         d_type(type_of(matrices.formats.d)),
-        op_b(buffers.setup().request.b_layout == BLayout::nk ? kOpT : kOpN) {}
+        op_b(buffers.setup().request.b_layout == BLayout::nk ? kOpT : kOpN),
+        op_a(buffers.setup().product == Product::weight_gradient ? kOpT : kOpN),
+        beta(matrices.accumulates ? &kOne : &kZero) {}
 
   char* a(const Group& g) const { return at(matrices.a, matrices.formats.a, g.a.offset); }
   char* b(const Group& g) const { return at(matrices.b, matrices.formats.b, g.b.offset); }
@@ -190,7 +196,7 @@ struct GroupedArrays {
     for (size_t i = 0; i < count; ++i) {
       const Group& g = groups[i];
       op_b.push_back(operands.op_b);
-      op_a.push_back(kOpN);
+      op_a.push_back(operands.op_a);
       m.push_back(g.n);
       n.push_back(g.m);
       k.push_back(g.k);
@@ -199,7 +205,7 @@ struct GroupedArrays {
       ldc.push_back(int(g.d.ld));
       size.push_back(1);
       alpha.push_back(1);
-      beta.push_back(0);
+      beta.push_back(*operands.beta);
       host[i] = operands.b(g);
       host[count + i] = operands.a(g);
       host[2 * count + i] = operands.d(g);
@@ -210,8 +216,6 @@ struct GroupedArrays {
   }
 };
 
-constexpr float kOne = 1, kZero = 0;
-
 }  // namespace
 
 struct Cublas::Calls {  // one function for each name; each binds the stream and multiplies
@@ -220,8 +224,8 @@ struct Cublas::Calls {  // one function for each name; each binds the stream and
 
   void gemm(const Group& g, int rows) const {
     lib->check(
-        lib->gemm(lib->handle, x.op_b, kOpN, g.n, rows, g.k, &kOne, x.b(g), x.type, int(g.b.ld), x.a(g),
-                  x.type, int(g.a.ld), &kZero, x.d(g), x.d_type, int(g.d.ld), kCompute32F, kDefaultAlgo),
+        lib->gemm(lib->handle, x.op_b, x.op_a, g.n, rows, g.k, &kOne, x.b(g), x.type, int(g.b.ld), x.a(g),
+                  x.type, int(g.a.ld), x.beta, x.d(g), x.d_type, int(g.d.ld), kCompute32F, kDefaultAlgo),
         "cublasGemmEx");
   }
 
@@ -244,12 +248,14 @@ struct Cublas::Calls {  // one function for each name; each binds the stream and
             next.a.offset - f.a.offset,
             next.d.offset - f.d.offset,
             x.type,
-            x.d_type};
+            x.d_type,
+            x.op_a,
+            *x.beta};
   }
 
   void strided(const StridedBatch& s) const {
-    lib->check(lib->gemm_strided(lib->handle, s.op_a, kOpN, s.m, s.n, s.k, &kOne, s.a, s.type, int(s.lda),
-                                 s.stride_a, s.b, s.type, int(s.ldb), s.stride_b, &kZero, s.d, s.d_type,
+    lib->check(lib->gemm_strided(lib->handle, s.op_a, s.op_b, s.m, s.n, s.k, &kOne, s.a, s.type, int(s.lda),
+                                 s.stride_a, s.b, s.type, int(s.ldb), s.stride_b, &s.beta, s.d, s.d_type,
                                  int(s.ldd), s.stride_d, s.batch, kCompute32F, kDefaultAlgo),
                "cublasGemmStridedBatchedEx");
   }
@@ -280,8 +286,9 @@ std::function<void(cudaStream_t)> fastest(const StridedBatch& b, std::function<v
                                           std::vector<peers::Offer> offers, peers::Choices& choices,
                                           bool sustained) {
   offers.push_back({"cublasGemmStridedBatchedEx", [own_call] { return std::make_unique<Called>(own_call); }});
-  const std::vector<int64_t> key = {b.op_a, b.m,        b.n,        b.k,        b.batch, b.lda,   b.ldb,
-                                    b.ldd,  b.stride_a, b.stride_b, b.stride_d, b.type,  b.d_type};
+  const std::vector<int64_t> key = {b.op_a,     b.m,    b.n,      b.k,        b.batch,
+                                    b.lda,      b.ldb,  b.ldd,    b.stride_a, b.stride_b,
+                                    b.stride_d, b.type, b.d_type, b.op_b,     int64_t(b.beta)};
   try {
     const std::shared_ptr<peers::Way> way = choices.choose(key, offers, sustained);
     return [way](cudaStream_t stream) { way->launch(stream); };

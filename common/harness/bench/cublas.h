@@ -14,7 +14,8 @@ namespace gg {
 
 // Why cuBLAS cannot take a problem by this name, as far as sizes and element types tell: the end of
 // a sentence, or nothing.
-std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape);
+std::string unfit(const std::string& peer, const Formats& formats, const Shape& shape,
+                  Product product = Product::forward);
 
 // Returns the peer of this name, one of cublas_names(). `sustained`: as load_peer has it. Throws
 // gg::Error as Cublas does.

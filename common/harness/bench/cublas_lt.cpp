@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kCompute32F = 68;     // CUBLAS_COMPUTE_32F
 constexpr int kTransA = 3;          // CUBLASLT_MATMUL_DESC_TRANSA
+constexpr int kTransB = 4;          // CUBLASLT_MATMUL_DESC_TRANSB
 constexpr int kAScales = 17;        // CUBLASLT_MATMUL_DESC_A_SCALE_POINTER; B follows
 constexpr int kAScaleMode = 31;     // CUBLASLT_MATMUL_DESC_A_SCALE_MODE; B follows
 constexpr int kBatchCount = 5;      // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT
@@ -22,7 +23,7 @@ constexpr int kBatchStride = 6;     // CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFS
 constexpr int kMostWorkspace = 1;   // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 constexpr int kLeastAlignment = 5;  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; B, C and D follow
 constexpr int kMostProposals = 32;
-constexpr float kOne = 1, kZero = 0;
+constexpr float kOne = 1;
 
 struct Algorithm {  // cublasLtMatmulAlgo_t
   uint64_t data[8];
@@ -105,6 +106,7 @@ class CublasLt::Product {
                  "cublasLtMatmulDescSetAttribute");
     };
     set(kTransA, batch.op_a);
+    set(kTransB, batch.op_b);
     if (batch.scale_mode != 0) {
       const void* const scales[] = {batch.a_scales, batch.b_scales};
       for (int i = 0; i < 2; ++i) {
@@ -114,7 +116,8 @@ class CublasLt::Product {
     }
     a_ = matrix(batch.type, batch.op_a ? batch.k : batch.m, batch.op_a ? batch.m : batch.k, batch.lda,
                 batch.stride_a);
-    b_ = matrix(batch.type, batch.k, batch.n, batch.ldb, batch.stride_b);
+    b_ = matrix(batch.type, batch.op_b ? batch.n : batch.k, batch.op_b ? batch.k : batch.n, batch.ldb,
+                batch.stride_b);
     d_ = matrix(batch.d_type, batch.m, batch.n, batch.ldd, batch.stride_d);
   }
 
@@ -139,8 +142,8 @@ class CublasLt::Product {
   }
 
   void multiply(const Proposal& by, cudaStream_t stream) const {
-    lt_->check(lt_->multiply(handle_, product_.get(), &kOne, batch_.a, a_.get(), batch_.b, b_.get(), &kZero,
-                             batch_.d, d_.get(), batch_.d, d_.get(), &by.algorithm, workspace_,
+    lt_->check(lt_->multiply(handle_, product_.get(), &kOne, batch_.a, a_.get(), batch_.b, b_.get(),
+                             &batch_.beta, batch_.d, d_.get(), batch_.d, d_.get(), &by.algorithm, workspace_,
                              workspace_bytes_, stream),
                "cublasLtMatmul");
   }

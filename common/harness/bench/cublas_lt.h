@@ -15,13 +15,15 @@
 
 namespace gg {
 
-// Column-major, as cuBLAS has it: A [m,k], transposed if op_a is, B [k,n], D [m,n].
+// Column-major, as cuBLAS has it: A [m,k], B [k,n], each transposed if its op is, D [m,n].
 struct StridedBatch {
   const void *a, *b;
   void* d;
   int op_a, m, n, k, batch;
   int64_t lda, ldb, ldd, stride_a, stride_b, stride_d;  // in elements
   cudaDataType_t type, d_type;                          // of A and B; of D
+  int op_b = 0;
+  float beta = 0;  // 1: added to what D holds
   // The cublasLtMatmulMatrixScale_t of A and B, for blocks of elements along k; 0: there are none.
   int scale_mode = 0;
   const void *a_scales = nullptr, *b_scales = nullptr;

@@ -26,7 +26,8 @@ class LibraryPeer : public Peer {
     find(so, version_, "gg_peer_version", true);
     find(so, prepare_, "gg_peer_prepare", false);
     find(so, prepare_glu_, "gg_peer_prepare_glu", false);
-    if (!prepare_ && !prepare_glu_) find(so, prepare_, "gg_peer_prepare", true);
+    find(so, prepare_gradient_, "gg_peer_prepare_gradient", false);
+    if (!prepare_ && !prepare_glu_ && !prepare_gradient_) find(so, prepare_, "gg_peer_prepare", true);
     find(so, stage_, "gg_peer_stage", false);
     find(so, launch_, "gg_peer_launch", true);
     find(so, finish_, "gg_peer_finish", false);
@@ -43,15 +44,19 @@ class LibraryPeer : public Peer {
     const bool glu = epilogue.op == Operator::glu;
     require(glu || epilogue.op == Operator::gemm, "takes a product or a gated linear unit");
     require(!glu || prepare_glu_, "has no gated linear unit (gg_peer_prepare_glu)");
-    require(glu || prepare_, "has no product (gg_peer_prepare)");
+    require(glu || prepare_ || buffers.setup().product != Product::forward,
+            "has no product (gg_peer_prepare)");
     require(!glu || (epilogue.activation == Activation::swiglu && !epilogue.has_c() && !epilogue.bias &&
                      !epilogue.amax),
             "takes swiglu without C, bias and amax");
-    const bool one_type = formats.a == formats.b && formats.a == formats.d && formats.a != Format::f32;
+    const bool gradient = buffers.setup().product == Product::weight_gradient;
+    require(!gradient || prepare_gradient_, "has no weight gradient (gg_peer_prepare_gradient)");
+    const bool one_type = formats.a == formats.b && formats.a != Format::f32 &&
+                          (formats.d == formats.a || (gradient && formats.d == Format::f32));
     require(one_type, format("takes bf16 or f16, one type for A, B and D, not %s -> %s", formats.name(),
                              format_info(formats.d).name));
     require(!p.own().sizes, "takes packed groups of one N and one K");
-    require(p.b_group_stride() != 0 || p.groups() == 1, "takes one B for each group");
+    require(p.b_group_stride() != 0 || p.groups() == 1 || gradient, "takes one B for each group");
     require(!buffers.setup().request.wide_offsets, "takes offsets of type i32, not i64");
     const GgPeerProblem problem = {
         p.a<void>(), p.b<void>(), p.d<void>(), p.offsets().as<int32_t>(),   buffers.layout().offsets.data(),
@@ -59,7 +64,10 @@ class LibraryPeer : public Peer {
         sustained_};
     void* prepared = nullptr;
     const GgPeerGlu factors = {p.epilogue().alpha, p.epilogue().prob};
-    const char* const why = glu ? prepare_glu_(&problem, &factors, &prepared) : prepare_(&problem, &prepared);
+    const GgPeerGradient of_gradient = {format_info(formats.d).name, buffers.setup().request.accumulate};
+    const char* const why = gradient ? prepare_gradient_(&problem, &of_gradient, &prepared)
+                            : glu    ? prepare_glu_(&problem, &factors, &prepared)
+                                     : prepare_(&problem, &prepared);
     cudaGetLastError();  // what autotuning tried in vain is no error of ours
     if (why) throw Error(Exit::bad_input, why);
     const std::shared_ptr<void> state(prepared, release_);
@@ -92,6 +100,7 @@ class LibraryPeer : public Peer {
   decltype(gg_peer_version)* version_ = nullptr;
   decltype(gg_peer_prepare)* prepare_ = nullptr;
   decltype(gg_peer_prepare_glu)* prepare_glu_ = nullptr;
+  decltype(gg_peer_prepare_gradient)* prepare_gradient_ = nullptr;
   Call *stage_ = nullptr, *launch_ = nullptr, *finish_ = nullptr;
   decltype(gg_peer_release)* release_ = nullptr;
 };

@@ -42,14 +42,23 @@ struct GgPeerGlu {
   const float* prob;   // device, rows of all groups
 };
 
+// A weight gradient: D_g = A_g^T B_g, where A [rows of all groups, k] and B [rows of all groups, n]
+// are of `format` and D is [groups, k, n] of `d_format`; 0 for a group without rows.
+struct GgPeerGradient {
+  const char* d_format;  // "f32", or that of A and B
+  int32_t accumulate;    // 1: D_g is added to what is there
+};
+
 // Not timed: tensor maps, workspaces, autotuning, which may write D. Called once per set of
 // buffers: these are of the same sizes, so what autotuning found for a problem serves its other
 // sets. Returns null, or one sentence why it cannot ("M=20: groups want multiples of 128 rows"),
-// and then there is no state to release. A library may lack one of the two functions, and is then
+// and then there is no state to release. A library may lack some of these functions, and is then
 // not asked for what that computes.
 const char* gg_peer_prepare(const struct GgPeerProblem* problem, void** state);
 const char* gg_peer_prepare_glu(const struct GgPeerProblem* problem, const struct GgPeerGlu* glu,
                                 void** state);
+const char* gg_peer_prepare_gradient(const struct GgPeerProblem* problem,
+                                     const struct GgPeerGradient* gradient, void** state);
 
 // May be missing. Not timed: copies operands to where launch reads them, as with padded rows.
 // Called after prepare, and whenever the operands have changed.

@@ -11,6 +11,7 @@
 namespace gg {
 
 Layout layout_for(const Setup& setup, const Shape& shape) {
+  if (setup.product == Product::weight_gradient) return weight_gradient_layout(shape);
   if (!shape.own_sizes) {
     return packed_layout(shape, setup.request.b_layout, setup.request.formats.scaled,
                          setup.request.epilogue.columns_of_b_per_d());
@@ -44,10 +45,12 @@ static double least_bytes(const Setup& setup, const Shape& shape) {
   double bytes = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
-    bytes += (m * k * format_info(setup.request.formats.a).bits +
-              m * n * format_info(setup.request.formats.d).bits) /
-             8;
-    if (!shape.shared_b || g == 0) bytes += k * n * format_info(setup.request.formats.b).bits / 8;
+    const Formats& formats = setup.request.formats;
+    const bool is_gradient = setup.product == Product::weight_gradient;
+    const Format of_rows = is_gradient ? formats.b : formats.d,
+                 of_group = is_gradient ? formats.d : formats.b;
+    bytes += (m * k * format_info(formats.a).bits + m * n * format_info(of_rows).bits) / 8;
+    if (!shape.shared_b || g == 0) bytes += k * n * format_info(of_group).bits / 8;
   }
   return bytes;
 }
@@ -68,9 +71,16 @@ void Buffers::require_room(const Shape& shape, const Shape* other, size_t untouc
   }
 }
 
+std::vector<TensorSpec> Buffers::specs_of(const Layout& layout) const {
+  std::vector<TensorSpec> specs = tensors_of(setup_.request.formats, setup_.request.epilogue, layout);
+  for (TensorSpec& spec : specs) {
+    if (spec.name == Tensor::d && setup_.request.accumulate) spec.start_fill = start_of_d();
+  }
+  return specs;
+}
+
 void Buffers::measure(const Shape& shape) {
-  for (const TensorSpec& spec :
-       tensors_of(setup_.request.formats, setup_.request.epilogue, layout_for(setup_, shape))) {
+  for (const TensorSpec& spec : specs_of(layout_for(setup_, shape))) {
     TensorMemory& tensor = tensors_[size_t(spec.name)];
     tensor.spec = spec;
     tensor.bytes = std::max(tensor.bytes, spec.bytes());
@@ -118,8 +128,7 @@ size_t Buffers::bytes() const {
 void Buffers::set_shape(const Shape& shape) {
   shape_ = shape;
   layout_ = layout_for(setup_, shape);
-  for (const TensorSpec& spec : tensors_of(setup_.request.formats, setup_.request.epilogue, layout_))
-    tensors_[size_t(spec.name)].spec = spec;
+  for (const TensorSpec& spec : specs_of(layout_)) tensors_[size_t(spec.name)].spec = spec;
   for (const TensorMemory& tensor : tensors_) {
     if (tensor.memory)
       machine_.set_readable(tensor.memory.get(), tensor_name(tensor.spec.name), tensor.spec.readable());
@@ -155,9 +164,10 @@ void Buffers::upload_arrays() {
 
 // The rows of every group where all have as many, else 0.
 static int rows_each(const std::vector<Group>& groups) {
+  const auto rows = [](const Group& group) { return group.a.rows; };
   const bool equal = std::all_of(groups.begin(), groups.end(),
-                                 [&](const Group& group) { return group.m == groups.front().m; });
-  return equal && !groups.empty() ? groups.front().m : 0;
+                                 [&](const Group& group) { return rows(group) == rows(groups.front()); });
+  return equal && !groups.empty() ? rows(groups.front()) : 0;
 }
 
 // Fills in the problem that a launch sees.
@@ -181,6 +191,7 @@ void Buffers::show() {
   p.formats = setup_.request.formats;
   p.b_layout = setup_.request.b_layout;
   p.blocks = setup_.request.blocks;
+  p.accumulates = setup_.request.accumulate;
   p.dynamic_schedule = setup_.request.scheduler == Scheduler::dynamic;
   p.ideas_off = &setup_.request.ideas_off;
   p.tile = setup_.request.tile;
@@ -294,6 +305,7 @@ void Buffers::poison(int byte) const {
 void Buffers::set_start_values() const {
   for (const Tensor output : outputs_) {
     const TensorSpec& spec = of(output).spec;
+    if (spec.start_fill) machine_.fill(of(output).memory.get(), spec.format, spec.owned, *spec.start_fill);
     if (!spec.start_value) continue;
     const std::vector<float> start(size_t(spec.size()), *spec.start_value);
     machine_.upload(of(output).first(), start.data(), start.size() * sizeof(float));

@@ -26,6 +26,7 @@ struct SameBits {
 
 struct Setup {  // what the reader asked for, and how the chapter wants its problems
   Request request{};
+  Product product = Product::forward;
   bool host_offsets = true;   // may the launch read offsets on the host?
   SameBits same_bits{};       // checked with an epilogue
   int m_multiple = 1;         // what other row counts a check may try must keep to:
@@ -72,7 +73,7 @@ class Buffers {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }
-  Matrices matrices() const { return {a(), b(), d(), setup_.request.formats, sfa(), sfb()}; }
+  Matrices matrices() const { return {a(), b(), d(), setup_.request.formats, sfa(), sfb(), setup_.request.accumulate}; }
   const TensorMemory& of(Tensor tensor) const { return tensors_[size_t(tensor)]; }
   const std::vector<Tensor>& outputs() const { return outputs_; }  // those that the problem has
   // Those that are there.
@@ -95,6 +96,7 @@ class Buffers {
   using Memory = std::shared_ptr<void>;
   Memory allocate(size_t bytes, const char* what);
   Memory reserve(size_t bytes, const char* what);
+  std::vector<TensorSpec> specs_of(const Layout& layout) const;
   void measure(const Shape& shape);
   void require_room(const Shape& shape, const Shape* other, size_t untouched);
   void upload_arrays();

@@ -76,11 +76,13 @@ class EmulatorMachine : public CudaMachine {
       }
       return tensor ? static_cast<const uint8_t*>(behind(tensor, size_t(bytes))) : nullptr;
     };
-    return host_->compare(
-        {operand(matrices.a, &Group::a, formats.a), operand(matrices.b, &Group::b, formats.b),
-         operand(matrices.d, &Group::d, formats.d), formats, scales(matrices.sfa, &Group::sfa),
-         scales(matrices.sfb, &Group::sfb)},
-        groups, limit);
+    Matrices on_host = matrices;
+    on_host.a = operand(matrices.a, &Group::a, formats.a);
+    on_host.b = operand(matrices.b, &Group::b, formats.b);
+    on_host.d = operand(matrices.d, &Group::d, formats.d);
+    on_host.sfa = scales(matrices.sfa, &Group::sfa);
+    on_host.sfb = scales(matrices.sfb, &Group::sfb);
+    return host_->compare(on_host, groups, limit);
   }
 
  private:

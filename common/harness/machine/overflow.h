@@ -30,8 +30,14 @@ GG_HD inline Terms terms_of(const Matrices& matrices, const Group& group, int ro
   const Formats& f = matrices.formats;
   const Format scale = f.scaling().scale;
   Terms terms;
+  const auto add = [&terms](double term) {
+    terms.sum += term;
+    if (term > 0) terms.positive += term;
+    if (term < 0) terms.negative -= term;
+  };
+  add(matrices.before(group.d.offset + row * group.d.ld + col));
   for (int k = 0; k < group.k; ++k) {
-    const int64_t a = group.a.offset + row * group.a.ld + k,
+    const int64_t a = group.a.offset + row * group.a_m_step() + k * group.a_k_step(),
                   b = group.b.offset + k * group.b_k_step() + col * group.b_n_step();
     double product = double(decode(f.a, load_code(matrices.a, f.a, a))) *
                      double(decode(f.b, load_code(matrices.b, f.b, b)));
@@ -39,9 +45,7 @@ GG_HD inline Terms terms_of(const Matrices& matrices, const Group& group, int ro
       product *= double(decode(scale, matrices.sfa[group.sfa.at(row, k / group.scale_block)])) *
                  double(decode(scale, matrices.sfb[group.sfb.at(col, k / group.scale_block)]));
     }
-    terms.sum += product;
-    if (product > 0) terms.positive += product;
-    if (product < 0) terms.negative -= product;
+    add(product);
   }
   return terms;
 }

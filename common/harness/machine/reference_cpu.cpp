@@ -45,17 +45,19 @@ void sums(const Matrices& matrices, const Group& group, int first, int last, dou
     }
   });
   const int strips = (n + kColumns - 1) / kColumns;
-  const int64_t at_once = std::max<int64_t>(1, kPiece / (int64_t(k) * std::min(n, kColumns)));
+  const int64_t at_once = std::max<int64_t>(1, kPiece / (int64_t(std::max(1, k)) * std::min(n, kColumns)));
   parallel_for(int64_t(last - first) * strips, at_once, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / strips;
       const int col0 = int(i % strips) * kColumns, cols = std::min(kColumns, n - col0);
       double* sum = reference + row * n + col0;
       double* size = magnitude + row * n + col0;
-      std::fill(sum, sum + cols, 0.0);
-      std::fill(size, size + cols, 0.0);
+      for (int col = 0; col < cols; ++col) {
+        sum[col] = matrices.before(group.d.offset + (first + row) * group.d.ld + col0 + col);
+        size[col] = std::fabs(sum[col]);
+      }
       for (int kk = 0; kk < k; ++kk) {
-        const int64_t element = group.a.offset + (first + row) * group.a.ld + kk;
+        const int64_t element = group.a.offset + (first + row) * group.a_m_step() + kk * group.a_k_step();
         const int64_t scale_at = sfa ? group.sfa.at(first + row, kk / block) : 0;
         const double a = value_of(matrices.a, formats.a, element, sfa, scale, scale_at);
         const Value* b_row = b.get() + size_t(kk) * size_t(n) + col0;

@@ -46,18 +46,21 @@ __device__ Value value_of(const void* tensor, Format format, int64_t element, co
 }
 
 // Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is
-// float where the limit is exact. BF16: A and B are, as in all large sets.
+// float where the limit is exact. BF16: A and B are, as in all large sets, and D was not added to.
 template <class Sum, class Value, bool BF16 = false>
 __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrices, const Group* groups,
                                                                 Limit limit, DeviceComparison* result) {
   constexpr int SIDE = kSide<Sum, Value>, TILE = kTile<Sum, Value>;
-  constexpr int AT_ONCE = !BF16 ? 1 : SIDE == 8 ? 2 : 4;  // loads under way, as registers allow
+  constexpr int AT_ONCE = BF16 ? 2 : 1;  // loads under way, as registers allow
   __shared__ Value a_tile[kSlice][TILE + 1];
   __shared__ Value b_tile[kSlice][TILE];
   constexpr bool kExact = std::is_same_v<Sum, float>;
   limit.exact = kExact;  // no news, but now the compiler knows it and leaves half of `judge` out
   Formats formats = matrices.formats;
-  if (BF16) formats.a = formats.b = Format::bf16;  // no news either, but its loads need no branches
+  if (BF16) {  // no news either, but its loads need no branches
+    formats.a = formats.b = Format::bf16;
+    matrices.accumulates = false;
+  }
   const Format scale = formats.scaling().scale;
   const Group group = groups[blockIdx.y];
   const int tiles_n = (group.n + TILE - 1) / TILE;
@@ -75,13 +78,16 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
 #pragma unroll AT_ONCE
       for (int each = 0; each < kSlice * TILE / kThreads; ++each) {
         const int i = each * kThreads + int(threadIdx.x);
-        const int r = i / kSlice, ka = i % kSlice;
+        const bool mk = !group.a_transposed;
+        const int r = mk ? i / kSlice : i % TILE, ka = mk ? i % kSlice : i / TILE;
         const bool a_in = row0 + r < group.m && k0 + ka < group.k;
-        a_tile[ka][r] =
-            a_in ? value_of<Value>(matrices.a, formats.a, group.a.offset + (row0 + r) * group.a.ld + k0 + ka,
-                                   matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
-                 : Value(0);
         // Neighbouring threads read neighbours of either.
+        a_tile[ka][r] =
+            a_in ? value_of<Value>(
+                       matrices.a, formats.a,
+                       group.a.offset + (row0 + r) * group.a_m_step() + (k0 + ka) * group.a_k_step(),
+                       matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
+                 : Value(0);
         const bool nk = group.b_layout == BLayout::nk;
         const int c = nk ? i / kSlice : i % TILE, kb = nk ? i % kSlice : i / TILE;
         const bool b_in = col0 + c < group.n && k0 + kb < group.k;
@@ -117,9 +123,9 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
       const int row = row0 + ty + i / SIDE * 16, col = col0 + tx + i % SIDE * 16;
       if (row < group.m && col < group.n) {
         const int64_t element = group.d.offset + row * group.d.ld + col;
-        const double reference = sum[0][0];
+        const double before = matrices.before(element), reference = sum[0][0] + before;
         const Verdict verdict =
-            judge(load_code(matrices.d, limit.format, element), reference, size[0][0], limit);
+            judge(load_code(matrices.d, limit.format, element), reference, size[0][0] + fabs(before), limit);
         if (!verdict.ok) {
           ++failures;
           first = min(first, static_cast<unsigned long long>(element));
@@ -192,7 +198,8 @@ Comparison compare_on_gpu(const Matrices& matrices, const std::vector<Group>& gr
                            stream));
   GG_CHECK(cudaMemcpyAsync(device_result, &result, sizeof result, cudaMemcpyDefault, stream));
   const dim3 grid(unsigned(std::min<int64_t>(most_tiles, 1 << 20)), unsigned(groups.size()));
-  const bool bf16 = matrices.formats.a == Format::bf16 && matrices.formats.b == Format::bf16;
+  const bool bf16 =
+      matrices.formats.a == Format::bf16 && matrices.formats.b == Format::bf16 && !matrices.accumulates;
   const auto kernel =
       scaled        ? (limit.exact ? reference_kernel<float, double> : reference_kernel<double, double>)
       : limit.exact ? (bf16 ? reference_kernel<float, float, true> : reference_kernel<float, float>)

@@ -43,6 +43,7 @@ struct Chapter {
   int m_multiple = 1;                // and the rows of each group,
   bool pads_groups = false;          // groups of a set are rounded up to it; a reader's are refused
   const char* multiple_reason = "";  // and why: ends the sentence that refuses the rest
+  Product product = Product::forward;
   int most_n = INT32_MAX;            // columns of D that its grid covers
   int most_m = INT32_MAX;            // rows of a group that its grid covers
   int64_t most_b_rows = INT64_MAX;   // rows of B [G,K,N] that its tensor map counts

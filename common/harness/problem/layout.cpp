@@ -48,8 +48,14 @@ static std::vector<Region> regions(const std::vector<Group>& groups, Region Grou
 }
 std::vector<Region> Layout::a_regions() const { return regions(groups, &Group::a); }
 std::vector<Region> Layout::d_regions() const { return regions(groups, &Group::d); }
+int Layout::longest_sum() const {
+  int longest = 0;
+  for (const Group& group : groups) longest = std::max(longest, group.k);
+  return longest;
+}
 std::vector<Region> Layout::b_regions() const {
-  if (b_group_stride == 0 && groups.size() > 1 && groups[0].b.offset == groups[1].b.offset)
+  if (product == Product::forward && b_group_stride == 0 && groups.size() > 1 &&
+      groups[0].b.offset == groups[1].b.offset)
     return {groups[0].b};
   return regions(groups, &Group::b);
 }
@@ -110,6 +116,32 @@ Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, i
   layout.b_elems = std::max(0, shape.groups() - 1) * layout.b_group_stride + int64_t(k) * n +
                    kGuardRows * region_of_b(0, n, k, b_layout).ld;
   if (scaled != BlockFormat::none) add_scales(layout, shape, block_scaling(scaled).block);
+  return layout;
+}
+
+Layout weight_gradient_layout(const Shape& shape) {
+  Layout layout = offsets_only(shape);
+  const int n = shape.n_of(0), k = shape.k_of(0);
+  layout.product = Product::weight_gradient;
+  layout.a_start = int64_t(kGuardRows) * k;
+  layout.b_start = layout.d_start = int64_t(kGuardRows) * n;
+  for (int g = 0; g < shape.groups(); ++g) {
+    const int rows = shape.m[size_t(g)];
+    const int64_t first_row = kGuardRows + layout.offsets[size_t(g)];
+    layout.groups.push_back({k,
+                             n,
+                             rows,
+                             {first_row * k, rows, k, k},
+                             {first_row * n, rows, n, n},
+                             {layout.d_start + int64_t(g) * k * n, k, n, n},
+                             BLayout::kn,
+                             true});
+  }
+  layout.rows = shape.rows < 0 ? shape.m_total() + kGuardRows : shape.rows;
+  const int64_t in_memory = std::max(shape.m_total(), shape.rows) + 2 * kGuardRows;
+  layout.a_elems = in_memory * k;
+  layout.b_elems = in_memory * n;
+  layout.d_elems = 2 * layout.d_start + int64_t(shape.groups()) * k * n;
   return layout;
 }
 

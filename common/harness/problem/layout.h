@@ -54,13 +54,19 @@ struct ScaleRegion {
   }
 };
 
+// A product D [m,n] = A * B, the sum over k. In a weight gradient m is the problem's K, and k
+// counts the group's rows.
 struct Group {
   int m = 0, n = 0, k = 0;
-  Region a, b, d;  // [m,k], [k,n] or [n,k], [m,n]
+  Region a, b, d;  // [m,k] or [k,m], [k,n] or [n,k], [m,n]
   BLayout b_layout = BLayout::kn;
-  int scale_block = 0;       // elements along K that share a scale; 0: no scales
-  ScaleRegion sfa{}, sfb{};  // by row of A and by column of D
+  bool a_transposed = false;  // A is [k,m]
+  int scale_block = 0;        // elements along K that share a scale; 0: no scales
+  ScaleRegion sfa{}, sfb{};   // by row of A and by column of D
 
+  // From an element of A to that of the next row of D, and of the next k.
+  GG_HD int64_t a_m_step() const { return a_transposed ? 1 : a.ld; }
+  GG_HD int64_t a_k_step() const { return a_transposed ? a.ld : 1; }
   // From an element of B to that of the next k, and of the next column of D.
   GG_HD int64_t b_k_step() const { return b_layout == BLayout::kn ? b.ld : 1; }
   GG_HD int64_t b_n_step() const { return b_layout == BLayout::kn ? 1 : b.ld; }
@@ -71,15 +77,17 @@ struct Group {
 constexpr int kGuardRows = 128;
 
 struct Layout {
+  Product product = Product::forward;
   std::vector<Group> groups;
   int64_t a_elems = 0, b_elems = 0, d_elems = 0;  // whole buffers, guards included
-  int64_t a_start = 0, d_start = 0;               // first element of packed A and D
-  int64_t b_group_stride = 0;                     // 0: one B for all groups
+  int64_t a_start = 0, b_start = 0, d_start = 0;  // first element of packed A, B and D
+  int64_t b_group_stride = 0;                     // 0: one B for all groups, or rows of B
   int64_t sfa_bytes = 0, sfb_bytes = 0;           // whole buffers of scales, guards included
   int64_t sfa_start = 0;                          // byte of packed A's first scale
   int64_t rows = 0;                               // of packed A, as a launch sees it
   std::vector<int64_t> offsets;                   // [G+1]
 
+  int longest_sum() const;  // the largest k
   std::vector<Region> a_regions() const;
   std::vector<Region> b_regions() const;
   std::vector<Region> d_regions() const;
@@ -91,6 +99,8 @@ struct Layout {
 // follow SFB. So many neighbouring columns of B make one of D.
 Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
                      BlockFormat scaled = BlockFormat::none, int columns_of_b_per_d = 1);
+// Packed rows of A [sum M_g, K] and B [sum M_g, N]; D is [G,K,N].
+Layout weight_gradient_layout(const Shape& shape);
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters
 // 04 and 07b).
 Layout scattered_layout(const Shape& shape, BLayout b_layout = BLayout::kn);

@@ -120,9 +120,10 @@ std::vector<std::string> sets_of(const Chapter& chapter, const List<const char*>
   return taken;
 }
 std::vector<std::string> default_check_sets(const Chapter& chapter) {
-  return sets_of(chapter, {"smoke", "edges", "long", "smoke_uniform", "edges_uniform"});
+  return sets_of(chapter, {"smoke", "edges", "long", "ends", "smoke_uniform", "edges_uniform"});
 }
 std::vector<std::string> default_bench_sets(const Chapter& chapter) {
+  if (chapter.product == Product::weight_gradient) return sets_of(chapter, {"wgrad"});
   const std::vector<std::string> sets = sets_of(chapter, {"prefill", "decode"});
   return sets.empty() ? sets_of(chapter, {"peers"}) : sets;
 }

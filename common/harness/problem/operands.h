@@ -20,6 +20,12 @@ struct Formats {  // formats of a problem, known when run
   const char* name() const;
 };
 
+// What a launch computes of each group g, which has rows M_g of A and B or D:
+enum class Product {
+  forward,         // D [M_g,N] = A [M_g,K] * B_g: the sum is over K
+  weight_gradient  // D_g [K,N] = A^T * B, A [M_g,K] and B [M_g,N]: the sum is over the group's rows
+};
+
 enum class BLayout { kn, nk };  // [G,K,N], N contiguous, or [G,N,K], K contiguous
 const char* layout_name(BLayout layout);
 

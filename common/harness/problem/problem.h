@@ -91,6 +91,7 @@ struct ProblemParts {
   ClusterTileShape tile{};
   int blocks = 0;
   bool dynamic_schedule = false;
+  bool accumulates = false;
   const Layout* layout = nullptr;
   const Request* request = nullptr;
   const IdeasOff* ideas_off = nullptr;
@@ -148,6 +149,7 @@ class Problem {
   int number(const char* name) const;
   int blocks() const { return parts_.blocks; }  // of a persistent kernel; 0: the chapter chooses
   bool dynamic_schedule() const { return parts_.dynamic_schedule; }
+  bool accumulates() const { return parts_.accumulates; }  // is D added to, or overwritten?
   // Did the reader switch this idea off? The chapter lists it among its ideas.
   bool is_off(const char* idea) const;
   const ProblemParts& parts() const { return parts_; }

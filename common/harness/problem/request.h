@@ -30,6 +30,7 @@ struct IdeasOff {  // every idea that can be switched off: is it?
 struct Request {
   Formats formats{};
   bool wide_offsets = false;  // int64_t offsets
+  bool accumulate = false;    // adds to what D holds
   ClusterTileShape tile{};
   int blocks = 0;  // of a persistent kernel; 0: the chapter chooses
   // By name; only those that were given.

@@ -203,6 +203,37 @@ static std::vector<Shape> long_sums(const ShapeLimits& limits) {
   return {{{5, 0, 70, 33}, {rounded_up(136, limits.n_multiple)}, {rounded_up(2056, limits.k_multiple)}}};
 }
 
+// For sums over rows: groups that end a row before a slice of 64 ends, with it, and a row after it, or
+// in its first row; and sums of many slices, in more tiles than a device has multiprocessors.
+static std::vector<Shape> ends(const ShapeLimits& limits) {
+  const int n = rounded_up(264, limits.n_multiple), k = rounded_up(136, limits.k_multiple);
+  return {{{1, 63, 64, 65, 0, 15, 16, 17, 128, 127, 129}, {n}, {k}},
+          {{700, 0, 321}, {rounded_up(520, limits.n_multiple)}, {rounded_up(520, limits.k_multiple)}}};
+}
+
+// Weight gradients of models: DeepSeek-V3's experts (7168 x 4096 and 2048 x 7168) and Qwen3's (2048 x
+// 1536 and 4096 x 3072), with equal groups as libraries are timed on, and with rows as a router deals
+// them out.
+static std::vector<Shape> wgrad() {
+  const auto equal = [](int groups, int m, int n, int k) {
+    return Shape{std::vector<int>(size_t(groups), m), {n}, {k}};
+  };
+  std::vector<double> shares;
+  for (int i = 0; i < 128; ++i) shares.push_back(1.0 / (i + 3));
+  shuffle(shares);
+  std::vector<int> few = split_rows(32768, shares);
+  for (size_t g = 0; g < few.size(); g += 8) few[g] = 0;
+  return {equal(4, 8192, 4096, 7168),
+          equal(8, 4096, 4096, 7168),
+          equal(8, 4096, 7168, 2048),
+          equal(16, 2048, 4096, 7168),
+          {split_rows(32768, kFallingShares), {4096}, {7168}},
+          {skewed_rows(16384), {4096}, {7168}},
+          {split_rows(16384, kFallingShares), {3072}, {4096}},
+          {few, {1536}, {2048}},
+          equal(128, 256, 1536, 2048)};
+}
+
 static std::vector<Shape> smoke_uniform(const ShapeLimits& limits) {
   const int step = limits.k_multiple;
   return {{std::vector<int>(3, 128), {72}, {(80 + step - 1) / step * step}}};
@@ -237,6 +268,13 @@ const std::vector<ShapeSet>& shape_sets() {
        .edges = true,
        .make = edges},
       {.name = "long", .what = "four groups of few rows, K=2056: many slices a tile", .make = long_sums},
+      {.name = "ends",
+       .what = "groups that end around a slice of 64 rows; and two of several slices",
+       .make = ends},
+      {.name = "wgrad",
+       .what = "weight gradients of models: 4 to 128 groups of equal and of uneven rows, K and N of 1536 to 7168",
+       .mixed = true,
+       .make = [](Limits) { return wgrad(); }},
       {.name = "forms",
        .what = "three groups, one empty, and two equal ones: for each form of a chapter",
        .make = forms},

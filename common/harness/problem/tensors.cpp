@@ -39,16 +39,23 @@ class Specs {
         n_(layout.groups[0].n),
         owned_rows_(int(layout.offsets.back())) {}
 
-  // A or D: packed rows of so many columns.
+  // Packed rows of so many columns.
   TensorSpec matrix(Tensor name, int64_t elems, int64_t start, int64_t cols,
                     const std::vector<Region>& owned) const {
     return {name, format_of_tensor(name, formats_, epilogue_), elems, start, {layout_.rows, cols}, owned};
   }
 
   TensorSpec b() const {
+    if (is_gradient()) return matrix(Tensor::b, layout_.b_elems, layout_.b_start, n_, layout_.b_regions());
     const Region& first = layout_.groups[0].b;
     TensorSpec spec{Tensor::b, formats_.b, layout_.b_elems, 0, {first.rows, first.cols}, layout_.b_regions()};
     return for_each_group(spec);
+  }
+  TensorSpec d() const {
+    const Group& first = layout_.groups[0];
+    TensorSpec spec = matrix(Tensor::d, layout_.d_elems, layout_.d_start, first.d.cols, layout_.d_regions());
+    if (is_gradient()) spec.extents = {groups_, first.m, n_};
+    return spec;
   }
   TensorSpec sfa() const {
     const Group& first = layout_.groups[0];
@@ -107,6 +114,7 @@ class Specs {
   }
 
  private:
+  bool is_gradient() const { return layout_.product == Product::weight_gradient; }
   bool shares_b() const { return layout_.b_group_stride == 0; }
   TensorSpec for_each_group(TensorSpec spec) const {
     if (!shares_b()) spec.extents.insert(spec.extents.begin(), groups_);
@@ -241,7 +249,7 @@ std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilo
     if (!has_tensor(name, formats, epilogue)) continue;
     switch (name) {
       case Tensor::a:
-        all.push_back(specs.matrix(name, l.a_elems, l.a_start, first.k, l.a_regions()));
+        all.push_back(specs.matrix(name, l.a_elems, l.a_start, first.a.cols, l.a_regions()));
         break;
       case Tensor::b:
         all.push_back(specs.b());
@@ -253,7 +261,7 @@ std::vector<TensorSpec> tensors_of(const Formats& formats, const Epilogue& epilo
         all.push_back(specs.sfb());
         break;
       case Tensor::d:
-        all.push_back(specs.matrix(name, l.d_elems, l.d_start, first.d.cols, l.d_regions()));
+        all.push_back(specs.d());
         break;
       default:
         all.push_back(specs.of_epilogue(name));

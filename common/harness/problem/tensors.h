@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/harness/base/random.h"
 #include "common/harness/problem/layout.h"
 #include "common/harness/problem/problem.h"
 
@@ -61,6 +62,7 @@ struct TensorSpec {
   std::vector<Region> owned{};
   // The value of every element before a launch, where it is no fill byte.
   std::optional<float> start_value{};
+  std::optional<Fill> start_fill{};  // the same for values that differ
 
   int64_t size() const;  // of the tensor: the product of its extents
   size_t bytes() const { return bytes_of(format, elems); }

@@ -81,6 +81,7 @@ std::vector<WordsOfForm> forms_of(const Chapter& chapter, const std::vector<Form
   if (chapter.dynamic_schedule) forms.push_back({"--schedule", "dynamic"});
   if (chapter.discrete_weights) forms.push_back({"--weights", "discrete"});
   if (has(chapter.options, "offsets")) forms.push_back({"--offsets", "i64"});
+  if (has(chapter.options, "accumulate")) forms.push_back({"--accumulate"});
   if (has(chapter.options, "shared-b")) forms.push_back({"--shared-b"});
   if (has(chapter.options, "blocks")) forms.push_back({"--blocks", "3"});
   add_epilogue(chapter, forms);

@@ -176,6 +176,11 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
   }
 }
 
+// Of a chapter that computes another product than A B.
+static std::string product_text(const Chapter& chapter) {
+  return chapter.product == Product::forward ? "" : "  \"product\": \"weight_gradient\",\n";
+}
+
 static std::string epilogue_text(const Chapter& chapter) {
   const EpilogueChoices& e = chapter.epilogue;
   if (e.op == Operator::gemm) return "";
@@ -267,8 +272,11 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
     const std::string halves = four_bits(formats) ? "; two 4-bit elements to a byte, the even one low" : "";
     tensor("a", "[M,K]", "in", ("row-major, groups packed without gaps" + halves).c_str());
     const std::string shape = nk ? "N,K]" : "K,N]";
-    tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in",
-           (b_layout + halves).c_str());
+    const bool is_gradient = chapter.product == Product::weight_gradient;
+    if (is_gradient) tensor("b", "[M,N]", "in", "row-major, rows as those of a: the gradient of A B");
+    if (!is_gradient)
+      tensor("b", (shared ? "[G," + shape + " or [" + shape : "[G," + shape).c_str(), "in",
+             (b_layout + halves).c_str());
     if (formats[0].has_scales()) {
       const char* layout = "atoms of 128 rows x 4 blocks along K: [row atoms,block atoms,32,4,4]";
       tensor("sfa", "[ceil(M/128),ceil(K/block/4),32,4,4]", "u8", layout);
@@ -278,26 +286,30 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       tensor("offsets", "[G+1]", wide ? "i32 or i64" : "i32",
              "first 0, group g owns rows offsets[g] .. offsets[g+1]-1");
     }
-    tensor("d", chapter.epilogue.op > Operator::quant ? "[M,N/2]" : "[M,N]", "d", "row-major");
+    if (is_gradient) {
+      tensor("d", "[G,K,N]", "d", "row-major: of each group the product of a, transposed, and b");
+    } else {
+      tensor("d", chapter.epilogue.op > Operator::quant ? "[M,N/2]" : "[M,N]", "d", "row-major");
+    }
     add_epilogue_tensors(chapter, tensors);
   }
   return format(
       "{\n  \"id\": \"%s\",\n  \"title\": \"%s\",\n  \"part\": \"%s\",\n  \"arch\": \"%s\",\n  \"previous\": "
       "\"%s\",\n"
-      "  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
+      "%s  \"formats\": [\n%s\n  ],\n  \"limits\": {%s},\n%s"
       "  \"tensors\": [\n%s\n  ],\n  \"sets\": %s,\n  \"options\": %s,\n  \"tiles\": %s,\n"
       "  \"chooses_tile\": %s,\n  \"one_tile_for_others\": %s,\n"
       "  \"clusters\": %s,\n  \"tile_clusters\": %s,\n  \"numbers\": [%s],\n  \"ideas\": %s,\n  "
       "\"b_layouts\": "
       "%s,\n  \"forms\": [\n    %s\n  ]\n}\n",
-      chapter.id, chapter.title, chapter.part, arch, chapter.previous, join(types, ",\n").c_str(),
-      limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(), join(tensors, ",\n").c_str(),
-      quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(), quoted(own_options(chapter)).c_str(),
-      quoted(tile_names(chapter)).c_str(), chapter.chooses_tile ? "true" : "false",
-      chapter.one_tile_for_others ? "true" : "false", quoted(cluster_names(chapter)).c_str(),
-      quoted(tile_and_cluster_names(chapter)).c_str(), numbers_text(chapter).c_str(),
-      quoted(idea_names(chapter)).c_str(), quoted(b_layout_names(chapter)).c_str(),
-      join(forms, ",\n    ").c_str());
+      chapter.id, chapter.title, chapter.part, arch, chapter.previous, product_text(chapter).c_str(),
+      join(types, ",\n").c_str(), limits_text(chapter, formats).c_str(), epilogue_text(chapter).c_str(),
+      join(tensors, ",\n").c_str(), quoted({chapter.sets.begin(), chapter.sets.end()}).c_str(),
+      quoted(own_options(chapter)).c_str(), quoted(tile_names(chapter)).c_str(),
+      chapter.chooses_tile ? "true" : "false", chapter.one_tile_for_others ? "true" : "false",
+      quoted(cluster_names(chapter)).c_str(), quoted(tile_and_cluster_names(chapter)).c_str(),
+      numbers_text(chapter).c_str(), quoted(idea_names(chapter)).c_str(),
+      quoted(b_layout_names(chapter)).c_str(), join(forms, ",\n    ").c_str());
 }
 
 }  // namespace gg

@@ -90,6 +90,8 @@ void offsets(Draft& draft, const std::string& value) {
   draft.options.request.wide_offsets = value == "i64";
 }
 
+void accumulate(Draft& draft, const std::string&) { draft.options.request.accumulate = true; }
+
 void off(Draft& draft, const std::string& value) {
   const std::vector<std::string> names = idea_names(draft.chapter);
   std::vector<bool> chosen(names.size());
@@ -210,6 +212,7 @@ const Rule kRules[] = {
     {{"d-dtype", "TYPE", "element type of D"}, false, d_dtype},
     {{"format", "NAME", "block-scaled format of A and B"}, true, scaled_format},
     {{"offsets", "i32|i64", "type of the offsets (default i32)"}, true, offsets},
+    {{"accumulate", "", "add to what D holds"}, true, accumulate},
     {{"shared-b", "", "one B [K,N] for all groups"}, true, flag<&Options::shared_b>},
     {{"blocks", "B", "blocks of the persistent kernel"}, true, blocks},
     {{"tile", "MxN", "tile of D that a block computes, or a cluster"}, true, tile},
@@ -407,6 +410,8 @@ void settle_sizes(Options& options, const Chapter& chapter) {
              "--in brings its own sizes: leave out --m, --n, --k and --groups");
   GG_REQUIRE(options.in_dir.empty() || options.sets.empty(),
              "--in is one problem of its own: leave out --set");
+  GG_REQUIRE(!options.request.accumulate || options.in_dir.empty(),
+             "--accumulate: a folder of --in holds no D to add to: leave one of the two out");
   if (!sizes) return;
   GG_REQUIRE(!options.m.empty() && !options.n.empty() && !options.k.empty(),
              "one problem wants all of --m, --n and --k: give all three");

@@ -58,6 +58,7 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
   if (!chapter.b_layouts.empty() && options.request.b_layout != chapter.b_layouts[0])
     name += format(" b=%s", layout_name(options.request.b_layout));
   name += epilogue_name(chapter, options);
+  if (options.request.accumulate) name += " accumulate";
   if (options.shared_b) name += " shared-b";
   if (options.sustained) name += " sustained";
   return name;
@@ -90,6 +91,20 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   return bytes;
 }
 
+double unavoidable_bytes(const Shape& shape, const Setup& setup) {
+  const Formats& formats = setup.request.formats;
+  if (setup.product == Product::forward) return unavoidable_bytes(shape, formats, setup.request.epilogue);
+  double bits = 0;
+  for (int g = 0; g < shape.groups(); ++g) {
+    const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
+    const bool adds = setup.request.accumulate;  // reads D and writes it, where there are rows
+    const int times_d = adds ? (m > 0 ? 2 : 0) : 1;
+    bits += m * k * format_info(formats.a).bits + m * n * format_info(formats.b).bits +
+            times_d * k * n * format_info(formats.d).bits;
+  }
+  return bits / 8;
+}
+
 Row result_row(const Session& session, const Shape& shape, const ClusterTileShape& tile,
                const std::string& peer, const std::string& version) {
   const Device& device = session.device;
@@ -118,7 +133,7 @@ Row result_row(const Session& session, const Shape& shape, const ClusterTileShap
 void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof) {
   const Formats& formats = setup.request.formats;
-  const double bytes = unavoidable_bytes(shape, formats, setup.request.epilogue);
+  const double bytes = unavoidable_bytes(shape, setup);
   const auto set = [&](const char* column, double value) {
     if (value > 0) row[column] = number_text(value);
   };

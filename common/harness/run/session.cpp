@@ -10,6 +10,7 @@ namespace gg {
 
 Setup setup_of(const Chapter& chapter, const Options& options) {
   Setup setup{.request = options.request};
+  setup.product = chapter.product;
   setup.host_offsets = chapter.reads_offsets_on_host;
   setup.m_multiple = chapter.m_multiple;
   setup.equal_groups = chapter.equal_groups;

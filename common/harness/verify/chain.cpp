@@ -14,7 +14,7 @@ namespace gg {
 bool has_chain(const Shape& shape) { return !shape.own_sizes; }
 
 bool chains_d(const Setup& setup) {
-  return setup.request.formats.a == setup.request.formats.d &&
+  return setup.product == Product::forward && setup.request.formats.a == setup.request.formats.d &&
          !has_tensor(Tensor::alpha, setup.request.formats, setup.request.epilogue);
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "common/harness/verify/evidence.h"
 
@@ -22,7 +23,7 @@ Sum nothing() { return {NAN, 0}; }
 
 std::string first_error(const Evidence& e) {
   const Sample& s = e.samples().front();
-  const Sum right = e.product(e.group(s), s.place.row, e.group(s), s.place.col);
+  const Sum right = e.added(s, e.product(e.group(s), s.place.row, e.group(s), s.place.col));
   const double expected = decode(e.limit().format, encode(e.limit().format, right.value));
   return format("the first sampled: group %d row %d column %d, expected %.9g, got %.9g; ", s.place.group,
                 s.place.row, s.place.col, e.limit().exact ? expected : right.value,
@@ -146,13 +147,14 @@ Failure missing_k_slice(const Evidence& e) {
   std::map<int, size_t> short_at_end, short_at_start;  // products missing -> samples explained
   for (const Sample& s : e.samples()) {
     const Group& g = e.group(s);
-    const int64_t a = g.a.offset + s.place.row * g.a.ld, b = Evidence::b_column(g, s.place.col);
-    const Sum whole = e.dot(a, 1, b, g.b_k_step(), 0, g.k);
-    Sum prefix;
+    const int64_t a = Evidence::a_row(g, s.place.row), b = Evidence::b_column(g, s.place.col);
+    const Sum before = e.added(s, {}), whole = e.added(s, e.dot(a, g.a_k_step(), b, g.b_k_step(), 0, g.k));
+    Sum prefix = before;
     for (int kk = 0; kk < g.k; ++kk) {
       if (judge(e.code(s), prefix.value, whole.magnitude, e.limit()).ok) ++short_at_end[g.k - kk];
-      if (judge(e.code(s), whole.value - prefix.value, whole.magnitude, e.limit()).ok) ++short_at_start[kk];
-      prefix.value += e.dot(a, 1, b, g.b_k_step(), kk, kk + 1).value;
+      if (judge(e.code(s), whole.value - prefix.value + before.value, whole.magnitude, e.limit()).ok)
+        ++short_at_start[kk];
+      prefix.value += e.dot(a, g.a_k_step(), b, g.b_k_step(), kk, kk + 1).value;
     }
   }
   const auto best = [](const std::map<int, size_t>& counts) {
@@ -174,7 +176,7 @@ Failure missing_k_slice(const Evidence& e) {
 
 Failure truncated(const Evidence& e) {
   const bool all = e.most([&](const Sample& s) {
-    const Sum sum = e.product(e.group(s), s.place.row, e.group(s), s.place.col);
+    const Sum sum = e.added(s, e.product(e.group(s), s.place.row, e.group(s), s.place.col));
     return e.code(s) == encode(e.limit().format, sum.value, Rounding::toward_zero);
   });
   if (!all) return {};
@@ -185,9 +187,9 @@ Failure half_accumulator(const Evidence& e) {
   if (!e.limit().exact) return {};
   const bool all_large = std::all_of(e.samples().begin(), e.samples().end(), [&](const Sample& s) {
     const Group& g = e.group(s);
-    double largest = 0, sum = 0;
+    double largest = 0, sum = e.added(s, {}).value;
     for (int kk = 0; kk < g.k; ++kk) {
-      sum += e.a_at(g.a.offset + s.place.row * g.a.ld + kk) *
+      sum += e.a_at(Evidence::a_row(g, s.place.row) + kk * g.a_k_step()) *
              e.b_at(Evidence::b_column(g, s.place.col) + kk * g.b_k_step());
       largest = std::max(largest, std::fabs(sum));
     }
@@ -206,6 +208,15 @@ Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& l
   const Evidence e(copy, setup, layout, limit, failing);
   if (e.samples().empty())
     return {Symptom::unknown, "but no element fails on the CPU: the two references disagree"};
+  const bool is_gradient = layout.product == Product::weight_gradient;
+  const std::function<Failure()> of_gradient[] = {[&] { return stale(e); },
+                                                  [&] { return explain_gradient(e); },
+                                                  [&] { return first_that_explains(e, transposed_tiles(e)); },
+                                                  [&] { return explain_swizzle(e); },
+                                                  [&] { return missing_k_slice(e); },
+                                                  [&] { return truncated(e); },
+                                                  [&] { return half_accumulator(e); },
+                                                  [&] { return explain_tiles(e); }};
   const std::function<Failure()> in_turn[] = {[&] { return stale(e); },
                                               [&] { return first_that_explains(e, offsets_by_one(e)); },
                                               [&] { return explain_overrun(e); },
@@ -219,7 +230,9 @@ Failure explain_values(const HostCopy& copy, const Setup& setup, const Layout& l
                                               [&] { return half_accumulator(e); },
                                               [&] { return explain_scales(e, true); },
                                               [&] { return explain_tiles(e); }};
-  for (const auto& look : in_turn) {
+  const std::span<const std::function<Failure()>> all =
+      is_gradient ? std::span<const std::function<Failure()>>(of_gradient) : in_turn;
+  for (const auto& look : all) {
     if (const Failure found = look(); found.symptom != Symptom::unknown)
       return {found.symptom, first_error(e) + found.sentence};
   }

@@ -37,7 +37,13 @@ bool Evidence::most(const std::function<bool(const Sample&)>& predicate) const {
   return true;
 }
 
-bool Evidence::matches(const Sample& s, const Sum& sum) const {
+Evidence::Sum Evidence::added(const Sample& s, Sum sum) const {
+  const double before = matrices_.before(s.element);
+  return {sum.value + before, sum.magnitude + std::fabs(before)};
+}
+
+bool Evidence::matches(const Sample& s, const Sum& products) const {
+  const Sum sum = added(s, products);
   return !std::isnan(sum.value) && judge(code(s), sum.value, sum.magnitude, limit_).ok;
 }
 

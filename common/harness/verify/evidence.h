@@ -36,10 +36,12 @@ class Evidence {
   const Group& group(const Sample& s) const { return layout_.groups[size_t(s.place.group)]; }
   uint32_t code(const Sample& s) const { return load_code(matrices_.d, limit_.format, s.element); }
   uint32_t code_before(const Sample& s) const;  // what the buffer held before the launch
+  // The sum with what the launch adds it to.
+  Sum added(const Sample& s, Sum sum) const;
 
   // Does this hold for nine of ten samples?
   bool most(const std::function<bool(const Sample&)>& predicate) const;
-  // Would this sum, rounded, have given what is there? NaN gives nothing.
+  // Would this sum of products, rounded, have given what is there? NaN gives nothing.
   bool matches(const Sample& s, const Sum& sum) const;
 
   // The element at a place in memory, with the scale that belongs to it; NaN where there is none.
@@ -47,11 +49,12 @@ class Evidence {
   double b_at(int64_t element) const;
   // sum over k in [first, last) of A[a_off + k * a_step] * B[b_off + k * b_step]
   Sum dot(int64_t a_off, int64_t a_step, int64_t b_off, int64_t b_step, int first, int last) const;
-  // Where column `col` of a group's B starts.
+  // Where row `row` of a group's A starts, and column `col` of its B.
+  static int64_t a_row(const Group& group, int64_t row) { return group.a.offset + row * group.a_m_step(); }
   static int64_t b_column(const Group& group, int col) { return group.b.offset + col * group.b_n_step(); }
   // Row `row` of the group's A (may lie outside the group) times column `col` of a group's B.
   Sum product(const Group& a, int64_t row, const Group& b, int col) const {
-    return dot(a.a.offset + row * a.a.ld, 1, b_column(b, col), b.b_k_step(), 0, a.k);
+    return dot(a_row(a, row), a.a_k_step(), b_column(b, col), b.b_k_step(), 0, a.k);
   }
 
  private:
@@ -88,5 +91,8 @@ Failure explain_scales(const Evidence& evidence, bool last);
 Failure explain_overrun(const Evidence& evidence);
 Failure explain_swizzle(const Evidence& evidence);
 Failure explain_tiles(const Evidence& evidence);
+
+// gradient_mistakes.cpp: a sum over other rows than the group's, or without what D held.
+Failure explain_gradient(const Evidence& evidence);
 
 }  // namespace gg

@@ -32,6 +32,7 @@ HostCopy host_copy(Machine& machine, const Buffers& buffers) {
                 downloaded(machine, buffers.sfa(), buffers.sfa_bytes()),
                 downloaded(machine, buffers.sfb(), buffers.sfb_bytes()),
                 {}};
+  copy.accumulates = buffers.setup().request.accumulate;
   for (const Tensor output : buffers.outputs()) {
     const TensorMemory& tensor = buffers.of(output);
     copy.outputs[size_t(output)] = {downloaded(machine, tensor.memory.get(), tensor.bytes),

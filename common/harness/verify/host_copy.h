@@ -22,10 +22,11 @@ struct HostCopy {
   std::vector<char> a, b, sfa, sfb;  // as near_layout has B; no scales without block scales
   OutputImages outputs;
   OutputImages before{};  // the same before the launch, where somebody kept it
+  bool accumulates = false;  // the launch added to D
 
   const std::vector<char>& d() const { return outputs[size_t(Tensor::d)].bytes; }
   Matrices matrices(const Formats& formats) const {
-    return {a.data(), b.data(), d().data(), formats, as_codes(sfa), as_codes(sfb)};
+    return {a.data(), b.data(), d().data(), formats, as_codes(sfa), as_codes(sfb), accumulates};
   }
 
  private:

@@ -56,39 +56,38 @@ Comparison sample_on_cpu(Machine& machine, const Buffers& buffers, const std::ve
     if (!strips_seen.insert(group.d.offset + col0).second) continue;
     const bool nk = group.b_layout == BLayout::nk;
     Group sample = group;
-    sample.m = row_count;
+    sample.m = 1;
     sample.n = cols;
-    sample.a = {0, row_count, group.k, group.k};
+    sample.a = {0, 1, group.k, group.k};
+    sample.a_transposed = false;
     sample.b = nk ? Region{0, cols, group.k, group.k} : Region{0, group.k, cols, cols};
-    sample.d = {0, row_count, cols, cols};
-    sample.sfa = {0, {kRowsEach, group.sfa.layout.blocks}, 0};
+    sample.d = {0, 1, cols, cols};
+    sample.sfa = {0, {1, group.sfa.layout.blocks}, 0};
     sample.sfb.first_row += col0;
-    std::vector<char> a, d, sfa(size_t(sample.sfa.layout.bytes()));
     const std::vector<char> b =
         fetched(buffers.b(), formats.b,
                 {group.b.offset + col0 * group.b_n_step(), sample.b.rows, sample.b.cols, group.b.ld});
-    int64_t rows[kRowsEach];
+    int64_t last = -1;
     for (uint64_t r = 0; r < uint64_t(row_count); ++r) {
-      rows[r] = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
-      if (r > 0 && rows[r] == rows[0]) rows[r] = (rows[0] + 1) % group.m;
-      const auto append_row = [&](std::vector<char>& to, const void* tensor, Format format, const Region& of,
-                                  int first, int count) {
-        const std::vector<char> row =
-            fetched(tensor, format, {of.offset + rows[r] * of.ld + first, 1, count, count});
-        to.insert(to.end(), row.begin(), row.end());
-      };
-      append_row(a, buffers.a(), formats.a, group.a, 0, group.k);
-      append_row(d, buffers.d(), formats.d, group.d, col0, cols);
-      for (int64_t block = 0; block < sample.sfa.layout.blocks; ++block) {
-        sfa[size_t(sample.sfa.at(int64_t(r), block))] = all_sfa[size_t(group.sfa.at(rows[r], block))];
-      }
+      int64_t row = int64_t(hash(seed, 6, i * kRowsEach + r) % uint64_t(group.m));
+      if (row == last) row = (last + 1) % group.m;
+      last = row;
+      const int64_t in_a = group.a.offset + row * group.a_m_step(),
+                    in_d = group.d.offset + row * group.d.ld + col0;
+      const std::vector<char> a = fetched(
+          buffers.a(), formats.a,
+          group.a_transposed ? Region{in_a, group.k, 1, group.a.ld} : Region{in_a, 1, group.k, group.k});
+      const std::vector<char> d = fetched(buffers.d(), formats.d, {in_d, 1, cols, cols});
+      std::vector<char> sfa(size_t(sample.sfa.layout.bytes()));
+      for (int64_t block = 0; block < sample.sfa.layout.blocks; ++block)
+        sfa[size_t(sample.sfa.at(0, block))] = all_sfa[size_t(group.sfa.at(row, block))];
+      Matrices matrices{a.data(), b.data(), d.data(), formats, as_codes(sfa), as_codes(sfb)};
+      matrices.accumulates = buffers.setup().request.accumulate;
+      matrices.d_first = in_d;
+      Comparison part = host->compare(matrices, {sample}, limit);
+      if (part.first >= 0) part.first += in_d;
+      all.merge(part);
     }
-    Comparison part =
-        host->compare({a.data(), b.data(), d.data(), formats, as_codes(sfa), as_codes(sfb)}, {sample}, limit);
-    if (part.first >= 0) {
-      part.first = group.d.offset + rows[part.first / cols] * group.d.ld + col0 + part.first % cols;
-    }
-    all.merge(part);
   }
   return all;
 }
@@ -237,9 +236,8 @@ class ProductJudge : public Judge {
   // Sums that stay small would not tell rounding from truncation, nor fp32 from half.
   std::string not_telling(const Findings& findings) const override {
     constexpr int kEnoughOutputs = 4096;
-    const std::vector<int>& k = buffers_.shape().k;
     const int64_t checked = findings.of[size_t(Tensor::d)].checked;
-    if (*std::max_element(k.begin(), k.end()) < 128 || checked < kEnoughOutputs) return "";
+    if (buffers_.layout().longest_sum() < 128 || checked < kEnoughOutputs) return "";
     const bool narrow = format_info(format()).bits == 16;
     if (findings.beyond_2048 > 0 && (findings.beyond_exact > 0 || !narrow)) return "";
     return gg::format(

@@ -308,6 +308,16 @@ std::unique_ptr<GivenOperands> read_packed(const std::string& dir, const Setup& 
   const TypeHint hint = hint_of(types, &Formats::b);
   if (formats.has_scales() && groups > 1 && given->shape.m[0] == 0)
     refuse_starts(offsets_path, discrete ? "" : b_path, dir, int(groups), formats.b, chapter);
+  if (setup.product == Product::weight_gradient) {
+    NpyArray b = read_npy(b_path, formats.b, 2, hint);
+    GG_REQUIRE(b.shape[0] == a.shape[0], "%s has shape %s, %s has %s: give both as many rows", a_path.c_str(),
+               shape_text(a.shape).c_str(), b_path.c_str(), shape_text(b.shape).c_str());
+    given->shape.k = {extent(a_path, a, 1)};
+    given->shape.n = {extent(b_path, b, 1)};
+    given->a = std::move(a.data);
+    given->b = std::move(b.data);
+    return given;
+  }
   NpyArray b = read_weights(dir, "b", formats.b, 2, discrete, shared_b, int(groups), hint);
   GG_REQUIRE(shared_b || b.shape[0] == groups,
              "%s: has shape %s, the offsets name %lld groups: give one matrix for each", b_path.c_str(),

@@ -38,11 +38,11 @@ std::vector<Hypothesis> other_stages(const Evidence& e) {
                if (other < 0) return nothing();
                // Behind K there are zeros, in A or in B.
                const int count = a_too && b_too ? slice : g.k - last;
-               const int64_t a = g.a.offset + s.place.row * g.a.ld, b = Evidence::b_column(g, s.place.col),
-                             step = g.b_k_step();
-               const Sum kept = e.dot(a, 1, b, step, 0, last),
-                         taken = e.dot(a + (a_too ? other : last), 1, b + (b_too ? other : last) * step, step,
-                                       0, count);
+               const int64_t a = Evidence::a_row(g, s.place.row), b = Evidence::b_column(g, s.place.col),
+                             a_step = g.a_k_step(), step = g.b_k_step();
+               const Sum kept = e.dot(a, a_step, b, step, 0, last),
+                         taken = e.dot(a + (a_too ? other : last) * a_step, a_step,
+                                       b + (b_too ? other : last) * step, step, 0, count);
                return Sum{kept.value + taken.value, kept.magnitude + taken.magnitude};
              }});
       }
@@ -105,12 +105,19 @@ class Swizzle {
     const int chunk = 16 * 8 / format_info(type).bits, chunks = bytes_ / 16;
     return along ^ (row / (8 / chunks) % chunks * chunk);
   }
-  double a(const Group& g, int row, int k) const { return e_.a_at(g.a.offset + row * g.a.ld + k); }
+  double a(const Group& g, int row, int k) const {
+    return e_.a_at(Evidence::a_row(g, row) + k * g.a_k_step());
+  }
   double b(const Group& g, int col, int k) const {
     return e_.b_at(Evidence::b_column(g, col) + k * g.b_k_step());
   }
   double moved_a(const Group& g, int row, int k) const {
-    const int from = moved(e_.matrices().formats.a, row, k);
+    const Format type = e_.matrices().formats.a;
+    if (g.a_transposed) {
+      const int from = moved(type, k, row);
+      return from < g.m ? a(g, from, k) : 0;
+    }
+    const int from = moved(type, row, k);
     return from < g.k ? a(g, row, from) : 0;
   }
   double moved_b(const Group& g, int col, int k) const {

@@ -160,7 +160,7 @@ class Trials {
   void fill(int unowned) {
     const Doing now(machine_, "its data");
     const uint64_t seed = options_.seed * 4;
-    const int range = integer_range(*std::max_element(shape_.k.begin(), shape_.k.end()));
+    const int range = integer_range(buffers_.layout().longest_sum());
     const Fill integers{Fill::Kind::integers, range, seed + 1, 0},
         others{Fill::Kind::integers, range, seed + 3, 0}, normal{Fill::Kind::normal, 0, seed + 2, 0},
         other_normal{Fill::Kind::normal, 0, seed + 3, 0};
@@ -381,7 +381,7 @@ bool Trials::keeps_what_was_there(Tensor output, const OutputTally& tally, const
   const TensorSpec& spec = buffers_.of(output).spec;
   const uint32_t ones = all_ones(spec.format);
   if (tally.got != code_at(before_.of(output), output, tally.byte)) return false;
-  const bool starts_anew = spec.start_value.has_value();  // the same each time, whatever the fill
+  const bool starts_anew = spec.start_value || spec.start_fill;  // the same each time, whatever the fill
   const bool follows = relaunched(0xFF, output, tally.byte) == (starts_anew ? tally.got : ones) &&
                        (starts_anew || relaunched(kUnlikeNan, output, tally.byte) == (0x5A5A5A5Au & ones));
   if (follows) return fail({Symptom::unwritten, where + judge_->words().never_written});

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -48,11 +49,20 @@ const char* sentence_of(const Work& work) {
 
 const char* gg_peer_version() { return "PyTorch " TORCH_VERSION; }
 
-const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
-  const GgPeerProblem& p = *problem;
+namespace {
+
+// What PyTorch takes of both products: bf16 in rows of 16 bytes, and few groups. Null, or why not.
+const char* unfit(const GgPeerProblem& p) {
   if (std::strcmp(p.format, "bf16") != 0) return "PyTorch has a grouped kernel for bf16 alone";
   if (p.k % 8 != 0 || p.n % 8 != 0) return "K and N must be multiples of 8: rows of 16 bytes";
   if (p.groups >= 1024) return "takes fewer than 1024 groups";
+  return nullptr;
+}
+
+// The state of a problem: A and the offsets as they are, B and D as `add` makes them.
+template <class Add>
+const char* prepared(const GgPeerProblem& p, void** state, const Add& add) {
+  if (const char* why = unfit(p)) return why;
   return sentence_of([&] {
     at::globalContext().lazyInitDevice(c10::kCUDA);
     const c10::DeviceIndex device = c10::cuda::current_device();
@@ -61,10 +71,33 @@ const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
       return at::from_blob(const_cast<void*>(data), sizes, options);
     };
     const int64_t rows = p.host_offsets[p.groups];
-    at::Tensor b = p.b_is_kn ? tensor(p.b, {p.groups, p.k, p.n}, at::kBFloat16)
-                             : tensor(p.b, {p.groups, p.n, p.k}, at::kBFloat16).transpose(1, 2);
-    *state = new State{device, tensor(p.a, {rows, p.k}, at::kBFloat16), std::move(b),
-                       tensor(p.offsets + 1, {p.groups}, at::kInt), tensor(p.d, {rows, p.n}, at::kBFloat16)};
+    auto made = std::make_unique<State>(State{device, tensor(p.a, {rows, p.k}, at::kBFloat16), {},
+                                              tensor(p.offsets + 1, {p.groups}, at::kInt), {}});
+    add(*made, rows, tensor);
+    *state = made.release();
+  });
+}
+
+}  // namespace
+
+const char* gg_peer_prepare(const GgPeerProblem* problem, void** state) {
+  const GgPeerProblem& p = *problem;
+  return prepared(p, state, [&](State& s, int64_t rows, const auto& tensor) {
+    s.b = p.b_is_kn ? tensor(p.b, {p.groups, p.k, p.n}, at::kBFloat16)
+                    : tensor(p.b, {p.groups, p.n, p.k}, at::kBFloat16).transpose(1, 2);
+    s.d = tensor(p.d, {rows, p.n}, at::kBFloat16);
+  });
+}
+
+const char* gg_peer_prepare_gradient(const GgPeerProblem* problem, const GgPeerGradient* gradient,
+                                     void** state) {
+  const GgPeerProblem& p = *problem;
+  if (std::strcmp(gradient->d_format, "bf16") != 0) return "PyTorch's grouped kernel has D of bf16 alone";
+  if (gradient->accumulate) return "PyTorch's grouped kernel adds to nothing";
+  return prepared(p, state, [&](State& s, int64_t rows, const auto& tensor) {
+    s.a = s.a.t();
+    s.b = tensor(p.b, {rows, p.n}, at::kBFloat16);
+    s.d = tensor(p.d, {p.groups, p.k, p.n}, at::kBFloat16);
   });
 }
 

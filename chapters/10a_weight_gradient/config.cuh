@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+constexpr int BK = 64;          // rows of A and B in a slice
+constexpr int BOX = 64;         // columns of A or B in a box: 128 bytes, the most that TMA swizzles
+constexpr int ROW_BYTES = 128;  // of a box
+constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK rows of BOX columns
+constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
+constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
+
+// A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have ROWS rows and BN columns
+// of D, of which the block of rank r has BM rows, from the tile's row r * BM on. So all its blocks
+// multiply the same columns of B: each loads its share of these, for all. CLUSTER is 1 or 2. Each of a
+// block's two consumers multiplies whole tiles: the first one those of even numbers, as the worker
+// gets them, the second one the others.
+template <int STAGES_, int CLUSTER_>
+struct Config {
+  static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
+  static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
+  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER;
+  static_assert(BOXES_B % CLUSTER == 0);
+  static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
+  // A block has at most 227 KB. Barriers and mailboxes in kernel.cuh are less than 1 KB.
+  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
+};
+
+struct Maps {
+  CUtensorMap a, b;  // boxes of BK rows and BOX columns
+};
+
+// A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
+// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send asserts that there are
+// four words.
+struct alignas(16) Tile {
+  int index;     // in the list of all groups' tiles; -1: there is no other tile
+  int row0;      // the first row of its group, as A and B count
+  int rows;      // of the group, over which the sum runs: 0 or more
+  int position;  // of its first slice, in the ring (ring.cuh)
+};
+
+// Shared memory.
+struct Memory {
+  unsigned char* slices;  // [STAGES][BOXES_A][BK][BOX] of A, then [STAGES][BOXES_B][BK][BOX] of B, swizzled
+  uint32_t a_tile_addr, b_tile_addr;  // where these begin
+  uint32_t full_addr;   // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;  // [STAGES] barriers: a consumer of each block has multiplied the slice
+  uint32_t turn_addr;   // [CONSUMERS] barriers: this consumer may begin its next tile (multiply.cuh)
+};
+
+}  // namespace chapter

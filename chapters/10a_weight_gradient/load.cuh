@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp loads each slice of its block's columns of A, and its share of the tile's columns of
+// B into all blocks of the cluster, as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+
+#pragma once
+
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "config.cuh"
+#include "place.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+// A slice is BK rows of A and B, whichever groups they belong to: the last slice of a group may hold
+// rows of the groups after it. The consumer clears these (clear.cuh).
+template <class C>
+__device__ void load_tiles(const Maps& maps, const Memory& memory,
+                           Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
+  constexpr int SHARE = BOXES_B / C::CLUSTER;  // boxes of B that this block loads, for all
+  const TileList<C> list(n, k);
+  TileReceiver<C> tiles(mailboxes, 0, 1);
+  for (Tile tile; tiles.next(tile);) {
+    // [load]
+    const auto place = list.place(tile.index);
+    const int a_col = place.row + rank * BM;  // a row of D is a column of A
+    Ring<C::STAGES> ring(tile.position);
+    for (int row = 0; row < tile.rows; row += BK, ring.next()) {
+      const int stage = ring.stage, row0 = tile.row0 + row;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
+      // nothing was (ring.cuh).
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
+        const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES;
+#pragma unroll
+        for (int box = 0; box < BOXES_A; ++box)
+          gg::ptx::tma_load_2d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, row0, full_addr);
+        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+#pragma unroll
+        for (int i = 0; i < SHARE; ++i) {
+          const int box = rank * SHARE + i, b_col = place.col + box * BOX;
+          if constexpr (C::CLUSTER > 1) {
+            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row0, full_addr,
+                                           (1 << C::CLUSTER) - 1);
+          } else {
+            gg::ptx::tma_load_2d(b_addr + box * BOX_BYTES, &maps.b, b_col, row0, full_addr);
+          }
+        }
+      }
+      __syncwarp();  // the lanes go on together, as elect would have them anyway
+    }
+    // [/load]
+  }
+}
+
+}  // namespace chapter
