@@ -15,8 +15,8 @@ namespace chapter {
 // the group's, 1 to BK - 1. `barrier`: a named barrier of this consumer's own. Afterwards it may multiply
 // the slice.
 // Both A and B are cleared: a foreign row may hold infinity or NaN, and 0 times these is NaN.
-// The swizzle exchanges chunks of 16 bytes within a row of a box, so a whole row is cleared wherever its
-// chunks are.
+// The swizzle exchanges chunks of 16 bytes within a row of a box, so whole rows are cleared wherever
+// their chunks are.
 // [clear]
 template <class C>
 __device__ void clear_rows(const Memory& memory, int stage, int rows, int barrier) {

@@ -42,8 +42,7 @@ struct Maps {
 };
 
 // A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
-// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send asserts that there are
-// four words.
+// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send wants four words.
 struct alignas(16) Tile {
   int index;     // in the list of all groups' tiles; -1: there is no other tile
   int row0;      // the first row of its group, as A and B count

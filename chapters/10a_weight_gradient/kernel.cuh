@@ -4,8 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and B [M,N]; D is [G,K,N]:
 //     D[g][i, j] = sum over the group's rows r of A[r, i] * B[r, j]
-// New here: the inner dimension is ragged. Tiles of D are known beforehand, how long their sums are
-// is not.
+// New here: the inner dimension is ragged. Tiles of D are known beforehand, and the offsets say how
+// long their sums are.
 
 #pragma once
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tables of the READMEs, made of measurements and counts; publish.py puts each between its marks."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,17 +8,16 @@ from pathlib import Path
 from plots.draw import unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
+from plots.draw.front_page import cell_and_card, milestones_table, problems_table, times_as_fast
 from plots.draw.markdown import NONE, cell, peer_and_version, table
-from plots.draw.measured import before_and_after, chapter_table, not_of_one_run, p_number
+from plots.draw.measured import before_and_after, chapter_table, p_number
 from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, card, libraries, provenance, run_of, smoke_counts, within_noise
-from plots.measure import costs, counts_ini, sets
+from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
 from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
 
 COUNTERS_SHOWN = 6  # of a table in a README; results.md has all
-# The chapters that the front page shows; chapters/LADDER.md has all.
-MILESTONES = "01 02 03 07a 07c 07d 07e 07f 07j 07l 07m 07p".split()
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
 # What a README's table shows of a chapter's counters; all of them
 # are in plots/measure/data/emulator.csv.
@@ -112,16 +110,6 @@ def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:
     return f"+{added}" + (f" −{removed}" if before else "") if added or removed else "0"
 
 
-def cell_and_card(data: Data, row: Row | None, column: str) -> str:
-    """A number, and the card where that is not the one of most."""
-    return cell(row, column) + (f" ({card(row.device)})" if row and row.device != data.device else "")
-
-
-def times_as_fast(before: Row, after: Row) -> str:
-    """The ratio of two times; marked where they are of two runs, each with a clock of its own."""
-    return "≈" * not_of_one_run(before, after) + f"{before.us_median / after.us_median:.2f}x" if before.timed and after.timed else NONE
-
-
 def own_problem(data: Data, chapter: Chapter) -> str:
     """What the chapter gains on the problem that it is about: the µs of before and after, both cold, and how many times as
     fast that is. A dash for one that was not timed, and for the first chapter."""
@@ -132,46 +120,6 @@ def own_problem(data: Data, chapter: Chapter) -> str:
     where = f" ({card(after.device)})" if after.device != data.device else ""
     ratio = f", {times_as_fast(before, after)}" if before.timed and after.timed else ""
     return f"{name}: {cell(before, 'us_median')} → {cell(after, 'us_median')} µs{ratio}{where}"
-
-
-def sizes(shape: Shape) -> str:
-    """A problem in words."""
-    groups, m_total, m_max, n, k = shape
-    rows = f"{groups} experts of {m_max} rows" if groups * m_max == m_total else f"{m_total} rows over {groups} experts"
-    return f"{rows}, N = {n}, K = {k}"
-
-
-def milestones_table(data: Data) -> str:
-    """Some chapters, for the front page: each with its own problem in words, and how many times as fast that is."""
-    rows, inputs = data.of_set("prefill")
-    fast = {row.chapter: row for row in rows + data.from_other_devices("prefill", inputs) if not row.peer}
-    lines = []
-    for chapter in (chapter for chapter in data.chapters if chapter.id.split("_")[0] in MILESTONES):
-        found = before_and_after(data, chapter)
-        where, gain = NONE, NONE
-        if found:
-            _, before, after = found
-            where = sizes(after.shape) + (", against two launches" if before.chapter == after.chapter else "")
-            gain = times_as_fast(before, after) + (f" ({card(after.device)})" if after.device != data.device else "")
-        lines.append([f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, where, gain,
-                      cell_and_card(data, fast.get(chapter.id), "tflops")])
-    return table(["chapter", "idea", "its own problem", "times as fast", "TFLOP/s on `prefill`"], 3, lines)
-
-
-def problems_table(data: Data) -> str:
-    """The problems of the ladder: those of its columns, of its chapters, and all of the set `peers`."""
-    named = dict.fromkeys(["`prefill`", "`decode`"])
-    for chapter in data.chapters:
-        if found := before_and_after(data, chapter):
-            named.setdefault(found[0].partition(",")[0])
-    named = [name for name in named if name.startswith("`")] + [f"P{i + 1}" for i in range(len(sets.problems()["peers"]))]
-    lines = []
-    for name in named:
-        of, place = re.fullmatch(r"`(\w+)`(?: no\. (\d+))?", name).groups() if name.startswith("`") else ("peers", name[1:])
-        m, n, k = sets.problems()[of][int(place or 1) - 1]
-        each = str(m[0]) if len(set(m)) == 1 else f"{min(m)} to {max(m)}"
-        lines.append([name, str(len(m)), each, str(sum(m)), str(n), str(k)])
-    return table(["problem", "experts", "rows of one", "rows in all", "N", "K"], 1, lines)
 
 
 def tally_table(data: Data, history: History) -> str:

@@ -30,6 +30,7 @@ class Chapter:
     tile: str
     pads: bool      # sets' groups are rounded up to rows of whole tiles
     operator: str   # of its epilogue; "" of a product
+    product: str    # "weight_gradient", or "" of A B
     sets: tuple[str, ...]
 
     @property
@@ -54,7 +55,7 @@ def chapter_of(about: dict, folder: Path) -> Chapter:
         format=BLOCK_FORMATS[first["element"], first["block"], first["scale"]] if scaled else first["in"],
         d="f32" if first["d"] == "f32" != first["in"] and not scaled else "",
         tile=f"{tile} {cluster}" if in_clusters else tile, pads=limits["m_multiple"] > 1 and not limits["equal_groups"],
-        operator=about.get("epilogue", {}).get("operator", ""), sets=tuple(about["sets"]))
+        operator=about.get("epilogue", {}).get("operator", ""), product=about.get("product", ""), sets=tuple(about["sets"]))
 
 
 def contents(path: Path) -> dict:

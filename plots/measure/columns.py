@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from plots.measure import sets
-from plots.measure.chapters import read_chapters
+from plots.measure.chapters import Chapter, read_chapters
 from plots.measure.files import COLUMNS, DATA, Choices, Shape, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
@@ -78,14 +78,15 @@ def out_of_order(row: dict[str, str]) -> list[str]:
         if all(us) and not float(us[0]) <= float(us[1]) <= float(us[2]) else []
 
 
-def bits_of_d(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -> int:
+def bits_of_d(row: dict[str, str], defaults: dict[str, Chapter]) -> int:
     """Of D, for each column of B: the row's own word, or what the chapter has by default; a gated chapter has half."""
-    default, gated = defaults.get(row["chapter"], ("", False))
-    word = Choices.of(row["kernel"]).d or ("" if row["peer"] not in ("", "all_ideas") else default) or row["format"]
-    return {"f32": 32, "bf16": 16, "f16": 16}[word] // (2 if gated else 1)
+    chapter = defaults.get(row["chapter"])
+    own = chapter.d if chapter and row["peer"] in ("", "all_ideas") else ""
+    word = Choices.of(row["kernel"]).d or own or row["format"]
+    return {"f32": 32, "bf16": 16, "f16": 16}[word] // (2 if chapter and chapter.gated else 1)
 
 
-def flop_and_bytes(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -> tuple[float, float] | None:
+def flop_and_bytes(row: dict[str, str], defaults: dict[str, Chapter]) -> tuple[float, float] | None:
     """The work of a problem of dense bf16, and the bytes of A, B, D and factors once each; None where its set is not
     known."""
     rows = sets.rows_of(row["set"], shape_of(row))
@@ -94,8 +95,11 @@ def flop_and_bytes(row: dict[str, str], defaults: dict[str, tuple[str, bool]]) -
     n, k = int(row["n"]), int(row["k"])
     # All groups of that set share one B.
     weights = 1 if row["set"] == "helion" else sum(m > 0 for m in rows)
-    gated = defaults.get(row["chapter"], ("", False))[1]
-    factors = 4 * (sum(rows) + len(rows)) if gated else 0  # prob of each row, alpha of each group
+    chapter = defaults.get(row["chapter"])
+    if chapter and chapter.product == "weight_gradient":  # D is [G,K,N], of empty groups too
+        return 2.0 * sum(rows) * n * k, sum(rows) * 2.0 * (k + n) + len(rows) * n * k * bits_of_d(row, defaults) / 8
+    # A prob of each row, an alpha of each group.
+    factors = 4 * (sum(rows) + len(rows)) if chapter and chapter.gated else 0
     return 2.0 * sum(rows) * n * k, \
         sum(rows) * (2 * k + n * bits_of_d(row, defaults) / 8) + 2.0 * weights * n * k + factors
 
@@ -173,7 +177,7 @@ def known_commit(repo: Path, commit: str) -> bool | None:
 
 def faults(repo: Path) -> Iterator[tuple[str, int, str]]:
     """Every cell that does not follow from the others, as file, line and sentence."""
-    defaults = {each.id: (each.d, each.gated) for each in read_chapters(repo) if each.operator in ("", "glu")}
+    defaults = {each.id: each for each in read_chapters(repo) if each.operator in ("", "glu")}
     roofs, alike = Roofs(), {}
     for path in sorted((repo / DATA).glob("*/*.csv")):
         for line, row in enumerate(read_csv(path, COLUMNS), 2):
@@ -191,7 +195,7 @@ def faults(repo: Path) -> Iterator[tuple[str, int, str]]:
         yield (*where, sentence)
 
 
-def of_work(row: dict[str, str], where: tuple[str, int], defaults: dict[str, tuple[str, bool]], roofs: Roofs,
+def of_work(row: dict[str, str], where: tuple[str, int], defaults: dict[str, Chapter], roofs: Roofs,
             alike: dict[tuple, list[tuple[float, float]]]) -> list[str]:
     """What follows from the work of a problem."""
     if row["format"] != "bf16" or row["chapter"] not in defaults:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from common.tour import tour
 from plots.draw.changes import lines_changed
-from plots.draw.tables import MILESTONES
+from plots.draw.front_page import MILESTONES
 from plots.measure.chapters import read_chapters
 
 ROOT = Path(__file__).resolve().parents[2]

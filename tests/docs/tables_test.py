@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from plots.draw import beside_cudnn, measured, plot, publish, tables, unfused
+from plots.draw import beside_cudnn, front_page, measured, plot, publish, tables, unfused
 from plots.draw.markdown import cell, digits
 from plots.draw.results import within_noise
 from plots.measure import sets
@@ -211,12 +211,12 @@ class TablesTest(PlotsCase):
             "[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "–", "–", "10.0"])
         self.assertEqual(self.cells("README.md", "[02_tiled]")[2:], ["32 experts of 16 rows, N = 4096, K = 7168", "≈2.50x", "–"])
         self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[2:], ["8 experts of 2048 rows, N = 64, K = 2048", "1.50x", "–"])
-        self.assertEqual(tables.sizes((2, 12, 9, 64, 512)), "12 rows over 2 experts, N = 64, K = 512")
+        self.assertEqual(front_page.sizes((2, 12, 9, 64, 512)), "12 rows over 2 experts, N = 64, K = 512")
         for line in ("GPU | problems | 03 faster | level | slower", "H200 | 3 | 1 | 1 | 1",
                      "H200, `peers` alone, without the early start | 2 | 0 | 0 | 2", "B200 | 1 | 1 | 0 | 0"):
             self.assertIn(f"\n| {line} |\n", (self.repo / "README.md").read_text())
         self.assertIn("\nTimed 2025-12-31 to 2026-01-02.\n<!-- /tally -->", (self.repo / "README.md").read_text())
-        text = tables.problems_table(plot.Data([self.data.parent], "", read_chapters(self.repo)))
+        text = front_page.problems_table(plot.Data([self.data.parent], "", read_chapters(self.repo)))
         self.assertEqual([line.split(" |")[0] for line in text.splitlines()[2:]], [
             "| `prefill`", "| `decode`", *(f"| P{i}" for i in range(1, 11))])
         self.assertIn("| `decode` | 32 | 0 to 143 | 512 | 4096 | 7168 |\n| P1 | 8 | 512 | 4096 | 64 | 512 |", text)

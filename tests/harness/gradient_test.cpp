@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Weight gradients, whose sum runs over a group's rows: right ones pass, and each planted bug is named.
+// Weight gradients, whose sum runs over a group's rows: right ones pass, planted bugs are named.
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "common/harness/harness.cuh"
 #include "common/harness/verify/trials.h"
@@ -22,7 +24,7 @@ Setup setup_of(Format d, bool accumulate) {
   return setup;
 }
 
-// What a launch on the host takes for one group's sum. The right one changes nothing.
+// A launch on the host takes this for one group's sum. The right one changes nothing.
 struct Taken {
   int first, last;  // rows
   bool writes = true, adds_before = true;

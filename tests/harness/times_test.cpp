@@ -383,6 +383,13 @@ TEST(Times, CountWhatCannotBeAvoidedOfEachFormat) {
   EXPECT_EQ(unavoidable_bytes(shared, {}), 2.0 * (5 * 32 + 64 * 32 + 5 * 64));
   const Shape own{{2, 3}, {64, 16}, {32, 8}, "x"};
   EXPECT_EQ(unavoidable_bytes(own, {}), 2.0 * (2 * 32 + 64 * 32 + 2 * 64 + 3 * 8 + 16 * 8 + 3 * 16));
+  // A weight gradient writes D of every group, and adding to it reads that of groups with rows.
+  gg::Setup gradient;
+  gradient.product = Product::weight_gradient;
+  gradient.request.formats.d = Format::f32;
+  EXPECT_EQ(bytes_of_launch(Shape{{5, 0}, {64}, {32}}, gradient), 2.0 * 5 * (32 + 64) + 4.0 * 2 * 32 * 64);
+  gradient.request.accumulate = true;
+  EXPECT_EQ(bytes_of_launch(Shape{{5, 0}, {64}, {32}}, gradient), 2.0 * 5 * (32 + 64) + 4.0 * 2 * 32 * 64);
 }
 
 // A chapter whose output is wrong has a row that says so, without a time.

@@ -30,7 +30,7 @@ struct Matrices {  // the operands of a comparison, in the machine's memory
   bool accumulates = false;                      // D held start_of_d() before the launch
   int64_t d_first = 0;                           // the element of D's buffer at which `d` begins
 
-  // What an element of D held before a launch that adds to it.
+  // Returns what an element of D held before a launch that adds to it; 0 where it adds to nothing.
   GG_HD double before(int64_t element) const {
     return accumulates ? double(random_value(start_of_d(), uint64_t(element + d_first), nullptr)) : 0;
   }

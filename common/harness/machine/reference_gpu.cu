@@ -45,6 +45,35 @@ __device__ Value value_of(const void* tensor, Format format, int64_t element, co
   }
 }
 
+// Loads a slice of a tile: rows of A and columns of B. Elements beyond the matrices are 0.
+template <int AT_ONCE, class Value, int TILE>
+__device__ void load_slice(Value (&a_tile)[kSlice][TILE + 1], Value (&b_tile)[kSlice][TILE],
+                           const Matrices& matrices, const Formats& formats, const Group& group, int row0,
+                           int col0, int k0) {
+  const Format scale = formats.scaling().scale;
+#pragma unroll AT_ONCE
+  for (int each = 0; each < kSlice * TILE / kThreads; ++each) {
+    const int i = each * kThreads + int(threadIdx.x);
+    const bool mk = !group.a_transposed;
+    const int r = mk ? i / kSlice : i % TILE, ka = mk ? i % kSlice : i / TILE;
+    const bool a_in = row0 + r < group.m && k0 + ka < group.k;
+    // Neighbouring threads read neighbours of either.
+    a_tile[ka][r] =
+        a_in ? value_of<Value>(matrices.a, formats.a,
+                               group.a.offset + (row0 + r) * group.a_m_step() + (k0 + ka) * group.a_k_step(),
+                               matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
+             : Value(0);
+    const bool nk = group.b_layout == BLayout::nk;
+    const int c = nk ? i / kSlice : i % TILE, kb = nk ? i % kSlice : i / TILE;
+    const bool b_in = col0 + c < group.n && k0 + kb < group.k;
+    b_tile[kb][c] =
+        b_in ? value_of<Value>(matrices.b, formats.b,
+                               group.b.offset + (k0 + kb) * group.b_k_step() + (col0 + c) * group.b_n_step(),
+                               matrices.sfb, scale, group.sfb, col0 + c, k0 + kb, group.scale_block)
+             : Value(0);
+  }
+}
+
 // Two blocks to a multiprocessor: left to itself ptxas makes room for four, and spills. Sum is
 // float where the limit is exact. BF16: A and B are, as in all large sets, and D was not added to.
 template <class Sum, class Value, bool BF16 = false>
@@ -61,7 +90,6 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
     formats.a = formats.b = Format::bf16;
     matrices.accumulates = false;
   }
-  const Format scale = formats.scaling().scale;
   const Group group = groups[blockIdx.y];
   const int tiles_n = (group.n + TILE - 1) / TILE;
   const int tiles = (group.m + TILE - 1) / TILE * tiles_n;
@@ -75,29 +103,7 @@ __global__ __launch_bounds__(kThreads, 2) void reference_kernel(Matrices matrice
     // Sums of |a*b|, for a limit that is not exact: without scales float is enough.
     Value size[SIDE][SIDE] = {};
     for (int k0 = 0; k0 < group.k; k0 += kSlice) {
-#pragma unroll AT_ONCE
-      for (int each = 0; each < kSlice * TILE / kThreads; ++each) {
-        const int i = each * kThreads + int(threadIdx.x);
-        const bool mk = !group.a_transposed;
-        const int r = mk ? i / kSlice : i % TILE, ka = mk ? i % kSlice : i / TILE;
-        const bool a_in = row0 + r < group.m && k0 + ka < group.k;
-        // Neighbouring threads read neighbours of either.
-        a_tile[ka][r] =
-            a_in ? value_of<Value>(
-                       matrices.a, formats.a,
-                       group.a.offset + (row0 + r) * group.a_m_step() + (k0 + ka) * group.a_k_step(),
-                       matrices.sfa, scale, group.sfa, row0 + r, k0 + ka, group.scale_block)
-                 : Value(0);
-        const bool nk = group.b_layout == BLayout::nk;
-        const int c = nk ? i / kSlice : i % TILE, kb = nk ? i % kSlice : i / TILE;
-        const bool b_in = col0 + c < group.n && k0 + kb < group.k;
-        b_tile[kb][c] =
-            b_in ? value_of<Value>(
-                       matrices.b, formats.b,
-                       group.b.offset + (k0 + kb) * group.b_k_step() + (col0 + c) * group.b_n_step(),
-                       matrices.sfb, scale, group.sfb, col0 + c, k0 + kb, group.scale_block)
-                 : Value(0);
-      }
+      load_slice<AT_ONCE>(a_tile, b_tile, matrices, formats, group, row0, col0, k0);
       __syncthreads();
       for (int kk = 0; kk < kSlice; ++kk) {
         Value a[SIDE], b[SIDE];

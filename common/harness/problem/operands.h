@@ -20,7 +20,7 @@ struct Formats {  // formats of a problem, known when run
   const char* name() const;
 };
 
-// What a launch computes of each group g, which has rows M_g of A and B or D:
+// A launch computes one of two products of each group g, which has rows M_g of A, and of D or B.
 enum class Product {
   forward,         // D [M_g,N] = A [M_g,K] * B_g: the sum is over K
   weight_gradient  // D_g [K,N] = A^T * B, A [M_g,K] and B [M_g,N]: the sum is over the group's rows

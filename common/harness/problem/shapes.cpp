@@ -203,17 +203,16 @@ static std::vector<Shape> long_sums(const ShapeLimits& limits) {
   return {{{5, 0, 70, 33}, {rounded_up(136, limits.n_multiple)}, {rounded_up(2056, limits.k_multiple)}}};
 }
 
-// For sums over rows: groups that end a row before a slice of 64 ends, with it, and a row after it, or
-// in its first row; and sums of many slices, in more tiles than a device has multiprocessors.
+// For sums over rows: groups that end a row before a slice of 64 ends, with it, and a row after it,
+// or in its first row; and sums of many slices.
 static std::vector<Shape> ends(const ShapeLimits& limits) {
   const int n = rounded_up(264, limits.n_multiple), k = rounded_up(136, limits.k_multiple);
   return {{{1, 63, 64, 65, 0, 15, 16, 17, 128, 127, 129}, {n}, {k}},
           {{700, 0, 321}, {rounded_up(520, limits.n_multiple)}, {rounded_up(520, limits.k_multiple)}}};
 }
 
-// Weight gradients of models: DeepSeek-V3's experts (7168 x 4096 and 2048 x 7168) and Qwen3's (2048 x
-// 1536 and 4096 x 3072), with equal groups as libraries are timed on, and with rows as a router deals
-// them out.
+// Weight gradients of models: DeepSeek-V3's experts (7168 x 4096 and 2048 x 7168) and Qwen3's
+// (2048 x 1536 and 4096 x 3072), with equal groups and with rows as a router deals them out.
 static std::vector<Shape> wgrad() {
   const auto equal = [](int groups, int m, int n, int k) {
     return Shape{std::vector<int>(size_t(groups), m), {n}, {k}};
@@ -268,11 +267,10 @@ const std::vector<ShapeSet>& shape_sets() {
        .edges = true,
        .make = edges},
       {.name = "long", .what = "four groups of few rows, K=2056: many slices a tile", .make = long_sums},
-      {.name = "ends",
-       .what = "groups that end around a slice of 64 rows; and two of several slices",
-       .make = ends},
+      {.name = "ends", .what = "groups that end around a slice of 64 rows, or after several", .make = ends},
       {.name = "wgrad",
-       .what = "weight gradients of models: 4 to 128 groups of equal and of uneven rows, K and N of 1536 to 7168",
+       .what =
+           "weight gradients of models: 4 to 128 groups of equal and of uneven rows, K and N of 1536 to 7168",
        .mixed = true,
        .make = [](Limits) { return wgrad(); }},
       {.name = "forms",

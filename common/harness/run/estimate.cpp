@@ -79,7 +79,7 @@ void say_if_long(Session& session, const Plan& plan) {
   double multiply_adds = 0;
   const auto add = [&](const std::vector<Shape>& shapes, int launches) {
     for (const Shape& shape : shapes) {
-      if (unavoidable_bytes(shape, session.setup) <
+      if (bytes_of_launch(shape, session.setup) <
           double(session.machine->free_bytes()))
         multiply_adds += launches * shape.flops() / 2;
     }

@@ -176,7 +176,7 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
   }
 }
 
-// Of a chapter that computes another product than A B.
+// Names the product of a chapter that computes another one than A B.
 static std::string product_text(const Chapter& chapter) {
   return chapter.product == Product::forward ? "" : "  \"product\": \"weight_gradient\",\n";
 }

@@ -91,7 +91,7 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   return bytes;
 }
 
-double unavoidable_bytes(const Shape& shape, const Setup& setup) {
+double bytes_of_launch(const Shape& shape, const Setup& setup) {
   const Formats& formats = setup.request.formats;
   if (setup.product == Product::forward) return unavoidable_bytes(shape, formats, setup.request.epilogue);
   double bits = 0;
@@ -133,7 +133,7 @@ Row result_row(const Session& session, const Shape& shape, const ClusterTileShap
 void add_timing(Row& row, const Shape& shape, const Setup& setup, const Timing& timing, bool warm,
                 const Roof& roof) {
   const Formats& formats = setup.request.formats;
-  const double bytes = unavoidable_bytes(shape, setup);
+  const double bytes = bytes_of_launch(shape, setup);
   const auto set = [&](const char* column, double value) {
     if (value > 0) row[column] = number_text(value);
   };

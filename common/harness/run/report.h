@@ -31,7 +31,7 @@ std::string kernel_name(const Chapter& chapter, const Options& options, ClusterT
 
 // Bytes that no launch can avoid moving: A, B and D once, and what an epilogue reads and writes.
 double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilogue& epilogue = {});
-double unavoidable_bytes(const Shape& shape, const Setup& setup);  // of either product
+double bytes_of_launch(const Shape& shape, const Setup& setup);  // the same, of either product
 
 // A row of kResultColumns without times. Columns n and k say what every group has, or where they
 // differ the largest.

@@ -3,6 +3,8 @@
 // Diagnosis of wrong weight gradients: the sum runs over rows of A and B, so what goes wrong there
 // are its ends, whose rows it takes, and what it is added to.
 
+#include <algorithm>
+
 #include "common/harness/verify/evidence.h"
 
 namespace gg {
@@ -30,7 +32,7 @@ std::vector<Hypothesis> sums_too_long(const Evidence& e) {
                      const int64_t owned =
                          e.layout().offsets.back() - e.layout().offsets[size_t(s.place.group)];
                      const int64_t count = int64_t(g.k + slice - 1) / slice * slice;
-                     // What no group owns is NaN, or 0 where a box ends outside the tensor.
+                     // Rows that no group owns are NaN, or 0 where a box ends outside the tensor.
                      return over_rows(e, s, g, 0, std::min(count, owned));
                    }});
   }

@@ -381,7 +381,8 @@ bool Trials::keeps_what_was_there(Tensor output, const OutputTally& tally, const
   const TensorSpec& spec = buffers_.of(output).spec;
   const uint32_t ones = all_ones(spec.format);
   if (tally.got != code_at(before_.of(output), output, tally.byte)) return false;
-  const bool starts_anew = spec.start_value || spec.start_fill;  // the same each time, whatever the fill
+  // The same each time, whatever the fill.
+  const bool starts_anew = spec.start_value || spec.start_fill;
   const bool follows = relaunched(0xFF, output, tally.byte) == (starts_anew ? tally.got : ones) &&
                        (starts_anew || relaunched(kUnlikeNan, output, tally.byte) == (0x5A5A5A5Au & ones));
   if (follows) return fail({Symptom::unwritten, where + judge_->words().never_written});

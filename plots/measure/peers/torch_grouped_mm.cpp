@@ -51,7 +51,7 @@ const char* gg_peer_version() { return "PyTorch " TORCH_VERSION; }
 
 namespace {
 
-// What PyTorch takes of both products: bf16 in rows of 16 bytes, and few groups. Null, or why not.
+// Returns why PyTorch takes the problem in neither product; null: it does.
 const char* unfit(const GgPeerProblem& p) {
   if (std::strcmp(p.format, "bf16") != 0) return "PyTorch has a grouped kernel for bf16 alone";
   if (p.k % 8 != 0 || p.n % 8 != 0) return "K and N must be multiples of 8: rows of 16 bytes";
@@ -59,7 +59,7 @@ const char* unfit(const GgPeerProblem& p) {
   return nullptr;
 }
 
-// The state of a problem: A and the offsets as they are, B and D as `add` makes them.
+// Makes the state of a problem: A and the offsets as they are, B and D as `add` makes them.
 template <class Add>
 const char* prepared(const GgPeerProblem& p, void** state, const Add& add) {
   if (const char* why = unfit(p)) return why;
