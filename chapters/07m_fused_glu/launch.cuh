@@ -22,7 +22,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
   // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
-  // is warp * 8 + lane / 4), store.cuh's write_box (chunk w is warp w's). D's box below, D_BYTES and
+  // is warp * 8 + lane / 4), store.cuh (warp w writes chunk w of a row, and all who read the row in
+  // shared memory find its chunks in the order of D's columns). D's box below, D_BYTES and
   // col0 / 2 in multiply.cuh rely on an up being 32 columns after its gate in memory.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups. A group's last tile may have columns of the next one,

@@ -14,14 +14,15 @@ namespace chapter {
 
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, and behind them their 32 ups
+constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, then their 32 ups
 constexpr int D_BYTES = 64;     // of a row of D: the 32 columns, of bf16, that a consumer makes of them
 constexpr int STEP = 32;        // rows of a tile go in multiples of it; so many make a box of D
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
 constexpr int BOX_BYTES = STEP * D_BYTES;
 
-// In a box, where 16 bytes of a row are, a chunk. TMA's swizzle of 64 bytes moves chunk c of row r to
-// c xor r/2 % 4. Outbox writes so, Transform reads and writes so, and D's tensor map (launch.cuh) says so.
+// Where in a box 16 bytes of a row are, a chunk. TMA's swizzle of 64 bytes moves chunk c of row r to
+// c xor r/2 % 4. Outbox writes so, Transform reads and writes so, store_tiles reads so, and D's
+// tensor map (launch.cuh) says so: no assertion compares it with `swizzled`.
 // TMA takes r / 2 % 4 from the address in shared memory, `swizzled` from the row of the box. Both are
 // the same where a box begins at a multiple of 512 bytes: after 8 rows the swizzle repeats.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
@@ -52,7 +53,7 @@ struct Config {
   static_assert(CONSUMERS <= MOST_CONSUMERS && STORING + CONSUMERS <= THREADS / 32);
   // Registers of a thread. A TALL kernel starts with all that ptxas may give (kernel.cuh), and
   // setmaxnreg then moves some from the last warpgroup to the consumers. A spill fails the build:
-  // ptxas 13.0 has none with 184 for consumers, nor with 72 for the others, but with 176, or with 64.
+  // ptxas 13.0 spills with 176 for consumers, not with 184, and with 64 for the others, not with 72.
   static constexpr int FIRST_REGISTERS = std::min(255, 65536 / THREADS / 8 * 8);
   static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);

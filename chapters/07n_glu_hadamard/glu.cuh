@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
-// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: nothing
-// is exchanged, and nothing was rounded before.
+// The gated linear unit of a tile, on its sums in registers. A token is a row of A and of D. A column of
+// the product is a row of B, and in shared memory a stage row. An output column is one of X and of D.
+// B's map (launch.cuh) puts a gate 8 stage rows before its up, so that wgmma leaves the sums of both to
+// the same thread: no sum is exchanged, and none was rounded before.
 
 #pragma once
 
@@ -28,12 +29,13 @@ struct Operands {      // of the epilogue, and where its largest |Y| go, in glob
 // A thread's factors and biases in a tile.
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
-  const float* prob;                                // of the tile's rows
-  int rows;                                         // of the tile
-  float first_prob;  // of row `lane`. Declared last: its initialiser reads prob and rows.
+  const float* prob;                                // of the tile's tokens
+  int rows;                                         // of the tile: so many tokens
+  float first_prob;  // of token `lane`. Declared after prob and rows, which prob_of(0) below reads.
 
-  // Who: a whole consumer. col0: its first column of B. From n on its columns are another group's, and
-  // their outputs are not stored: `min` only keeps the reading of a bias inside the tensor.
+  // Who: a whole consumer. col0: its first column of B. From n on its columns are another
+  // group's or zeros, and their outputs are not stored: `min` only keeps the reading of a bias
+  // inside the tensor.
   __device__ Factors(const Operands& operands, const Tile& tile, int col0, int n)
       : alpha(operands.alpha[tile.group]),
         prob(operands.prob + tile.row0),
@@ -41,7 +43,7 @@ struct Factors {
         first_prob(prob_of(0)) {
     if (!operands.bias) return;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-    // The element of the bias of this thread's gate column.
+    // The element of the bias of this thread's gate column, by the order of B's map (launch.cuh).
     const int64_t gate = int64_t(tile.group) * n + min(col0, n - PAIR) + warp * 8 + lane / 4;
     const auto bias_at = [&](int64_t at) {
       const uint32_t code = gg::epilogue::load_bias(operands.bias, operands.bias_format, at);
@@ -53,8 +55,9 @@ struct Factors {
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
 
-// Who: a whole warp. X of 32 rows, prob being that of row `lane`: words[j] has that of rows
-// 8j + lane % 4 * 2 and the next one, in this thread's column.
+// Who: a whole warp. The outputs of 32 tokens, prob being that of token `lane`: words[j] has those of
+// tokens 8j + lane % 4 * 2 and the next one, in this thread's output column. sums and words point
+// into arrays of `activate`. These stay in registers, as calls are inlined and indices are constants.
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
@@ -64,9 +67,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
   for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {  // of row 8j + lane % 4 * 2 + e of X
+    for (int e = 0; e < 2; ++e) {  // of token 8j + lane % 4 * 2 + e
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], factors.alpha, factors.gate_bias);
-      // The same token, 8 rows of the stage further: there B's map has put the up, and wgmma's layout has
+      // The same token, 8 stage rows further: there B's map has put the up, and wgmma's layout has
       // the sum two registers further.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], factors.alpha, factors.up_bias);
       x[e] = activation(gate, up, __shfl_sync(~0u, prob, j * 8 + lane % 4 * 2 + e));
@@ -76,12 +79,13 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 }
 // [/glu]
 
-// The same for all rows of the tile, 32 at a time. Where `geglu` is tested matters to ptxas. Tested for
-// each output, it lets no two outputs be computed at a time. Tested once, outside the loop, it lets
-// ptxas interleave the outputs of all rows, which took too many registers: it spilled.
+// The same for all tokens of the tile, 32 at a time, and `geglu` is tested once for each 32. With a test for
+// each output ptxas interleaved no two outputs. With one test before the loop it interleaved those of
+// all tokens, needed too many registers and spilled.
 template <int SUMS>
 __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
                                          uint32_t (&words)[SUMS / 4]) {
+  static_assert(STEP == 32);  // tokens of a box, one for each lane: 16 sums of a thread, in 4 words
   float prob = factors.first_prob;
 #pragma unroll
   for (int box = 0; box < SUMS / 16; ++box) {

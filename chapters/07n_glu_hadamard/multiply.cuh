@@ -43,8 +43,9 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    // The guess was wrong, so the slices that were loaded for it are released without products.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show
+    // it as not over. So only the first warp waits and releases, and the others wait at the barrier.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -69,7 +70,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   Tile next;
   bool more = tiles.first(next);
   while (more) {
-    const Tile tile = next;  // a copy: do_tile reads `next` anew, and stores `tile` after that
+    const Tile tile = next;  // a copy: do_tile reads `next` anew, and hands `tile` over after that
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
@@ -94,12 +95,15 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
         }
         last = stage;
       }
-      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
-      const int col0 = tile.col0 + consumer * PAIR;    // this consumer's first column of B
-      const Factors factors(operands, tile, col0, n);  // they are loaded during the last products too
-      gg::ptx::wgmma_wait_group<0>(sums);              // all slices are multiplied
+      const int col0 = tile.col0 + consumer * PAIR;  // this consumer's first column of B
+      // Before the wait, so that ptxas may issue these loads during the last products. No test checks
+      // that it does: after the wait they would be correct too, only later.
+      const Factors factors(operands, tile, col0, n);
+      gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
+      // May stand before the activation: the next kernel reads nothing until this one has ended (kernel.cuh).
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);

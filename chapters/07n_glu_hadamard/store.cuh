@@ -85,13 +85,13 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
     gg::ptx::bar_arrive(hand_over.emptied, HandOver::THREADS);
     gg::ptx::bar_sync(hand_over.filled, HandOver::THREADS);
     const OutputTile tile = gg::ptx::uniform(memory.output_tiles[consumer]);
-    if (tile.group < 0) return;
+    if (tile.group < 0) return;              // put_none: the consumer waits at `emptied` no more
     if (tile.d_col0 >= d_columns) continue;  // d_columns is a multiple of 32: D has all 32 or none
     unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;
     uint32_t largest = 0;
 #pragma unroll 1
     for (int first = 0; first < tile.rows; first += STEP, box += BOX_BYTES) {
-      const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;
+      const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;  // of this box
       largest = gg::epilogue::larger(largest, transform.apply(box, rows));
       gg::ptx::fence_proxy_async();
       __syncwarp();  // D of all lanes is there, for TMA too
@@ -109,7 +109,7 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
     if (gg::ptx::elect()) {
       // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
       atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest));
-      gg::ptx::bulk_wait_group_read<0>();  // by the lane that committed: groups are a thread's
+      gg::ptx::bulk_wait_group_read<0>();  // `elect` chose this lane to commit too: groups are a thread's
     }
     __syncwarp();  // TMA has read all boxes, and lanes the last rows
   }

@@ -81,7 +81,8 @@ class Transform {
     float largest = 0;
 #pragma unroll
     for (int quadrant = 0; quadrant < 4; ++quadrant) {
-      // Lane l gives the address of row l % 8 of matrix l / 8: two chunks of 8 rows, then of the next 8 rows.
+      // The quadrant begins at row0 and chunk0 of the box. Lane l gives the address of row l % 8 of
+      // matrix l / 8: two chunks of 8 rows, then of the next 8 rows.
       const int row0 = quadrant % 2 * W_SIZE, chunk0 = quadrant / 2 * 2;
       const int row = row0 + lane() / 16 * 8 + lane() % 8, chunk = chunk0 + lane() / 8 % 2;
       const uint32_t row_addr = box_addr + swizzled(row, chunk);
