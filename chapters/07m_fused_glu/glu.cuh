@@ -30,7 +30,7 @@ struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
   const float* prob;                                // of the tile's tokens
   int rows;                                         // of the tile: so many tokens
-  float first_prob;  // of token `lane`. Declared last: its initialiser reads prob and rows.
+  float first_prob;  // of token `lane`. Declared after prob and rows, which prob_of(0) below reads.
 
   // Who: a whole consumer. col0: its first column of B. From n on its columns are another
   // group's or zeros, and their outputs are not stored: `min` only keeps the reading of a bias
@@ -56,7 +56,8 @@ struct Factors {
 // [/factors]
 
 // Who: a whole warp. The outputs of 32 tokens, prob being that of token `lane`: words[j] has those of
-// tokens 8j + lane % 4 * 2 and the next one, in this thread's output column.
+// tokens 8j + lane % 4 * 2 and the next one, in this thread's output column. sums and words point
+// into arrays of `activate`. These stay in registers, as calls are inlined and indices are constants.
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums,
@@ -79,9 +80,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 // [/glu]
 
 // [activate]
-// The same for all tokens of the tile, 32 at a time. Where `geglu` is tested matters to ptxas. Tested for
-// each output, it lets no two outputs be computed at a time. Tested once, outside the loop, it lets
-// ptxas interleave the outputs of all tokens, which took too many registers: it spilled.
+// The same for all tokens of the tile, 32 at a time, and `geglu` is tested once for each 32. With a test for
+// each output ptxas interleaved no two outputs. With one test before the loop it interleaved those of
+// all tokens, needed too many registers and spilled.
 template <int SUMS>
 __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
                                          uint32_t (&words)[SUMS / 4]) {

@@ -38,13 +38,16 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // Named barrier 1 + consumer is this consumer's alone. The slices released below, AddSums and BoxStore
+  // share it: all 128 threads come to its bar_syncs in the same order, so no two of them mix.
   BoxStore<C> store(d_map, d, n / 2, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the next one,
-    // whose end he would take for his. So one warp waits, then releases; the others wait at the barrier.
+    // The guess was wrong, so the slices that were loaded for it are released without products.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show
+    // it as not over. So only the first warp waits and releases, and the others wait at the barrier.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -95,7 +98,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       }
       // [end]
       store.complete();
-      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       const int col0 = tile.col0 + consumer * PAIR;  // this consumer's first column of B
       // Before the wait, so that ptxas may issue these loads during the last products. No test checks
@@ -103,6 +106,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const Factors factors(operands, tile, col0, n);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
+      // May stand before the activation: the next kernel reads nothing until this one has ended (kernel.cuh).
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) {

@@ -2,7 +2,7 @@
 //
 // How a consumer's outputs, 32 columns of a tile of D, get to memory. stmatrix transposes them on the way to
 // shared memory. TMA stores boxes of 32 rows from there. Rows that fill no box are stored by threads, for a
-// box would reach into the next group's rows.
+// box would reach into the next group's rows. Rows and columns here are D's: tokens and output columns.
 
 #pragma once
 
@@ -28,6 +28,7 @@ class BoxStore {
   __device__ BoxStore(const CUtensorMap& d_map, bf16* d, int n, unsigned char* shared, int barrier)
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
+  // [put]
   // Takes the outputs of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
   // col0: this warpgroup's first column of D. tile.col0 is no substitute: it counts columns of B, and
   // is the whole block's.
@@ -55,6 +56,7 @@ class BoxStore {
       send(0, rows_);
     }
   }
+  // [/put]
 
   // [proceed]
   // Does the next action for the tile that `put` took, during products of the tile after it. Only the
@@ -101,6 +103,7 @@ class BoxStore {
 
   // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
+  // D's map (launch.cuh) must have the same swizzle. No assertion compares the two.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   // Writes 32 rows of this warp's 8 columns to shared memory: chunk w is warp w's, by the order of
@@ -113,7 +116,9 @@ class BoxStore {
   }
   // [/write]
 
+  // [send]
   // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
+  // Threads store what fills no box: 4 of them the 4 chunks of a row, the consumer 32 rows at a time.
   __device__ void send(int first, int rows) {
     const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 4;
     gg::ptx::fence_proxy_async();
@@ -133,6 +138,7 @@ class BoxStore {
       }
     }
   }
+  // [/send]
 
   // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
   // branch of `proceed` set the next one instead, ptxas spilled.
