@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker takes the index of its next tile from a counter in global memory, when it begins the
-// tile before. So workers with cheap tiles get more of them.
+// A worker takes the index of its next tile from a counter in global memory, when its warps
+// have read the tile before. So workers with cheap tiles get more of them.
 
 #pragma once
 

@@ -18,8 +18,8 @@ struct Guess {
   Tile tile = {-1, 0, 0, 0};  // this block's
   // So many of the tile's slices are loaded before the block knows whether the guess holds. At
   // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
-  // which load rows of A for each other: both multiply all of K. If the guess does not hold, the
-  // consumers release as many, and only then are their rings where the loading warp's is.
+  // which load rows of A for each other: both multiply all of K. Of a wrong guess as many stages
+  // are released without a product, and the consumers' rings count them as the loading warp's did.
   int slices = 0;
   bool one_each = false;  // if the guess holds, no worker has a second tile
 

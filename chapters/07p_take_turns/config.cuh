@@ -43,6 +43,7 @@ struct Config {
   static constexpr int BOXES = std::min(BM / STEP, 3);  // of D, for which a consumer has room
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Factors, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
+  // Tiles of 192 rows take all of it: another stage or box has no room.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
 };
 

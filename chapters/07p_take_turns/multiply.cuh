@@ -29,22 +29,23 @@ namespace chapter {
 // lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
 // t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
 // be ahead of the loads.
-// A consumer passes the turn when it has started its tile's last product, whether the other one has
-// another tile or not. A consumer without a tile does not wait. The phase that then ends is waited
-// for by nobody, which an mbarrier allows.
+// A consumer passes the turn when it has started the products of its tile's last slice, and those
+// of the slice before have ended, whether the other one has another tile or not. A consumer without
+// a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
 // [turns]
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Phase i of a consumer's barrier ends when it may begin its tile i, counted
-  // from 0, but the first consumer may always begin its first tile: its phase i is for tile i + 1, and a wait
-  // for the phase before the first one returns at once.
+  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of the
+  // second consumer's barrier ends when it may begin its tile i. The first consumer may begin its
+  // tile 0 at once: phase i is for its tile i + 1, and its first wait, for the parity of the phase
+  // before phase 0, returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, after they have started the tile's last product. The tensor cores go on with
-  // the other consumer's products.
+  // Who: all four warps, when all products of the tile are started, and have ended but for the last
+  // slice's. The tensor cores go on with the other consumer's products.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -71,9 +72,9 @@ struct Self {
   int consumer = int(index / 128), thread = int(index % 128);
 };
 
-// Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's. What it says the consumers
-// release, warp 0 releases here for the whole block ([discard]), as `empty` wants one arrival of each
-// block; and its `block_slices` are all slices of K, which is never split.
+// Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
+// are all slices of K here, which is never split. Warp 0 alone releases the slices of a wrong guess
+// ([discard]), as `empty` wants one arrival of each block.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
                                                const Memory<C>& memory,
@@ -99,7 +100,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     // overtaken by the next one, whose end it would take for that of its own. So warp 0 alone waits,
     // then releases. All others only count these slices, and look at a stage again only after warp 0
     // has seen its slice land: the first consumer's warps meet warp 0 at the named barrier in `read`,
-    // and the second consumer's first turn is passed after that. So `read` stays before `pass`.
+    // and the second consumer's first turn is passed after that. So this loop, `read` and `pass`
+    // stay in this order.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
@@ -172,8 +174,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
             activate_rows(activation, (pair == 0 ? left : right) + box * 16, own.alpha, own.gate_bias[pair],
                           own.up_bias[pair], prob, words[pair]);
           };
-          // Where `geglu` is tested matters to ptxas, which lets no outputs be computed at a time that have a
-          // branch between them: 8 outputs at a time have enough registers, those of all rows would not.
+          // ptxas interleaves the computing of outputs that no branch separates. So `geglu` is
+          // tested once for 8 outputs: these have enough registers, the outputs of all rows would not.
           if (operands.geglu) {
             activate(gg::epilogue::geglu);
           } else {
