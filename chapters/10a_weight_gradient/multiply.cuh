@@ -25,22 +25,23 @@ namespace chapter {
 // lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
 // t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
 // be ahead of the loads.
-// A consumer passes the turn when it has started its tile's last product, whether the other one has
-// another tile or not. A consumer without a tile does not wait. The phase that then ends is waited
-// for by nobody, which an mbarrier allows.
+// A consumer passes the turn when it has started the products of its tile's last slice, and those
+// of the slice before have ended, whether the other one has another tile or not. A consumer without
+// a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
 // [turns]
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Phase i of a consumer's barrier ends when it may begin its tile i, counted
-  // from 0, but the first consumer may always begin its first tile: its phase i is for tile i + 1, and a wait
-  // for the phase before the first one returns at once.
+  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of the
+  // second consumer's barrier ends when it may begin its tile i. The first consumer may begin its
+  // tile 0 at once: phase i is for its tile i + 1, and its first wait, for the parity of the phase
+  // before phase 0, returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, after they have started the tile's last product. The tensor cores do the
-  // other consumer's products after it.
+  // Who: all four warps, when all products of the tile are started, and have ended but for the last
+  // slice's. The tensor cores go on with the other consumer's products.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);

@@ -94,7 +94,8 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     value, gain, about, own_gain = (5.6 * max(map(len, texts)) for texts in zip(heads, *cells))
     # Points from the axes to the value, the gain and the rest.
     columns = [value + 2, value + 10, value + gain + 14, value + gain + about + 22]
-    left_out = ranges(data.chapters, known)
+    # Gradients have no `prefill` that is like the others'.
+    left_out = ranges([chapter for chapter in data.chapters if not chapter.product], known)
     note = textwrap.fill(f"not {'run there' if data.is_preview else 'timed yet'}: {left_out}", 100) if left_out else ""
     fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "

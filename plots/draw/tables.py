@@ -158,7 +158,7 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     elsewhere = data.from_other_devices("prefill", inputs), data.from_other_devices("decode", also)
     fast, small = ({row.chapter: row for row in some if not row.peer}
                    for some in (prefill + elsewhere[0], decode + elsewhere[1]))
-    parts = []
+    parts, on_own = [], {row.chapter for row in data.everywhere if row.timed and not row.peer}
     for part in dict.fromkeys(chapter.part for chapter in data.chapters):
         some = [chapter for chapter in data.chapters if chapter.part == part]
         timed = any(chapter.id in fast | small for chapter in some)
@@ -168,7 +168,9 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
                     cell_and_card(data, small.get(chapter.id), "us_median")] * timed,
                   lines_of(chapter, data.chapters)] for chapter in some]
         archs = ", ".join(dict.fromkeys(chapter.arch for chapter in some))
-        untimed = "" if timed or some[0].arch == "sm_80" else "; checked on the emulator, not timed"
+        own = any(chapter.id in on_own for chapter in some)
+        untimed = "" if timed or some[0].arch == "sm_80" else \
+            "; timed on problems of its own" if own else "; checked on the emulator, not timed"
         parts.append(f"**{part[:1].upper()}{part[1:]}** ({archs}{untimed})\n\n" + table(head, 3 if timed else 2, lines))
     text = "\n\n".join(parts)
     if not fast and not small:

@@ -55,7 +55,9 @@ void write_operands(const Folder& folder, const std::string& chapter) {
     const Words layouts = listed(chapter, "b_layouts");
     const bool nk = !layouts.empty() && layouts[0] == "nk", equal = wants_equal_groups(chapter);
     write_ones(folder.at("a.npy"), {equal ? 128 : 5, 16});
-    write_ones(folder.at("b.npy"), nk ? std::vector<int64_t>{2, 8, 16} : std::vector<int64_t>{2, 16, 8});
+    write_ones(folder.at("b.npy"), is_gradient(chapter) ? std::vector<int64_t>{5, 8}
+                                   : nk                 ? std::vector<int64_t>{2, 8, 16}
+                                                        : std::vector<int64_t>{2, 16, 8});
     write_offsets(folder, equal ? std::vector<int32_t>{0, 64, 128} : std::vector<int32_t>{0, 2, 5});
   }
 }

@@ -84,6 +84,10 @@ inline gg::Arch arch_of(const std::string& id) {
   return arch == "80" ? gg::Arch::sm_80 : arch == "90a" ? gg::Arch::sm_90a : gg::Arch::sm_100a;
 }
 inline bool has_block_scales(const std::string& id) { return is_described(id, "\"sfa\""); }
+// Is its sum over a group's rows?
+inline bool is_gradient(const std::string& id) {
+  return is_described(id, "\"product\": \"weight_gradient\"");
+}
 // Does it scale by alpha and prob?
 inline bool has_epilogue(const std::string& id) { return is_described(id, "\"alpha\""); }
 inline bool has_tensor(const std::string& id, const std::string& name) {

@@ -96,7 +96,7 @@ TEST(Gradients, RowsThatNobodyOwnsAreNamed) {
   expect_named(checked([](const Problem& p, int group, Taken& t) {
                  if (group == p.groups() - 1) t.last += 7;
                }),
-               Symptom::padding_read, "rows of A past the last offset");
+               Symptom::padding_read, "rows of A or B past the last offset are read");
 }
 
 TEST(Gradients, AnEmptyGroupsOldOneIsNamed) {

@@ -94,6 +94,10 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
       "%s: %s\n\nWithout options: check the sets %s, then time %s, or on the emulator count %s.\n\n",
       chapter.id, chapter.title, join(default_check_sets(chapter), ", ").c_str(),
       join(default_bench_sets(chapter), ", ").c_str(), join(default_count_sets(chapter), ", ").c_str());
+  if (chapter.product == Product::weight_gradient)
+    text +=
+        "D [G,K,N]: of each group's rows of A [M,K] and B [M,N] the product A^T B; 0 for a group without "
+        "rows.\n\n";
   for (const Option& option : options_of(chapter)) {
     text += format("  %-28s %s\n", format("--%s %s", option.name, option.value.c_str()).c_str(), option.help);
   }

@@ -206,7 +206,10 @@ class ProductJudge : public Judge {
                               "is NaN only while elements that no group owns are NaN: rows of A past the "
                               "last offset, or B past its "
                               "end, are read"};
-    return all;
+    static const Words of_gradient = {all.never_written, all.still_holds, all.reads_neighbours,
+                                      "is NaN only while elements that no group owns are NaN: rows of A or B "
+                                      "past the last offset are read"};
+    return buffers_.layout().product == Product::weight_gradient ? of_gradient : all;
   }
 
   Findings compare(const Question& question) const override {

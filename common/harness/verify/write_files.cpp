@@ -88,7 +88,8 @@ class Folder {
 
   std::vector<char> image(const TensorSpec& spec) {
     std::vector<char> content(bytes_of(spec.format, spec.size()), char(0xFF));
-    if (spec.name == Tensor::b && has_far_b(buffers_.layout())) {  // without what lies between groups
+    // Without what lies between the groups' B.
+    if (spec.name == Tensor::b && has_far_b(buffers_.layout())) {
       const std::vector<char> b = downloaded_b(machine_, buffers_);
       std::copy_n(b.begin(), content.size(), content.begin());
       return content;
