@@ -92,6 +92,15 @@ TEST(Gradients, AWholeLastSliceIsNamed) {
   }
 }
 
+// Past the last group's rows are rows that nobody owns, which are NaN.
+TEST(Gradients, AWholeLastSliceOfEachGroupIsNamed) {
+  expect_named(checked([](const Problem& p, int, Taken& t) {
+                 const int end = t.first + (t.last - t.first + 63) / 64 * 64;
+                 t.last = std::min(end, int(p.rows()));
+               }),
+               Symptom::neighbour_read, "its last slice of 64 rows is added whole");
+}
+
 TEST(Gradients, RowsThatNobodyOwnsAreNamed) {
   expect_named(checked([](const Problem& p, int group, Taken& t) {
                  if (group == p.groups() - 1) t.last += 7;
@@ -117,6 +126,27 @@ TEST(Gradients, RowsOfAnotherGroupAreNamed) {
                  t.last = offsets[other + 1];
                }),
                Symptom::swapped_expert, "looks like the rows of the group 1 further on");
+}
+
+TEST(Gradients, RowsOfTheFirstGroupAreNamed) {
+  expect_named(checked([](const Problem& p, int, Taken& t) {
+                 t.first = 0;
+                 t.last = p.offsets().as<int32_t>()[1];
+               }),
+               Symptom::first_group_only, "every group has the rows of group 0");
+  expect_named(checked([](const Problem&, int, Taken& t) {
+                 t.last -= t.first;
+                 t.first = 0;
+               }),
+               Symptom::first_group_only, "counted from the first row of all");
+}
+
+TEST(Gradients, MissingRowsAreNamed) {
+  expect_named(
+      checked([](const Problem&, int, Taken& t) { t.last = t.first + (t.last - t.first) / 16 * 16; }),
+      Symptom::missing_k_slice, "ends with the last whole 16 rows");
+  expect_named(checked([](const Problem&, int, Taken& t) { t.last = std::max(t.first, t.last - 3); }),
+               Symptom::missing_k_slice, "the last 3 rows of the group are not in the sum");
 }
 
 TEST(Gradients, EndsThatAreOffByOneAreNamed) {

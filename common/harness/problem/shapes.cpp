@@ -341,7 +341,7 @@ const std::vector<ShapeSet>& shape_sets() {
          return {{{400000, 0, 650001}, {2056}, {2064}}};
        }},
       {.name = "huge_b",
-       .what = "more than 2^31 elements in B: 500 groups of 64 rows, N=2112, K=2080",
+       .what = "more than 2^31 elements in [G,K,N]: 500 groups of 64 rows, N=2112, K=2080",
        .make = [](Limits) -> Shapes {
          return {{std::vector<int>(500, 64), {2112}, {2080}}};
        }},

@@ -99,7 +99,9 @@ std::string help_text(const Chapter& chapter, const std::vector<Formats>& format
         "D [G,K,N]: of each group's rows of A [M,K] and B [M,N] the product A^T B; 0 for a group without "
         "rows.\n\n";
   for (const Option& option : options_of(chapter)) {
-    text += format("  %-28s %s\n", format("--%s %s", option.name, option.value.c_str()).c_str(), option.help);
+    const bool of_gradient = chapter.product == Product::weight_gradient && std::string(option.name) == "k";
+    text += format("  %-28s %s\n", format("--%s %s", option.name, option.value.c_str()).c_str(),
+                   of_gradient ? "columns of A, rows of each group's D" : option.help);
   }
   text += format("\nElement types: %s.\n", join(format_names(formats), "; ").c_str());
   if (!chapter.tiles.empty()) text += format("Tiles: %s.\n", join(tile_names(chapter), ", ").c_str());
@@ -292,6 +294,8 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
     }
     if (is_gradient) {
       tensor("d", "[G,K,N]", "d", "row-major: of each group the product of a, transposed, and b");
+      tensors.push_back(
+          tensor_text("d_before", "[G,K,N]", "d", "what d was added to", "with --accumulate, out"));
     } else {
       tensor("d", chapter.epilogue.op > Operator::quant ? "[M,N/2]" : "[M,N]", "d", "row-major");
     }

@@ -169,8 +169,10 @@ Failure missing_k_slice(const Evidence& e) {
   if (missing == e.group(e.samples().front()).k)
     return {Symptom::missing_k_slice,
             format("the sums are 0: none of their %d products is in them", missing)};
+  const bool gradient = e.layout().product == Product::weight_gradient;
   return {Symptom::missing_k_slice,
-          format("looks like a missing K slice: the %s %d products are not in the sum",
+          format(gradient ? "looks like missing rows: the %s %d rows of the group are not in the sum"
+                          : "looks like a missing K slice: the %s %d products are not in the sum",
                  at_end ? "last" : "first", missing)};
 }
 

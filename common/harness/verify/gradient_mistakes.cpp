@@ -19,21 +19,34 @@ Sum over_rows(const Evidence& e, const Sample& s, const Group& rows_of, int64_t 
   return e.dot(a, rows_of.a_k_step(), b, rows_of.b_k_step(), 0, int(count));
 }
 
-// Rows of a launch past the group's last, as many as fill the last slice.
-std::vector<Hypothesis> sums_too_long(const Evidence& e) {
-  std::vector<Hypothesis> all;
+// A last slice that is added whole: rows of the groups after it, and then rows that no group owns,
+// which are NaN.
+Failure sum_too_long(const Evidence& e) {
   for (const int slice : {8, 16, 32, 64, 128, 256}) {
-    all.push_back({Symptom::neighbour_read,
-                   format("looks like a sum that runs into the rows of the next group: its last slice of %d "
-                          "rows is added whole",
-                          slice),
-                   [&e, slice](const Sample& s) {
+    const auto explains = [&](const Sample& s) {
+      const Group& g = e.group(s);
+      const int64_t owned = e.layout().offsets.back() - e.layout().offsets[size_t(s.place.group)];
+      const int64_t count = int64_t(g.k + slice - 1) / slice * slice;
+      return e.matches(s, over_rows(e, s, g, 0, std::min(count, owned))) ||
+             (count > owned && is_nan(e.limit().format, e.code(s)));
+    };
+    if (!e.most(explains)) continue;
+    return {Symptom::neighbour_read,
+            format("looks like a sum that runs into the rows of the next group: its last slice of %d rows "
+                   "is added whole",
+                   slice)};
+  }
+  return {};
+}
+
+std::vector<Hypothesis> other_ends(const Evidence& e) {
+  std::vector<Hypothesis> all;
+  for (const int step : {8, 16, 32, 64}) {
+    all.push_back({Symptom::missing_k_slice,
+                   format("looks like a sum that ends with the last whole %d rows of the group", step),
+                   [&e, step](const Sample& s) {
                      const Group& g = e.group(s);
-                     const int64_t owned =
-                         e.layout().offsets.back() - e.layout().offsets[size_t(s.place.group)];
-                     const int64_t count = int64_t(g.k + slice - 1) / slice * slice;
-                     // Rows that no group owns are NaN, or 0 where a box ends outside the tensor.
-                     return over_rows(e, s, g, 0, std::min(count, owned));
+                     return over_rows(e, s, g, 0, g.k / step * step);
                    }});
   }
   for (const int by : {-1, 1}) {
@@ -50,6 +63,12 @@ std::vector<Hypothesis> sums_too_long(const Evidence& e) {
 std::vector<Hypothesis> other_groups(const Evidence& e) {
   std::vector<Hypothesis> all;
   const int groups = int(e.layout().groups.size());
+  all.push_back({Symptom::first_group_only, "every group has the rows of group 0", [&e](const Sample& s) {
+                   const Group& first = e.layout().groups[0];
+                   return over_rows(e, s, first, 0, first.k);
+                 }});
+  all.push_back({Symptom::first_group_only, "every group's rows are counted from the first row of all",
+                 [&e](const Sample& s) { return over_rows(e, s, e.layout().groups[0], 0, e.group(s).k); }});
   for (int by = 1; by < std::min(groups, 64); ++by) {
     for (const int shift : {by, -by}) {
       all.push_back(
@@ -83,7 +102,8 @@ std::vector<Hypothesis> not_added(const Evidence& e) {
 }  // namespace
 
 Failure explain_gradient(const Evidence& e) {
-  for (const auto hypotheses : {not_added, sums_too_long, other_groups}) {
+  if (const Failure found = sum_too_long(e); found.symptom != Symptom::unknown) return found;
+  for (const auto hypotheses : {not_added, other_ends, other_groups}) {
     if (const Failure found = first_that_explains(e, hypotheses(e)); found.symptom != Symptom::unknown)
       return found;
   }

@@ -287,8 +287,12 @@ class ProductJudge : public Judge {
 
   Failure explain(const HostCopy& copy, const Findings& findings, const Question& question) const override {
     const OutputTally& tally = findings.of[size_t(Tensor::d)];
-    if (is_nan(format(), tally.got)) return {Symptom::nan, where(Tensor::d, tally) + "is NaN"};
+    const bool gradient = buffers_.layout().product == Product::weight_gradient;
+    const Failure nan = {Symptom::nan, where(Tensor::d, tally) + "is NaN"};
+    if (is_nan(format(), tally.got) && !gradient) return nan;
     Failure values = explained(copy, tally, question);
+    // A sum that runs past its group may end among numbers, or in rows that nobody owns.
+    if (is_nan(format(), tally.got) && values.symptom == Symptom::unknown) return nan;
     return {values.symptom, count(tally) + values.sentence};
   }
 

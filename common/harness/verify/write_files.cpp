@@ -34,6 +34,13 @@ class Folder {
 
   void commit() { files_.commit(); }
 
+  void add(const std::string& name, Format format, std::vector<int64_t> extents,
+           const std::vector<char>& content) {
+    if (format_info(format).bits < 8) extents.back() = int64_t(bytes_of(format, extents.back()));
+    files_.add(dir_ + "/" + name,
+               npy_content(format_info(format).npy, extents, content.data(), content.size()));
+  }
+
   // A tensor of this list, at its start in its buffer; bytes that are not there are 0xFF.
   void add(const TensorSpec& spec) {
     std::vector<char> content = image(spec);
@@ -74,12 +81,6 @@ class Folder {
   }
 
  private:
-  void add(const std::string& name, Format format, std::vector<int64_t> extents,
-           const std::vector<char>& content) {
-    if (format_info(format).bits < 8) extents.back() = int64_t(bytes_of(format, extents.back()));
-    files_.add(dir_ + "/" + name,
-               npy_content(format_info(format).npy, extents, content.data(), content.size()));
-  }
   void add_matrix(Tensor name, int group, Format format, const std::vector<char>& buffer,
                   const Region& region) {
     add(numbered_file(tensor_file(name), group), format, {region.rows, region.cols},
@@ -128,6 +129,9 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
     buffers.fill_operands({Fill::Kind::normal, 0, seed * 4 + 2, 0});
   }
   buffers.poison(0xFF);
+  const TensorMemory& d = buffers.of(Tensor::d);
+  std::vector<char> d_before(bytes_of(d.spec.format, d.spec.size()));
+  if (setup.request.accumulate) machine.download(d_before.data(), d.first(), d_before.size());
   machine.run([&](cudaStream_t stream) { launch(buffers.problem(), stream); });
   Layout layout = near_layout(setup, shape);
   layout.rows = given ? given->rows_of_a : std::max(shape.m_total(), shape.rows);
@@ -138,6 +142,7 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   }
   for (const TensorSpec& spec : tensors_of(setup.request.formats, setup.request.epilogue, layout))
     folder.add(spec);
+  if (setup.request.accumulate) folder.add("d_before.npy", d.spec.format, d.spec.extents, d_before);
   folder.add_offsets(layout.offsets);
   folder.commit();
 }
