@@ -4,6 +4,8 @@
 
 #include "common/harness/run/chapter_forms.h"
 
+#include <algorithm>
+
 #include "common/harness/base/text.h"
 #include "common/harness/run/choices.h"
 
@@ -28,6 +30,15 @@ void add_formats(const Chapter& chapter, const std::vector<Formats>& formats,
   const char* const option = is_scaled(chapter) ? "--format" : "--in-dtype";
   for (size_t i = 1; i < formats.size(); ++i)
     forms.push_back({option, formats[i].name(), "--d-dtype", format_info(formats[i].d).name});
+}
+
+// Adding to D, in each of its types.
+void add_accumulate(const std::vector<Formats>& formats, std::vector<WordsOfForm>& forms) {
+  forms.push_back({"--accumulate"});
+  const auto other = std::find_if(formats.begin(), formats.end(),
+                                  [&](const Formats& each) { return each.d != formats[0].d; });
+  if (other == formats.end()) return;
+  forms.push_back({"--in-dtype", other->name(), "--d-dtype", format_info(other->d).name, "--accumulate"});
 }
 
 // The values of an option but the first, which is the default.
@@ -81,7 +92,7 @@ std::vector<WordsOfForm> forms_of(const Chapter& chapter, const std::vector<Form
   if (chapter.dynamic_schedule) forms.push_back({"--schedule", "dynamic"});
   if (chapter.discrete_weights) forms.push_back({"--weights", "discrete"});
   if (has(chapter.options, "offsets")) forms.push_back({"--offsets", "i64"});
-  if (has(chapter.options, "accumulate")) forms.push_back({"--accumulate"});
+  if (has(chapter.options, "accumulate")) add_accumulate(formats, forms);
   if (has(chapter.options, "shared-b")) forms.push_back({"--shared-b"});
   if (has(chapter.options, "blocks")) forms.push_back({"--blocks", "3"});
   add_epilogue(chapter, forms);
