@@ -32,8 +32,8 @@ class BoxStore {
 
   // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have called `leave` for the tile before. They have passed the bar_sync in `send` since:
-  // `leave` has called it or, where tiles hold rows, `complete`. Quantiser relies on it.
+  // threads have called `leave` for the tile before. Two bar_syncs see to it, and one would do: in
+  // `send`, and in wait_until_read, called here or by `complete`. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
@@ -135,7 +135,7 @@ class BoxStore {
   // tile's row `first`.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
-    // All rows are there, for TMA too. And all threads have read the tile's row codes: `begin`.
+    // All rows are there, for TMA too.
     gg::ptx::bar_sync(barrier_, 128);
     if (thread() == 0) {
 #pragma unroll 1
