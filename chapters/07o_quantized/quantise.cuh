@@ -72,13 +72,13 @@ class Quantiser {
     column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column() + lane() / 2, 0);
   }
 
-  // [apply]
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
   // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the
   // end. The next tile's `apply` may overwrite it after `store.begin`, which no thread passes
   // before all have called `leave` here. Both loops are unrolled, so `box` is a constant, and
   // sums, probs_ and what `store` holds are registers. Values replace the sums that they are made of.
+  // [apply]
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
     constexpr int BOXES = SUMS / 16;
