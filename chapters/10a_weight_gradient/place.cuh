@@ -12,6 +12,7 @@ namespace chapter {
 // that are multiplied at the same time share columns of A and of B, which the L2 then reads once.
 constexpr int BAND = 8;
 
+// Tiles of all groups by their index in the list: group after group, as many in each.
 template <class C>
 struct TileList {
   int tiles_m, tiles_n;  // rows and columns of tiles in D_g

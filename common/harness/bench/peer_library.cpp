@@ -44,13 +44,12 @@ class LibraryPeer : public Peer {
     const bool glu = epilogue.op == Operator::glu;
     require(glu || epilogue.op == Operator::gemm, "takes a product or a gated linear unit");
     require(!glu || prepare_glu_, "has no gated linear unit (gg_peer_prepare_glu)");
-    require(glu || prepare_ || buffers.setup().product != Product::forward,
-            "has no product (gg_peer_prepare)");
+    const bool gradient = buffers.setup().product == Product::weight_gradient;
+    require(glu || gradient || prepare_, "has no product (gg_peer_prepare)");
+    require(!gradient || prepare_gradient_, "has no weight gradient (gg_peer_prepare_gradient)");
     require(!glu || (epilogue.activation == Activation::swiglu && !epilogue.has_c() && !epilogue.bias &&
                      !epilogue.amax),
             "takes swiglu without C, bias and amax");
-    const bool gradient = buffers.setup().product == Product::weight_gradient;
-    require(!gradient || prepare_gradient_, "has no weight gradient (gg_peer_prepare_gradient)");
     const bool one_type = formats.a == formats.b && formats.a != Format::f32 &&
                           (formats.d == formats.a || (gradient && formats.d == Format::f32));
     require(one_type, format("takes bf16 or f16, one type for A, B and D, not %s -> %s", formats.name(),

@@ -130,8 +130,11 @@ void write_problem(Machine& machine, const Setup& setup, const Launch& launch, c
   }
   buffers.poison(0xFF);
   const TensorMemory& d = buffers.of(Tensor::d);
-  std::vector<char> d_before(bytes_of(d.spec.format, d.spec.size()));
-  if (setup.request.accumulate) machine.download(d_before.data(), d.first(), d_before.size());
+  std::vector<char> d_before;  // empty where the launch adds to nothing
+  if (setup.request.accumulate) {
+    d_before.resize(bytes_of(d.spec.format, d.spec.size()));
+    machine.download(d_before.data(), d.first(), d_before.size());
+  }
   machine.run([&](cudaStream_t stream) { launch(buffers.problem(), stream); });
   Layout layout = near_layout(setup, shape);
   layout.rows = given ? given->rows_of_a : std::max(shape.m_total(), shape.rows);
