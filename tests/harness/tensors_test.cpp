@@ -31,7 +31,7 @@ Shape spare_rows() {
   return shape;
 }
 Layout layout_of(const Formats& formats, const Epilogue& epilogue) {
-  return packed_layout(spare_rows(), BLayout::nk, formats.scaled, epilogue.columns_of_b_per_d());
+  return packed_layout(spare_rows(), BLayout::nk, formats.scaled, epilogue.columns_of_d(160));
 }
 
 std::string names(const Formats& formats, const Epilogue& epilogue) {

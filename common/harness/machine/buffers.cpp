@@ -14,7 +14,7 @@ Layout layout_for(const Setup& setup, const Shape& shape) {
   if (setup.product == Product::weight_gradient) return weight_gradient_layout(shape);
   if (!shape.own_sizes) {
     return packed_layout(shape, setup.request.b_layout, setup.request.formats.scaled,
-                         setup.request.epilogue.columns_of_b_per_d());
+                         setup.request.epilogue.columns_of_d(shape.n_of(0)));
   }
   GG_REQUIRE(!setup.request.formats.has_scales(), "%s: groups of their own sizes have no block scales here",
              setup.request.formats.name());
@@ -114,13 +114,20 @@ Buffers::Buffers(Machine& machine, const Setup& setup, const Shape& shape, const
   offsets_ = allocate((groups + 1) * (setup.request.wide_offsets ? 8 : 4), "the offsets");
   pointers_ = allocate(3 * groups * sizeof(void*), "the pointer arrays");
   sizes_ = allocate(6 * groups * sizeof(int), "the size arrays");
+  workspace_bytes_ = std::max(workspace_bytes(shape), other ? workspace_bytes(*other) : 0);
+  if (workspace_bytes_ > 0) workspace_ = allocate(workspace_bytes_, "the workspace");
   if (setup.request.weights == Weights::discrete)
     discrete_ = std::make_unique<DiscreteWeights>(machine_, setup.request.formats, layout_for(setup, shape));
   set_shape(shape);
 }
 
+size_t Buffers::workspace_bytes(const Shape& shape) const {
+  if (!setup_.workspace_bytes) return 0;
+  return setup_.workspace_bytes(layout_for(setup_, shape).rows, shape.groups(), shape.n_of(0));
+}
+
 size_t Buffers::bytes() const {
-  size_t sum = discrete_ ? discrete_->bytes() : 0;
+  size_t sum = (discrete_ ? discrete_->bytes() : 0) + workspace_bytes_;
   for (const TensorMemory& tensor : tensors_) sum += tensor.bytes;
   return sum;
 }
@@ -197,6 +204,7 @@ void Buffers::show() {
   p.tile = setup_.request.tile;
   p.n = shape_.n_of(0);
   p.k = shape_.k_of(0);
+  p.workspace = workspace_.get();
   const char* const* pointers = static_cast<char**>(pointers_.get());
   const int* const sizes = static_cast<int*>(sizes_.get());
   p.own = shape_.own_sizes ? OwnGroups{.a = pointers,
@@ -220,6 +228,9 @@ void Buffers::show() {
                 .sfd_row = codes(Tensor::sfd_row),
                 .sfd_col = codes(Tensor::sfd_col),
                 .c = of(Tensor::c).first(),
+                .saved_c = of(Tensor::saved_c).first(),
+                .dprob = floats(Tensor::dprob),
+                .dbias = floats(Tensor::dbias),
                 .bias_format = setup_.request.epilogue.bias_format,
                 .discrete_col_sfd = setup_.request.epilogue.discrete_col_sfd,
                 .activation = setup_.request.epilogue.activation,
@@ -277,6 +288,7 @@ void Buffers::fill_epilogue(const EpilogueOperands& operands, int unowned) {
   put(Tensor::prob, operands.prob.data(), unowned);
   put(Tensor::bias, operands.bias.data(), unowned);
   put(Tensor::hadamard, operands.hadamard.data(), unowned);
+  put(Tensor::saved_c, operands.saved_c.data(), unowned);
   put(Tensor::norm_const, &setup_.request.epilogue.norm_const, unowned);
   if (discrete_) discrete_->fill(b(), sfb(), unowned);
 }
@@ -299,6 +311,7 @@ void Buffers::put(Tensor operand, const void* dense, int unowned) {
 
 void Buffers::poison(int byte) const {
   for (const Tensor output : outputs_) machine_.fill_bytes(of(output).memory.get(), byte, of(output).bytes);
+  if (workspace_) machine_.fill_bytes(workspace_.get(), byte, workspace_bytes_);
   set_start_values();
 }
 

@@ -27,8 +27,9 @@ struct SameBits {
 struct Setup {  // what the reader asked for, and how the chapter wants its problems
   Request request{};
   Product product = Product::forward;
-  bool host_offsets = true;   // may the launch read offsets on the host?
-  SameBits same_bits{};       // checked with an epilogue
+  bool host_offsets = true;  // may the launch read offsets on the host?
+  SameBits same_bits{};      // checked with an epilogue
+  WorkspaceBytes workspace_bytes = nullptr;
   int m_multiple = 1;         // what other row counts a check may try must keep to:
   bool equal_groups = false;  // multiples, or none but those given
 };
@@ -63,7 +64,7 @@ class Buffers {
   void fill_epilogue(const EpilogueOperands& operands, int unowned = 0xFF);
   // One operand: its owned elements one behind the other, as in a file, `unowned` everywhere else.
   void put(Tensor operand, const void* dense, int unowned);
-  // Every output filled with a byte, but those that have a value to start from.
+  // Every output, and the workspace, filled with a byte, but outputs that have a value to start from.
   void poison(int byte) const;
   void set_start_values() const;  // of the latter alone
 
@@ -73,7 +74,9 @@ class Buffers {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Setup& setup() const { return setup_; }
-  Matrices matrices() const { return {a(), b(), d(), setup_.request.formats, sfa(), sfb(), setup_.request.accumulate}; }
+  Matrices matrices() const {
+    return {a(), b(), d(), setup_.request.formats, sfa(), sfb(), setup_.request.accumulate};
+  }
   const TensorMemory& of(Tensor tensor) const { return tensors_[size_t(tensor)]; }
   const std::vector<Tensor>& outputs() const { return outputs_; }  // those that the problem has
   // Those that are there.
@@ -98,6 +101,7 @@ class Buffers {
   Memory reserve(size_t bytes, const char* what);
   std::vector<TensorSpec> specs_of(const Layout& layout) const;
   void measure(const Shape& shape);
+  size_t workspace_bytes(const Shape& shape) const;
   void require_room(const Shape& shape, const Shape* other, size_t untouched);
   void upload_arrays();
   void show();
@@ -109,7 +113,8 @@ class Buffers {
   Layout layout_;
   std::array<TensorMemory, kTensors> tensors_;
   std::vector<Tensor> outputs_;
-  Memory offsets_, pointers_, sizes_;
+  Memory offsets_, pointers_, sizes_, workspace_;
+  size_t workspace_bytes_ = 0;
   std::unique_ptr<DiscreteWeights> discrete_;  // null where weights are dense
   EpilogueOperands epilogue_operands_;
   std::vector<int32_t> host_offsets_;

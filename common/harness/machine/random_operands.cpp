@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "common/harness/base/parallel.h"
 #include "common/harness/problem/tensors.h"
 
 namespace gg {
@@ -46,7 +47,8 @@ EpilogueOperands random_operands(const Formats& formats, const Epilogue& epilogu
   // A bias weighs as much as the products; a gated epilogue has a few units,
   // where activations bend.
   const float unit = unit_of_products(formats, shape, integers);
-  const float of_alpha = e.is_gated() ? 2 / unit : 1, of_bias = e.is_gated() ? 1 : unit;
+  const bool bends = e.is_gated() || e.is_glu_gradient();
+  const float of_alpha = bends ? 2 / unit : 1, of_bias = bends ? 1 : unit;
   for (size_t g = 0; has(Tensor::alpha) && g < size_t(shape.groups()); ++g) {
     const float whole = float(int((turn + g) % 4) - 2), any = value(5, Format::f32, g, g);
     operands.alpha.push_back((integers && any == any ? whole : any) * of_alpha);
@@ -59,6 +61,20 @@ EpilogueOperands random_operands(const Formats& formats, const Epilogue& epilogu
     for (size_t i = 0; i < count; ++i) {
       store_code(operands.bias.data(), e.bias_format, int64_t(i),
                  encode(e.bias_format, double(value(7, e.bias_format, i / n, i) * of_bias)));
+    }
+  }
+  if (has(Tensor::saved_c)) {
+    const int64_t columns = 2 * int64_t(shape.n_of(0));
+    operands.saved_c.assign(size_t(shape.m_total() * columns), 0xFFFF);  // NaN
+    const Fill with{fill.kind, std::min(fill.range, whole_numbers(formats.c)), fill.seed, 8};
+    int64_t first = 0;
+    for (size_t g = 0; g < size_t(shape.groups()); first += shape.m[g++] * columns) {
+      if (g < nan_groups.size() && nan_groups[g]) continue;
+      parallel_for(shape.m[g] * columns, 1 << 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = first + begin; i < first + end; ++i)
+          operands.saved_c[size_t(i)] =
+              uint16_t(random_code(with, formats.c, uint64_t(i), normal_quantiles()));
+      });
     }
   }
   if (has(Tensor::hadamard)) {

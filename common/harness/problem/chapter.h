@@ -44,12 +44,12 @@ struct Chapter {
   bool pads_groups = false;          // groups of a set are rounded up to it; a reader's are refused
   const char* multiple_reason = "";  // and why: ends the sentence that refuses the rest
   Product product = Product::forward;
-  int most_n = INT32_MAX;            // columns of D that its grid covers
-  int most_m = INT32_MAX;            // rows of a group that its grid covers
-  int64_t most_b_rows = INT64_MAX;   // rows of B [G,K,N] that its tensor map counts
-  bool equal_groups = false;         // every group has the same number of rows
-  List<const char*> sets{};          // common/harness/problem/shapes.h; no sizes here
-  List<const char*> options{};       // of its own, by name, as --help lists them
+  int most_n = INT32_MAX;           // columns of D that its grid covers
+  int most_m = INT32_MAX;           // rows of a group that its grid covers
+  int64_t most_b_rows = INT64_MAX;  // rows of B [G,K,N] that its tensor map counts
+  bool equal_groups = false;        // every group has the same number of rows
+  List<const char*> sets{};         // common/harness/problem/shapes.h; no sizes here
+  List<const char*> options{};      // of its own, by name, as --help lists them
   // Legal values of --tile, and --cluster; the first is the default.
   List<ClusterTileShape> tiles{};
   // Other types, offsets and layouts of B than the first have the first tile alone.
@@ -60,7 +60,8 @@ struct Chapter {
   List<Idea> ideas{};  // what --off takes
   // Legal values of --b-layout; the first is the default, none: kn.
   List<BLayout> b_layouts{};
-  EpilogueChoices epilogue{};     // what it computes behind the product
+  EpilogueChoices epilogue{};  // what it computes behind the product
+  WorkspaceBytes workspace_bytes = nullptr;
   bool discrete_weights = false;  // --weights discrete
   bool dynamic_schedule = false;  // --schedule dynamic
   // Pointer and size arrays: groups have their own M, N and K.

@@ -90,9 +90,9 @@ static void add_scales(Layout& layout, const Shape& shape, int block) {
   }
 }
 
-Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, int columns_of_b_per_d) {
+Layout packed_layout(const Shape& shape, BLayout b_layout, BlockFormat scaled, int d_columns) {
   Layout layout = offsets_only(shape);
-  const int n = shape.n_of(0), k = shape.k_of(0), d_n = n / columns_of_b_per_d;
+  const int n = shape.n_of(0), k = shape.k_of(0), d_n = d_columns > 0 ? d_columns : n;
   layout.a_start = int64_t(kGuardRows) * k;
   layout.d_start = int64_t(kGuardRows) * d_n;
   layout.b_group_stride = shape.shared_b ? 0 : std::max(shape.b_stride, int64_t(k) * n);

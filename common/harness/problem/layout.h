@@ -96,9 +96,9 @@ struct Layout {
 // Packed rows: A is [sum M_g, K] and D [sum M_g, N] without gaps, B is [G,K,N] or [G,N,K], without
 // G if shared. With block scales: SFA holds the scales of A's rows, SFB those of each group's N
 // columns, group after group, both as ScaleLayout says; guard atoms of 128 rows surround SFA and
-// follow SFB. So many neighbouring columns of B make one of D.
+// follow SFB. D has `d_columns` in place of N where an epilogue makes more or fewer.
 Layout packed_layout(const Shape& shape, BLayout b_layout = BLayout::kn,
-                     BlockFormat scaled = BlockFormat::none, int columns_of_b_per_d = 1);
+                     BlockFormat scaled = BlockFormat::none, int d_columns = 0);
 // Packed rows of A [sum M_g, K] and B [sum M_g, N]; D is [G,K,N].
 Layout weight_gradient_layout(const Shape& shape);
 // Every group has matrices of its own with leading dimensions larger than its columns (chapters

@@ -42,8 +42,10 @@ Steps steps_of(const Chapter& chapter, const Request& request) {
   if (is_plain) return steps;
   add(steps.n, steps.why_n, row(formats.d), rows_of("D", formats.d));
   if (request.b_layout == BLayout::kn) add(steps.n, steps.why_n, row(formats.b), rows_of("B", formats.b));
-  const bool is_gated = chapter.epilogue.op != Operator::quant;
-  if (is_gated) add(steps.n, steps.why_n, 64, "32 columns of gate are followed by 32 of up");
+  const int of_pair = chapter.epilogue.op == Operator::quant          ? 1
+                      : chapter.epilogue.op == Operator::glu_gradient ? 32
+                                                                      : 64;
+  add(steps.n, steps.why_n, of_pair, "32 columns of gate are followed by 32 of up");
   return steps;
 }
 

@@ -79,7 +79,10 @@ class Specs {
         by_column{n_, scale_blocks(layout_.rows, kBlock)};
     switch (name) {
       case Tensor::prob:
+      case Tensor::dprob:
         return guarded(name, {layout_.rows}, 1, owned_rows_, kGuardRows * 4);
+      case Tensor::dbias:
+        return guarded(name, {groups_, 2 * n_}, groups_, 2 * n_, kGuardBytes);
       case Tensor::bias:
         return guarded(name, {groups_, n_}, groups_, n_, kGuardBytes);
       case Tensor::norm_const:
@@ -87,11 +90,13 @@ class Specs {
       case Tensor::hadamard:
         return guarded(name, {kHadamardSide, kHadamardSide}, int(kHadamardSide), int(kHadamardSide),
                        kGuardBytes);
+      case Tensor::saved_c:
       case Tensor::c:
       case Tensor::d_col: {
         const Format format = format_of_tensor(name, formats_, epilogue_);
-        return guarded(name, {layout_.rows, n_}, owned_rows_, n_,
-                       round_up(int64_t(bytes_of(format, int64_t(kGuardRows) * n_))));
+        const int columns = name == Tensor::saved_c ? 2 * n_ : n_;
+        return guarded(name, {layout_.rows, columns}, owned_rows_, columns,
+                       round_up(int64_t(bytes_of(format, int64_t(kGuardRows) * columns))));
       }
       case Tensor::sfd_row: {
         TensorSpec spec = guarded(name, atoms(by_row), 0, 0, kScaleGuardBytes);
@@ -169,6 +174,7 @@ bool row_scaled(const Formats&, const Epilogue& e) { return e.op != Operator::ge
 bool column_scaled(const Formats&, const Epilogue& e) { return e.op != Operator::gemm && e.sfd_col; }
 bool either_scaled(const Formats& f, const Epilogue& e) { return row_scaled(f, e) || column_scaled(f, e); }
 bool transformed(const Formats&, const Epilogue& e) { return e.op == Operator::glu_hadamard; }
+bool gradient(const Formats&, const Epilogue& e) { return e.is_glu_gradient(); }
 
 Format type_of_a(const Formats& f, const Epilogue&) { return f.a; }
 Format type_of_b(const Formats& f, const Epilogue&) { return f.b; }
@@ -191,12 +197,15 @@ constexpr TensorRow kRows[kTensors] = {
     {"the bias", "bias", has_bias, type_of_bias},
     {"norm_const", "norm_const", either_scaled, always_of<Format::f32>},
     {"the Hadamard matrix", "hadamard", transformed, always_of<Format::bf16>},
+    {"C", "c", gradient, type_of_c},
     {"D", "d", always, type_of_d},
     {"D_col", "d_col", column_scaled, type_of_d},
     {"SFD_row", "sfd_row", row_scaled, always_of<Format::ue8m0>},
     {"SFD_col", "sfd_col", column_scaled, always_of<Format::ue8m0>},
     {"C", "c", has_c, type_of_c},
     {"amax", "amax", has_amax, always_of<Format::f32>},
+    {"dprob", "dprob", gradient, always_of<Format::f32>},
+    {"dbias", "dbias", gradient, always_of<Format::f32>},
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ enum class Tensor : uint8_t {
   bias,
   norm_const,
   hadamard,
+  saved_c,  // of the forward pass
   // outputs, in the order in which what a launch changed is looked for
   d,
   d_col,
@@ -35,8 +36,10 @@ enum class Tensor : uint8_t {
   sfd_col,
   c,
   amax,
+  dprob,
+  dbias,
 };
-constexpr int kTensors = int(Tensor::amax) + 1;
+constexpr int kTensors = int(Tensor::dbias) + 1;
 constexpr bool is_output(Tensor tensor) { return tensor >= Tensor::d; }
 const char* tensor_name(Tensor tensor);  // in sentences: "SFD_row"
 const char* tensor_file(Tensor tensor);  // the file of it, without ".npy": "sfd_row"
@@ -81,6 +84,7 @@ struct EpilogueOperands {
   std::vector<float> alpha, prob;  // [G], [last offset or more]
   std::vector<char> bias;          // [G,N] of Epilogue::bias_format; empty: none
   std::vector<uint16_t> hadamard;  // [16,16] codes of bf16; empty: none
+  std::vector<uint16_t> saved_c;   // [last offset or more, 2N] of formats.c; empty: none
 };
 
 }  // namespace gg

@@ -17,7 +17,7 @@
 namespace gg {
 
 static const char* operator_name(Operator op) {
-  constexpr const char* kNames[] = {"gemm", "quant", "glu", "glu_hadamard"};
+  constexpr const char* kNames[] = {"gemm", "quant", "glu", "glu_hadamard", "glu_gradient"};
   return kNames[size_t(op)];
 }
 
@@ -80,7 +80,9 @@ static std::string limits_help(const Chapter& chapter, const std::vector<Formats
 static std::string epilogue_help(const Chapter& chapter) {
   const EpilogueChoices& e = chapter.epilogue;
   if (e.op == Operator::gemm) return "";
-  std::string text = e.op == Operator::quant ? "" : "D has N/2 columns.\n";
+  std::string text = e.op == Operator::quant          ? ""
+                     : e.op == Operator::glu_gradient ? "C and D have 2N columns.\n"
+                                                      : "D has N/2 columns.\n";
   if (!e.c_types.empty()) text += format("Types of C: %s.\n", join(type_names(e.c_types), ", ").c_str());
   if (!e.bias_types.empty())
     text += format("Types of the bias: %s.\n", join(type_names(e.bias_types), ", ").c_str());
@@ -159,6 +161,13 @@ static void add_epilogue_tensors(const Chapter& chapter, std::vector<std::string
   if (!e.c_types.empty())
     add("c", "[M,N]", join(type_names(e.c_types), " or ").c_str(), "row-major; 32 columns of gate, 32 of up",
         "always, out");
+  if (e.op == Operator::glu_gradient) {
+    add("c", "[M,2N]", "bf16", "row-major; 32 columns of gate, 32 of up, as the forward pass made them",
+        "always");
+    add("dprob", "[M]", "f32", "the gradient of prob", "always, out");
+    add("dbias", "[G,2N]", "f32", "the sum of each group's rows of d before it is rounded; 0 for no rows",
+        "always, out");
+  }
   if (e.op == Operator::glu_hadamard)
     add("hadamard", "[16,16]", "bf16", "row-major; D = X * W^T in each 16 columns",
         "always; with --in the Sylvester matrix if there is no file");
@@ -297,7 +306,9 @@ std::string describe_text(const Chapter& chapter, const std::vector<Formats>& fo
       tensors.push_back(
           tensor_text("d_before", "[G,K,N]", "d", "what d was added to", "with --accumulate, out"));
     } else {
-      tensor("d", chapter.epilogue.op > Operator::quant ? "[M,N/2]" : "[M,N]", "d", "row-major");
+      const Operator op = chapter.epilogue.op;
+      const bool is_gated = op == Operator::glu || op == Operator::glu_hadamard;
+      tensor("d", op == Operator::glu_gradient ? "[M,2N]" : is_gated ? "[M,N/2]" : "[M,N]", "d", "row-major");
     }
     add_epilogue_tensors(chapter, tensors);
   }

@@ -71,6 +71,8 @@ static double bytes_of_epilogue(const Epilogue& e, const Formats& formats, doubl
   double bits = 32 + 32 * m + (e.amax ? 32 : 0);  // alpha, prob, amax
   if (e.bias) bits += n * format_info(e.bias_format).bits;
   if (e.has_c()) bits += m * n * format_info(formats.c).bits;
+  if (e.is_glu_gradient())  // C, dprob, dbias
+    bits += m * 2 * n * format_info(formats.c).bits + 32 * m + 2 * n * 32;
   if (e.sfd_row) bits += m * std::ceil(n / kBlock) * 8;
   if (e.sfd_col) bits += m * n * format_info(formats.d).bits + n * std::ceil(m / kBlock) * 8;
   return bits / 8;
@@ -80,7 +82,7 @@ double unavoidable_bytes(const Shape& shape, const Formats& formats, const Epilo
   double bytes = 0;
   for (int g = 0; g < shape.groups(); ++g) {
     const double m = shape.m[size_t(g)], n = shape.n_of(g), k = shape.k_of(g);
-    const double d_n = n / epilogue.columns_of_b_per_d();
+    const double d_n = epilogue.columns_of_d(shape.n_of(g));
     // Bits of a row's scales.
     const double scales = formats.has_scales() ? k * 8 / formats.scaling().block : 0;
     if (m > 0)

@@ -13,6 +13,7 @@ Setup setup_of(const Chapter& chapter, const Options& options) {
   setup.product = chapter.product;
   setup.host_offsets = chapter.reads_offsets_on_host;
   setup.m_multiple = chapter.m_multiple;
+  setup.workspace_bytes = chapter.workspace_bytes;
   setup.equal_groups = chapter.equal_groups;
   setup.same_bits = {chapter.discrete_weights, chapter.dynamic_schedule, chapter.tiles};
   // It may split K with some tiles or on some devices: split sums round otherwise.

@@ -48,6 +48,9 @@ std::string expected_text(const Codes& codes) {
   return join(all, " or ");
 }
 
+// A sum of terms that are within their ranges, each partial sum rounded to f32.
+Range total_of(const RangeSum& terms) { return terms.total(terms.is_exact() ? 0 : 0x1p-19); }
+
 struct Bounds {  // of an amax
   float lo = 0, hi = 0;
 
@@ -61,7 +64,7 @@ struct Bounds {  // of an amax
 class Chunk {
  public:
   Chunk(const Buffers& buffers, const OutputImages& images, const EpilogueReference& reference,
-        const Band& band, int first, int rows, Findings& result)
+        const Band& band, int first, int rows, std::vector<RangeSum>& dbias, Findings& result)
       : e_(buffers.setup().request.epilogue),
         formats_(buffers.setup().request.formats),
         layout_(buffers.layout()),
@@ -72,6 +75,7 @@ class Chunk {
         first_(first),
         rows_(rows),
         start_(layout_.offsets[size_t(band.group)]),
+        dbias_(dbias),
         result_(result) {}
 
   // In which this chunk leaves the group's amax.
@@ -81,11 +85,18 @@ class Chunk {
       for (int col = 0; col < n_; ++col) {
         const Range& product = band_.products[size_t(first_ - band_.first + r) * size_t(n_) + size_t(col)];
         result_.exact += product.is_point();
-        value(r, col) = reference_.value(product, band_.group, start_ + first_ + r, col);
+        value(r, col) =
+            e_.is_glu_gradient() ? product : reference_.value(product, band_.group, start_ + first_ + r, col);
       }
     }
     result_.products += int64_t(rows_) * n_;
-    e_.op == Operator::quant ? quantised() : gated();
+    if (e_.op == Operator::quant) {
+      quantised();
+    } else if (e_.is_glu_gradient()) {
+      gradient();
+    } else {
+      gated();
+    }
     return amax_;
   }
 
@@ -243,6 +254,26 @@ class Chunk {
     }
   }
 
+  void gradient() {
+    const int columns = 2 * n_;
+    for (int r = 0; r < rows_; ++r) {
+      RangeSum dprob;
+      for (int col = 0; col < n_; ++col) {
+        const int gate = reference_.gate_column(col, columns), up = reference_.up_column(col, columns);
+        const EpilogueReference::Gradient all = reference_.gradient(
+            value(r, col), reference_.saved_c(band_.group, row_of(r), gate, columns),
+            reference_.saved_c(band_.group, row_of(r), up, columns), band_.group, row_of(r));
+        element(Tensor::d, formats_.d, columns, r, gate, all.gate);
+        element(Tensor::d, formats_.d, columns, r, up, all.up);
+        dprob.add(all.prob);
+        const bool is_rounded = mistake() == Mistake::dbias_of_rounded;
+        dbias_[size_t(gate)].add(is_rounded ? rounded(all.gate, formats_.d) : all.gate);
+        dbias_[size_t(up)].add(is_rounded ? rounded(all.up, formats_.d) : all.up);
+      }
+      element(Tensor::dprob, Format::f32, 1, r, 0, total_of(dprob));
+    }
+  }
+
   static constexpr int kAtomColumns = 128;
   const Epilogue& e_;
   const Formats& formats_;
@@ -251,7 +282,8 @@ class Chunk {
   const EpilogueReference& reference_;
   const Band& band_;
   int n_, first_, rows_;
-  int64_t start_;  // the group's first row
+  int64_t start_;                 // the group's first row
+  std::vector<RangeSum>& dbias_;  // [2N], of these rows
   Findings& result_;
   std::vector<Range> values_;
   Bounds amax_;
@@ -272,6 +304,43 @@ void compare_amax(const OutputImage& image, int group, const Bounds& expected, F
                        : format("%.9g .. %.9g", double(expected.lo), double(expected.hi));
 }
 
+// A row of dbias. Where a band has not all rows of its group, the terms are those that D holds, each of which
+// was rounded.
+void compare_dbias(const OutputImages& images, const Formats& formats, const Layout& layout, int group,
+                   const std::vector<RangeSum>* sums, Findings& result) {
+  const int columns = 2 * layout.groups[size_t(group)].n;
+  const OutputImage &image = images[size_t(Tensor::dbias)], &d = images[size_t(Tensor::d)];
+  std::mutex lock;
+  parallel_for(columns, 64, [&](int64_t begin, int64_t end) {
+    Findings part;
+    OutputTally& tally = part.of[size_t(Tensor::dbias)];
+    for (int64_t col = begin; col < end; ++col) {
+      RangeSum of_d;
+      const int64_t first = layout.offsets[size_t(group)], last = layout.offsets[size_t(group) + 1];
+      for (int64_t row = first; !sums && row < last; ++row) {
+        const float value = decode(formats.d, load_code(d.first(), formats.d, row * columns + col));
+        const float half = std::fabs(value) * 0x1p-8f;
+        of_d.add(std::isfinite(value) ? Range(value - half, value + half) : Range(value));
+      }
+      const Range expected = total_of(sums ? (*sums)[size_t(col)] : of_d);
+      const int64_t at = int64_t(group) * columns + col;
+      const uint32_t got = load_code(image.first(), Format::f32, at);
+      ++tally.checked;
+      const bool ok = fits(got, Format::f32, expected);
+      tally.loose += ok && !expected.is_point();
+      if (ok || tally.failures++ > 0) continue;
+      tally.group = group;
+      tally.row = group;
+      tally.col = int(col);
+      tally.byte = image.start + size_t(at) * 4;
+      tally.got = got;
+      tally.expected = expected_text(Format::f32, expected);
+    }
+    const std::lock_guard<std::mutex> guard(lock);
+    result.merge(part);
+  });
+}
+
 }  // namespace
 
 Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
@@ -282,20 +351,29 @@ Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
                                     buffers.epilogue_operands(), layout, mistake);
   Findings all;
   const OutputImage& amax_image = images[size_t(Tensor::amax)];
+  const bool has_dbias = setup.request.epilogue.is_glu_gradient();
   for (const Band& band : bands) {
     std::mutex lock;
     Bounds amax;
+    const size_t columns = has_dbias ? 2 * size_t(layout.groups[size_t(band.group)].n) : 0;
+    std::vector<RangeSum> dbias(columns);
     parallel_for((band.rows + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         Findings part;
+        std::vector<RangeSum> part_of_dbias(columns);
         const int first = band.first + int(chunk) * kBlock,
                   rows = std::min(kBlock, band.first + band.rows - first);
-        const Bounds seen = Chunk(buffers, images, reference, band, first, rows, part).run();
+        const Bounds seen = Chunk(buffers, images, reference, band, first, rows, part_of_dbias, part).run();
         const std::lock_guard<std::mutex> guard(lock);
         all.merge(part);
         amax.add(seen);
+        for (size_t col = 0; col < columns; ++col) dbias[col].add(part_of_dbias[col]);
       }
     });
+    if (has_dbias) {
+      const bool is_whole = band.rows == layout.groups[size_t(band.group)].m;
+      compare_dbias(images, setup.request.formats, layout, band.group, is_whole ? &dbias : nullptr, all);
+    }
     if (amax_image.bytes.empty()) continue;
     if (band.rows < layout.groups[size_t(band.group)].m) amax.hi = INFINITY;
     compare_amax(amax_image, band.group, amax, all);
@@ -303,6 +381,12 @@ Findings compare_outputs(const Buffers& buffers, const std::vector<Band>& bands,
   for (size_t g = 0; g < layout.groups.size() && !amax_image.bytes.empty(); ++g) {
     const bool skip = g < skipped.size() && skipped[g];
     if (layout.groups[g].m == 0 && !skip) compare_amax(amax_image, int(g), {-INFINITY, -INFINITY}, all);
+  }
+  for (size_t g = 0; g < layout.groups.size() && has_dbias; ++g) {
+    const bool skip = g < skipped.size() && skipped[g];
+    if (layout.groups[g].m > 0 || skip) continue;
+    const std::vector<RangeSum> no_rows(2 * size_t(layout.groups[g].n));
+    compare_dbias(images, setup.request.formats, layout, int(g), &no_rows, all);
   }
   return all;
 }

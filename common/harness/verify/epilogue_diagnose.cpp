@@ -24,7 +24,12 @@ bool has_scales(const Epilogue& e, const Formats&) { return e.sfd_row; }
 bool has_column_scales(const Epilogue& e, const Formats&) { return e.sfd_col; }
 bool has_amax(const Epilogue& e, const Formats&) { return e.amax; }
 bool is_gated(const Epilogue& e, const Formats&) { return e.is_gated(); }
-bool is_geglu(const Epilogue& e, const Formats&) { return e.is_gated() && e.activation == Activation::geglu; }
+bool is_gradient(const Epilogue& e, const Formats&) { return e.is_glu_gradient(); }
+bool activates(const Epilogue& e, const Formats&) { return e.is_gated() || e.is_glu_gradient(); }
+bool is_geglu(const Epilogue& e, const Formats& f) {
+  return activates(e, f) && e.activation == Activation::geglu;
+}
+bool is_geglu_gradient(const Epilogue& e, const Formats& f) { return is_gradient(e, f) && is_geglu(e, f); }
 bool stores_c(const Epilogue& e, const Formats&) { return e.has_c(); }
 bool clamps_c(const Epilogue& e, const Formats& f) { return e.has_c() && is_geglu(e, f); }
 bool transforms(const Epilogue& e, const Formats&) { return e.op == Operator::glu_hadamard; }
@@ -74,15 +79,21 @@ const std::vector<Known>& known() {
       {{amax_signed, "amax of the values with their signs"}, has_amax},
       {{c_clamped, "C stored after the clamps: it is stored before them"}, clamps_c},
       {{c_gated, "C multiplied with prob"}, stores_c},
-      {{gate_and_up, "gate and up exchanged"}, is_gated},
+      {{gate_and_up, "gate and up exchanged"}, activates},
       {{pairs_of_neighbours, "gate and up taken from neighbouring columns: they are 32 columns apart"},
-       is_gated},
-      {{pairs_of_halves, "gate and up taken from the halves of N: they are 32 columns apart"}, is_gated},
+       activates},
+      {{pairs_of_halves, "gate and up taken from the halves of N: they are 32 columns apart"}, activates},
       {{no_plus_one, "the + 1 of geglu left out"}, is_geglu},
       {{no_clamps, "the clamps of geglu left out"}, is_geglu},
       {{gate_clamped_below, "the gate clamped from below: it has no lower clamp"}, is_geglu},
       {{no_factor, "the 1.702 of geglu left out"}, is_geglu},
-      {{other_activation, "the other activation"}, is_gated},
+      {{other_activation, "the other activation"}, activates},
+      {{no_slope, "sigma in place of the derivative of gate * sigma"}, is_gradient},
+      {{clamps_passed, "a gradient beyond the clamps of geglu: it is 0 there"}, is_geglu_gradient},
+      {{prob_in_dprob, "prob in the terms of dprob: they have all factors but it"}, is_gradient},
+      {{dbias_of_rounded, "dbias summed from D: its terms are not rounded"}, is_gradient},
+      {{c_of_group_row, "C of rows counted from the start of the group instead of from the first row of A"},
+       is_gradient},
       {{from_rounded_c, "the activation computed from the rounded C: it continues from the f32 value"},
        is_gated},
       {{quarter, "a transform normalised by 1/4: it has no such factor"}, transforms},

@@ -87,9 +87,10 @@ class EpilogueJudge : public Judge {
 
   std::string where(Tensor output, const OutputTally& tally) const override {
     const Format type = buffers_.of(output).spec.format;
-    const std::string place = output == Tensor::amax
-                                  ? format("group %d", tally.group)
-                                  : format("group %d row %d column %d", tally.group, tally.row, tally.col);
+    std::string place = format("group %d row %d column %d", tally.group, tally.row, tally.col);
+    if (output == Tensor::amax) place = format("group %d", tally.group);
+    if (output == Tensor::dprob) place = format("group %d row %d", tally.group, tally.row);
+    if (output == Tensor::dbias) place = format("group %d column %d", tally.group, tally.col);
     return format("%s: %lld of %lld values are wrong; the first: %s, expected %s, got %.9g (0x%0*X)",
                   tensor_name(output), number(tally.failures), number(tally.checked), place.c_str(),
                   tally.expected.c_str(), double(decode(type, tally.got)), format_info(type).bits / 4,

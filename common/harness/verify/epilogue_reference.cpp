@@ -37,62 +37,10 @@ float reciprocal_of_power(float x) {
 
 constexpr int kSide = 16;  // of the matrix of the transform
 
-// A sum of 16 products as a tensor core makes it: all at once, cut 25 bits below the largest,
-// and to f32.
-class SumAtOnce {
- public:
-  void add(const Range& x, float w) {
-    const bool is_number = x.has_numbers() && !x.is_infinite() && !x.nan && std::isfinite(w);
-    if (!is_number) add_others(x, w);
-    const double ends[2] = {double(x.lo) * double(w), double(x.hi) * double(w)};
-    lo_ += std::min(ends[0], ends[1]);
-    hi_ += std::max(ends[0], ends[1]);
-    magnitude_ += std::max(std::fabs(ends[0]), std::fabs(ends[1]));
-  }
-  Range times_share(double share) const {
-    Range all;
-    const double error = magnitude_ * 0x1p-20;
-    if (has_numbers_) all.add_between(float((lo_ - error) * share), float((hi_ + error) * share));
-    if (plus_ && is_up_) all.add(INFINITY);
-    if (minus_ && is_down_) all.add(-INFINITY);
-    if (nan_) all.add(NAN);
-    return is_nan_ ? Range(NAN) : all;
-  }
-
- private:
-  // The infinities and NaN of a product.
-  void add_others(const Range& x, float w) {
-    const bool may_be_number = x.has_numbers() && std::isfinite(w);
-    Range others = x;
-    if (std::isfinite(w)) others.remove_numbers();
-    others = times(others, Range(w));
-    has_numbers_ = has_numbers_ && may_be_number;
-    is_nan_ = is_nan_ || others.is_nan();
-    nan_ = nan_ || others.nan || (plus_ && others.minus) || (minus_ && others.plus);
-    is_up_ = is_up_ && (others.plus || may_be_number);
-    is_down_ = is_down_ && (others.minus || may_be_number);
-    plus_ = plus_ || others.plus;
-    minus_ = minus_ || others.minus;
-  }
-
-  double lo_ = 0, hi_ = 0, magnitude_ = 0;
-  bool has_numbers_ = true, is_nan_ = false, nan_ = false;
-  bool plus_ = false, minus_ = false;   // a term may be infinite
-  bool is_up_ = true, is_down_ = true;  // every term may be a number or this infinity
-};
-
 }  // namespace
 
 Range rounded(const Range& x, Format format) {
   return map(x, [&](float value) { return decode(format, encode(format, double(value))); });
-}
-
-int lowest_bit(double x) {
-  if (x == 0) return 1 << 20;
-  if (!std::isfinite(x)) return -(1 << 20);
-  int exponent = 0;
-  const auto significand = int64_t(std::ldexp(std::frexp(std::fabs(x), &exponent), 53));
-  return exponent - 53 + std::countr_zero(uint64_t(significand));
 }
 
 Range product_range(double value, double magnitude, int least_bit, Overflow overflow) {
@@ -217,18 +165,53 @@ Range EpilogueReference::gated(const Range& gate, float factor) const {
   return all;
 }
 
+EpilogueReference::Gradient EpilogueReference::gradient(const Range& product, const Range& gate_c,
+                                                        const Range& up_c, int group, int64_t row) const {
+  const bool other = mistake_ == Mistake::other_activation;
+  const bool geglu = (e_.activation == Activation::geglu) != other;
+  const Range y = times(product, Range(alpha(group))), p(prob(group, row)), h = times(y, p);
+  Range gate = gate_c, up = up_c;
+  float factor = 1;
+  bool gate_clamped = false, up_clamped = false;
+  if (geglu && mistake_ != Mistake::no_clamps) {
+    gate_clamped = !gate.nan && gate.least() > kClamp;
+    up_clamped = !up.nan && (up.least() > kClamp || up.most() < -kClamp);
+    gate = clamped(gate, mistake_ == Mistake::gate_clamped_below ? -kClamp : -INFINITY, kClamp);
+    up = clamped(up, -kClamp, kClamp);
+  }
+  if (geglu && mistake_ != Mistake::no_factor) factor = kFactor;
+  if (geglu && mistake_ != Mistake::no_plus_one) up = sum(up, Range(1));
+  const Range s = sigma(times(gate, Range(factor))), a = gated(gate, factor);
+  Range slope = s;
+  if (mistake_ != Mistake::no_slope) {
+    const Range of_s = sum(Range(1), times(s, Range(-1)));
+    slope = sum(s, times(times(Range(factor), a), of_s));
+  }
+  if (mistake_ == Mistake::clamps_passed) gate_clamped = up_clamped = false;
+  Gradient all;
+  all.gate = gate_clamped ? Range(0) : times(times(h, up), slope);
+  all.up = up_clamped ? Range(0) : times(h, a);
+  all.prob = times(mistake_ == Mistake::prob_in_dprob ? h : y, times(a, up));
+  return all;
+}
+
+Range EpilogueReference::saved_c(int group, int64_t row, int col, int columns) const {
+  if (mistake_ == Mistake::c_of_group_row) row -= layout_.offsets[size_t(group)];
+  return Range(decode(formats_.c, operands_.saved_c[size_t(row * columns + col)]));
+}
+
 void EpilogueReference::transformed(const Range* x, Range* y) const {
   Range rounded_x[kSide];
   const Format to = mistake_ == Mistake::x_as_d ? formats_.d : Format::bf16;
   for (int i = 0; i < kSide; ++i)
     rounded_x[i] = mistake_ == Mistake::x_not_rounded ? x[i] : rounded(x[i], to);
   for (int j = 0; j < kSide; ++j) {
-    SumAtOnce sum;
+    RangeSum sum;  // all at once, cut 25 bits below the largest, and to f32
     for (int i = 0; i < kSide; ++i) {
       const int at = mistake_ == Mistake::transposed ? i * kSide + j : j * kSide + i;
       sum.add(rounded_x[i], decode(Format::bf16, operands_.hadamard[size_t(at)]));
     }
-    y[j] = sum.times_share(mistake_ == Mistake::quarter ? 0.25 : 1);
+    y[j] = sum.total(0x1p-20, mistake_ == Mistake::quarter ? 0.25 : 1);
   }
   if (e_.butterfly) add_overflows(rounded_x, y);
 }

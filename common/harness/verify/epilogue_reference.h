@@ -18,6 +18,13 @@
 //   geglu: gate' = min(gate, 7), up' = max(min(up, 7), -7),
 //     x likewise of gate' * sigma(fl(1.702 * gate')) and fl(up' + 1)
 //   glu: D = x rounded
+//   glu_gradient, with the product in place of c: y = fl(alpha * acc), h = fl(y * prob), of gate and up as C
+//     has them, s = sigma(gate), a = fl(gate * s), u = up, f = 1, or of geglu those of gate' and up', with
+//     s = sigma(fl(1.702 * gate')), u = fl(up' + 1), f = 1.702:
+//     D in the gate's column: fl(fl(h * u) * slope) rounded, slope = s + fl(f * a) * (1 - s)
+//     D in the up's column: fl(h * a) rounded; of geglu 0 where a clamp acts on the one or the other
+//     dprob = sum over columns of fl(y * fl(a * u)); dbias = sum over a group's rows of D before it is
+//     rounded: any order of f32 sums passes
 //   glu_hadamard: X = x rounded to bf16, in each 16 columns Y_j = sum over i of X_i W_ji in f32,
 //     D = Y rounded
 
@@ -87,6 +94,12 @@ enum class Mistake {
   x_not_rounded,
   x_as_d,
   transposed,
+  // gradients
+  no_slope,
+  prob_in_dprob,
+  clamps_passed,
+  dbias_of_rounded,
+  c_of_group_row,
 };
 struct MistakeInfo {
   Mistake mistake;
@@ -110,9 +123,6 @@ struct Codes {
   uint32_t any() const;  // one of them
   bool is_one() const { return least == most && !infinite && !nan; }
 };
-// The exponent of the lowest bit that is set in x; a large number for 0.
-int lowest_bit(double x);
-
 // The arithmetic for one problem. Rows are counted over all groups.
 class EpilogueReference {
  public:
@@ -128,6 +138,14 @@ class EpilogueReference {
   int gate_column(int col, int n) const;
   int up_column(int col, int n) const;
   Range activated(const Range& gate, const Range& up, int group, int64_t row) const;
+  // The way back, of the product y: what is rounded to D in the gate's column and in the up's, and the
+  // part of dprob. `gate` and `up` are those of C.
+  struct Gradient {
+    Range gate, up, prob;
+  };
+  Gradient gradient(const Range& product, const Range& gate, const Range& up, int group, int64_t row) const;
+  // An element of C that the forward pass made; columns: 2N.
+  Range saved_c(int group, int64_t row, int col, int columns) const;
   // 16 neighbours. A tensor core adds 16 products at once. The butterfly adds two X, then two such
   // sums, and so on: where one of these leaves the range of f32, Y may also be what becomes of it.
   void transformed(const Range* x, Range* y) const;

@@ -5,8 +5,10 @@
 #include "common/harness/verify/range.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
+#include <cstdint>
 
 namespace gg {
 
@@ -116,6 +118,73 @@ Range magnitude_of(const Range& x) {
   all.plus = x.is_infinite();
   all.nan = x.nan;
   return all;
+}
+
+int lowest_bit(double x) {
+  if (x == 0) return 1 << 20;
+  if (!std::isfinite(x)) return -(1 << 20);
+  int exponent = 0;
+  const auto significand = int64_t(std::ldexp(std::frexp(std::fabs(x), &exponent), 53));
+  return exponent - 53 + std::countr_zero(uint64_t(significand));
+}
+
+void RangeSum::add(const Range& x, float factor) {
+  const bool is_number = x.has_numbers() && !x.is_infinite() && !x.nan && std::isfinite(factor);
+  if (!is_number) add_others(x, factor);
+  if (!x.has_numbers()) return;
+  const double ends[2] = {double(x.lo) * double(factor), double(x.hi) * double(factor)};
+  lo_ += std::min(ends[0], ends[1]);
+  hi_ += std::max(ends[0], ends[1]);
+  magnitude_ += std::max(std::fabs(ends[0]), std::fabs(ends[1]));
+  are_points_ = are_points_ && is_number && ends[0] == ends[1];
+  if (are_points_) lowest_bit_ = std::min(lowest_bit_, lowest_bit(ends[0]));
+}
+
+// The infinities and NaN of a product.
+void RangeSum::add_others(const Range& x, float factor) {
+  const bool may_be_number = x.has_numbers() && std::isfinite(factor);
+  Range others = x;
+  if (std::isfinite(factor)) others.remove_numbers();
+  others = times(others, Range(factor));
+  has_numbers_ = has_numbers_ && may_be_number;
+  are_points_ = false;
+  is_nan_ = is_nan_ || others.is_nan();
+  nan_ = nan_ || others.nan || (plus_ && others.minus) || (minus_ && others.plus);
+  is_up_ = is_up_ && (others.plus || may_be_number);
+  is_down_ = is_down_ && (others.minus || may_be_number);
+  plus_ = plus_ || others.plus;
+  minus_ = minus_ || others.minus;
+}
+
+void RangeSum::add(const RangeSum& other) {
+  lo_ += other.lo_;
+  hi_ += other.hi_;
+  magnitude_ += other.magnitude_;
+  lowest_bit_ = std::min(lowest_bit_, other.lowest_bit_);
+  are_points_ = are_points_ && other.are_points_;
+  has_numbers_ = has_numbers_ && other.has_numbers_;
+  is_nan_ = is_nan_ || other.is_nan_;
+  nan_ = nan_ || other.nan_ || (plus_ && other.minus_) || (minus_ && other.plus_);
+  is_up_ = is_up_ && other.is_up_;
+  is_down_ = is_down_ && other.is_down_;
+  plus_ = plus_ || other.plus_;
+  minus_ = minus_ || other.minus_;
+}
+
+bool RangeSum::is_exact() const {
+  return are_points_ && lowest_bit_ >= -126 &&
+         (magnitude_ == 0 || magnitude_ < std::ldexp(1.0, std::min(24 + lowest_bit_, 128)));
+}
+
+Range RangeSum::total(double error, double share) const {
+  const double off = magnitude_ * error;
+  Range all;
+  if (has_numbers_) all.add_between(float((lo_ - off) * share), float((hi_ + off) * share));
+  if (plus_ && is_up_) all.add(Range::kInfinity);
+  if (minus_ && is_down_) all.add(-Range::kInfinity);
+  if (nan_) all.nan = true;
+  if (!is_nan_) return all;
+  return Range(std::numeric_limits<float>::quiet_NaN());
 }
 
 }  // namespace gg

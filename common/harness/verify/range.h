@@ -64,4 +64,29 @@ Range multiplied_and_added(const Range& x, float a, float c, float d);
 
 Range magnitude_of(const Range& x);
 
+// The exponent of the lowest bit that is set in x; a large number for 0.
+int lowest_bit(double x);
+
+// A sum of many terms in f32, in any order.
+class RangeSum {
+ public:
+  void add(const Range& x, float factor = 1);  // the exact product of both
+  void add(const RangeSum& other);
+  // All that the sum may be, times a power of two. Each number is off by up to `error` of the sum of
+  // magnitudes.
+  Range total(double error, double share = 1) const;
+  // Is the sum one number, which every order of f32 sums gives?
+  bool is_exact() const;
+
+ private:
+  void add_others(const Range& x, float factor);
+
+  double lo_ = 0, hi_ = 0, magnitude_ = 0;
+  int lowest_bit_ = 1 << 20;  // of all terms
+  bool are_points_ = true;
+  bool has_numbers_ = true, is_nan_ = false, nan_ = false;
+  bool plus_ = false, minus_ = false;   // a term may be infinite
+  bool is_up_ = true, is_down_ = true;  // every term may be a number or this infinity
+};
+
 }  // namespace gg

@@ -281,6 +281,14 @@ EpilogueOperands read_epilogue(const std::string& dir, const Chapter& chapter, c
       operands.hadamard = codes;
     }
   }
+  if (has_tensor(Tensor::saved_c, formats, epilogue)) {
+    const std::vector<char> codes =
+        read_shaped(dir + "/c.npy", formats.c, {shape.rows, 2 * int64_t(shape.n_of(0))},
+                    "as many rows as A, and twice the columns of B")
+            .data;
+    operands.saved_c.resize(codes.size() / 2);
+    std::memcpy(operands.saved_c.data(), codes.data(), codes.size());
+  }
   require_consistent(request);
   return operands;
 }

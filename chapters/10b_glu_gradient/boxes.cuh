@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//
+// Boxes of C on their way to a consumer, and boxes of D on their way from it. Both have the same place in
+// shared memory: a thread reads gates and ups of C, and writes their gradients where they were.
+
+#pragma once
+
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// Who: a whole consumer. For each tile it calls begin; then for box 0, 1 and so on: wait, read and write
+// of all four chunks, put. Box i is in slot i % BOXES.
+template <class C>
+class Boxes {
+ public:
+  // `shared`: BOXES boxes at a multiple of 1024. `landed_addr`: BOXES barriers. `thread`: this one's number in
+  // the consumer. `barrier`: a named barrier of this consumer's own. `columns`: of C and D.
+  __device__ Boxes(const Maps& maps, bf16* d, int columns, unsigned char* shared, uint32_t landed_addr,
+                   int thread, int barrier)
+      : maps_(maps),
+        d_(d),
+        columns_(columns),
+        shared_(shared),
+        addr_(gg::ptx::shared_addr(shared)),
+        landed_addr_(landed_addr),
+        thread_(thread),
+        barrier_(barrier) {}
+
+  // Starts the loads of a tile's first boxes. `col0`: of C and D.
+  // [begin]
+  __device__ void begin(const Tile& tile, int col0) {
+    row0_ = tile.row0;
+    rows_ = tile.rows;
+    col0_ = col0;
+    gg::ptx::bar_sync(barrier_, 128);  // all threads have read what they stored of the last tile's boxes
+    if (thread_ == 0) {
+      gg::ptx::bulk_wait_group_read<0>();  // and so has TMA
+      for (int box = 0; box < C::BOXES; ++box) load(box);
+    }
+  }
+  // [/begin]
+
+  __device__ void wait(int box) const {
+    gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::BOXES * 8, box / C::BOXES & 1);
+  }
+  // The gates and ups of 8 columns of the product, from column chunk * 8 of the box's pair on. As wgmma leaves
+  // sums, lane l has columns l % 4 * 2 and the next one, of its warp's rows l / 4 and l / 4 + 8: words 0 and 1
+  // are the gates of the two rows, words 2 and 3 the ups.
+  __device__ void read(int box, int chunk, uint32_t (&words)[4]) const {
+    gg::ptx::ldmatrix_x4(words, chunk_addr(box, chunk));
+  }
+  // The same words, of D.
+  __device__ void write(int box, int chunk, const uint32_t (&words)[4]) const {
+    gg::ptx::stmatrix_x4(chunk_addr(box, chunk), words);
+  }
+
+  // Stores the box of D. In the place of the box before it, C's box that has it next is loaded.
+  // [put]
+  __device__ void put(int box) {
+    gg::ptx::fence_proxy_async();      // this thread's words are there for TMA, and before its next load
+    gg::ptx::bar_sync(barrier_, 128);  // so are all others
+    const int row = row0_ + box % 2 * BOX, rows = rows_ - box % 2 * BOX;
+    const int col = col0_ + box / 2 * BOX;
+    if (rows < BOX) {
+      store_rows(box, row, rows, col);
+    } else if (thread_ == 0) {
+      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + slot(box));
+    }
+    const int next = box - 1 + C::BOXES;  // in the slot of the box before
+    if (thread_ == 0) {
+      gg::ptx::bulk_commit_group();
+      if (box > 0 && next < TILE_BOXES) {
+        // TMA has read the box before, or all threads have: they have passed the bar_sync above since.
+        gg::ptx::bulk_wait_group_read<1>();
+        load(next);
+      }
+    }
+  }
+  // [/put]
+  // Call it after the last tile.
+  __device__ void finish() const {
+    if (thread_ == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  }
+
+ private:
+  __device__ static int slot(int box) { return box % C::BOXES * BOX_BYTES; }
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
+  __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
+
+  // For ldmatrix and stmatrix: lane l has row l % 8 of matrix l / 8. Matrices 0 and 1 are rows 0 to 7 and 8 to
+  // 15 of the warp's gates, matrices 2 and 3 those of the ups, which are four chunks further.
+  __device__ uint32_t chunk_addr(int box, int chunk) const {
+    const int lane = thread_ % 32, row = thread_ / 32 * 16 + lane % 16;
+    return addr_ + slot(box) + swizzled(row, chunk + lane / 16 * 4);
+  }
+
+  // Who: one thread. Past C's last column or row, TMA writes zeros.
+  __device__ void load(int box) const {
+    const uint32_t landed = landed_addr_ + box % C::BOXES * 8;
+    gg::ptx::mbarrier_arrive_expect_tx(landed, BOX_BYTES);
+    gg::ptx::tma_load_2d(addr_ + slot(box), &maps_.c, col0_ + box / 2 * BOX, row0_ + box % 2 * BOX, landed);
+  }
+
+  // The rows of a box that reaches past its group's end.
+  __device__ void store_rows(int box, int row0, int rows, int col0) const {
+    constexpr int CHUNKS = ROW_BYTES / 16;
+    const int chunk = thread_ % CHUNKS;
+    if (col0 >= columns_) return;  // a box is inside or outside: columns_ is a multiple of BOX
+#pragma unroll 1
+    for (int row = thread_ / CHUNKS; row < rows; row += 128 / CHUNKS) {
+      *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * columns_ + col0 + chunk * 8) =
+          *reinterpret_cast<const uint4*>(shared_ + slot(box) + swizzled(row, chunk));
+    }
+  }
+
+  const Maps& maps_;
+  bf16* d_;
+  int columns_;
+  const unsigned char* shared_;
+  uint32_t addr_, landed_addr_;
+  int thread_, barrier_;
+  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile
+};
+
+}  // namespace chapter

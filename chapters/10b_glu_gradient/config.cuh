@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+constexpr int BK = 64;          // depth of a slice
+constexpr int ROW_BYTES = 128;  // of a box: 64 columns, the most that TMA swizzles
+constexpr int BOX = 64;         // rows and columns of a box
+constexpr int BOX_BYTES = BOX * ROW_BYTES;
+constexpr int BM = 128, BN = 128;  // rows and columns of a block's tile of the product
+constexpr int PAIR =
+    gg::epilogue::GLU_COLUMNS;  // columns of the product that make a box wide: 32 gates, 32 ups
+static_assert(2 * PAIR == BOX);
+
+// A tile has so many boxes of C, and as many of D: box i has the columns of pair i / 2, and the tile's upper
+// 64 rows if i is even, its lower 64 rows if i is odd.
+constexpr int TILE_BOXES = BN / PAIR * (BM / BOX);
+
+// A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the
+// same rows of A: each loads its share of these, for all. CLUSTER is 1 or 2. Each of a block's two consumers
+// multiplies whole tiles: the first one those of even numbers, as the worker gets them, the second one the
+// others.
+template <int STAGES_, int CLUSTER_>
+struct Config {
+  static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
+  static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
+  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int COLUMNS = BN * CLUSTER;                              // of a worker's tile
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(BM / CLUSTER % 8 == 0);  // a block's share of A begins where TMA's swizzle repeats
+  static constexpr int BOXES = 4;        // of C or D, for which a consumer has room
+  // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
+  static_assert(TILE_BOXES % (2 * BOXES) == 0);
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
+  // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less than 3 KB.
+  static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
+};
+
+// The slices of K, of any tile.
+__host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
+
+struct Maps {
+  CUtensorMap a;     // boxes of BM / CLUSTER rows and BK columns
+  CUtensorMap b;     // of BK rows and 64 columns, of one group
+  CUtensorMap c, d;  // of BOX rows and BOX columns
+};
+
+struct Operands {      // of the epilogue, in global memory
+  const float* alpha;  // [G]
+  const float* prob;   // [rows]
+};
+
+// A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
+// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send wants four words.
+struct alignas(16) Tile {
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A, C and D count
+  int rows;   // 1 to BM
+  int col0;   // of the product, for the worker's first block
+};
+
+// Sums of the 64 columns of a box over the 32 rows of each warp.
+struct WarpSums {
+  float of[4][BOX];
+};
+
+// Shared memory.
+struct Memory {
+  uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;  // [STAGES][BN / 64][BK][64], swizzled
+  unsigned char* boxes;  // [CONSUMERS][BOXES][BOX][BOX], swizzled
+  WarpSums* warp_sums;   // [CONSUMERS]
+  uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t empty_addr;   // [STAGES] barriers: a consumer of each block has multiplied the slice
+  uint32_t turn_addr;    // [CONSUMERS] barriers: this consumer may begin its next tile (multiply.cuh)
+  uint32_t landed_addr;  // [CONSUMERS][BOXES] barriers: a box of C has landed
+};
+
+}  // namespace chapter

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// What a consumer makes of a tile's sums: gradients of gates and ups, which go to D, and its part of dprob and
+// of dbias.
+
+#pragma once
+
+#include "boxes.cuh"
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/cvt.cuh"
+#include "config.cuh"
+#include "sums.cuh"
+
+namespace chapter {
+
+// A thread has sums of two rows of a box's height, 64 rows: this one, and the one 8 rows below.
+__device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4; }
+
+// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i * 8. They are read
+// before the tile is multiplied, so that no product waits for them.
+struct Factors {
+  float alpha, prob[2][2];
+
+  __device__ Factors(const Operands& operands, const Tile& tile, int thread) : alpha(operands.alpha[tile.group]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        // The tile may have fewer rows: what is computed of others is not stored.
+        const int row = min(half * BOX + thread_row(thread) + i * 8, tile.rows - 1);
+        prob[half][i] = operands.prob[tile.row0 + row];
+      }
+    }
+  }
+};
+
+// The sum of each of 16 values over the eight lanes whose numbers are alike modulo 4. Lane l gets two of them,
+// those of numbers l / 4 * 2 and the next one, in sums[0] and sums[1]. In three rounds a lane keeps half of
+// the values, and gives its partner the other half: 14 shuffles where 16 sums by themselves take 48.
+// [fold]
+template <int HALF = 8>
+__device__ __forceinline__ void fold(float (&sums)[16], int lane) {
+  const bool keeps_upper = lane & 2 * HALF;
+#pragma unroll
+  for (int i = 0; i < HALF; ++i) {
+    const float given = keeps_upper ? sums[i] : sums[i + HALF];
+    const float kept = keeps_upper ? sums[i + HALF] : sums[i];
+    sums[i] = kept + __shfl_xor_sync(~0u, given, 2 * HALF);
+  }
+  if constexpr (HALF > 2) fold<HALF / 2>(sums, lane);
+}
+// [/fold]
+
+// Who: a whole consumer, when box `box` of C has landed. Writes the box of D there. `sums`: of the tile's rows in
+// this box. `rows`: how many of the box's rows belong to the tile, or more. Adds to dprob, of this thread's two
+// rows, and to dbias, of its 8 columns of gates and then their ups.
+// [box]
+template <class C, class Activation>
+__device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
+                                         const float (&sums)[BN / 2], float alpha, const float (&prob)[2], int rows,
+                                         int thread, float (&dprob)[2], float (&dbias)[16]) {
+#pragma unroll
+  for (int chunk = 0; chunk < PAIR / 8; ++chunk) {
+    uint32_t words[4];
+    boxes.read(box, chunk, words);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {  // of the two rows
+      float of_gate[2], of_up[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {  // of the two columns in a word: bf16 are the upper half of an f32
+        const uint32_t shift = e == 0 ? 16 : 0, mask = 0xFFFF0000;
+        const float gate = gg::epilogue::float_of(words[i] << shift & mask),
+                    up = gg::epilogue::float_of(words[2 + i] << shift & mask);
+        const float y = gg::epilogue::scaled(sums[(box / 2 * 4 + chunk) * 4 + i * 2 + e], alpha);
+        const gg::epilogue::GluGradient all = activation(gate, up, y, prob[i]);
+        of_gate[e] = all.gate;
+        of_up[e] = all.up;
+        dprob[i] += all.prob;
+        const bool is_ours = thread_row(thread) + i * 8 < rows;  // other rows are another group's
+        dbias[chunk * 2 + e] += is_ours ? all.gate : 0;
+        dbias[8 + chunk * 2 + e] += is_ours ? all.up : 0;
+      }
+      words[i] = gg::ptx::cvt_rn_x2<bf16>(of_gate[0], of_gate[1]);
+      words[2 + i] = gg::ptx::cvt_rn_x2<bf16>(of_up[0], of_up[1]);
+    }
+    boxes.write(box, chunk, words);
+  }
+}
+// [/box]
+
+// Who: a whole consumer. Stores the parts of dprob of this thread's rows, `rows` of which are the tile's; `part`:
+// where that of the first of 64 rows goes.
+__device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int thread) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    // The four lanes of a row have all its columns.
+    for (int bit = 1; bit < 4; bit *= 2) dprob[i] += __shfl_xor_sync(~0u, dprob[i], bit);
+    const int row = thread_row(thread) + i * 8;
+    if (thread % 4 == 0 && row < rows) part[row] = dprob[i];
+  }
+}
+
+// Who: a whole consumer. `upper`, `lower`: sums of rows 0 to 63 of the tile, and 64 to 127. `col0`: its first
+// column of the product, which may be n or more: nothing is stored then.
+// [gradients]
+template <class C, class Activation>
+__device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],
+                                               const float (&lower)[BN / 2], const Factors& factors,
+                                               const Tile& tile, int col0, Boxes<C>& boxes,
+                                               WarpSums& warp_sums, const Parts& parts, int rows, int n,
+                                               int thread) {
+  const int lane = thread % 32;
+  float dprob_upper[2] = {}, dprob_lower[2] = {};
+  float* const dbias_part = parts.bias + int64_t(Parts::slot(tile.row0, tile.group)) * 2 * n;
+#pragma unroll
+  for (int box = 0; box < TILE_BOXES; box += 2) {
+    float dbias[16] = {};
+    boxes.wait(box);
+    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], tile.rows, thread, dprob_upper,
+                dbias);
+    boxes.put(box);
+    boxes.wait(box + 1);
+    make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], tile.rows - BOX, thread,
+                dprob_lower, dbias);
+    fold(dbias, lane);
+    const int column = lane / 16 * PAIR + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
+    *reinterpret_cast<float2*>(&warp_sums.of[thread / 32][column]) = {dbias[0], dbias[1]};
+    // The bar_sync in it comes between the warps' sums and their readers, that of the box after it between the
+    // readers and the next sums.
+    boxes.put(box + 1);
+    const int of_bias = 2 * col0 + box / 2 * BOX + thread;
+    if (thread < BOX && of_bias < 2 * n) {
+      float sum = 0;
+#pragma unroll
+      for (int warp = 0; warp < 4; ++warp) sum += warp_sums.of[warp][thread];
+      dbias_part[of_bias] = sum;
+    }
+  }
+  if (col0 >= n) return;
+  float* const dprob_part = parts.prob + int64_t(col0 / BN) * rows + tile.row0;
+  store_dprob(dprob_part, dprob_upper, tile.rows, thread);
+  store_dprob(dprob_part + BOX, dprob_lower, tile.rows - BOX, thread);
+}
+// [/gradients]
+
+}  // namespace chapter

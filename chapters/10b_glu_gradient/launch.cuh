@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// The host makes tensor maps and launches.
+
+#pragma once
+
+#include "common/kernel/check.h"
+#include "common/kernel/launch.h"
+#include "common/kernel/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+struct Swiglu {
+  __device__ gg::epilogue::GluGradient operator()(float gate, float up, float y, float prob) const {
+    return gg::epilogue::swiglu_gradient(gate, up, y, prob);
+  }
+};
+struct Geglu {
+  __device__ gg::epilogue::GluGradient operator()(float gate, float up, float y, float prob) const {
+    return gg::epilogue::geglu_gradient(gate, up, y, prob);
+  }
+};
+
+struct Tensors {      // on the device
+  const bf16 *a, *b;  // [rows,K], [G,K,N]
+  const bf16* c;      // [rows,2N]
+  Operands operands;
+  bf16* d;               // [rows,2N]
+  float *dprob, *dbias;  // [rows], [G,2N]
+  void* workspace;       // of Parts::bytes
+};
+struct Sizes {
+  int64_t rows;  // in memory: the last offset or more
+  int groups, n, k;
+};
+
+template <class C, class Activation>
+void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
+  const auto [rows, groups, n, k] = sizes;
+  // B has three dimensions: after a group's last k TMA reads zeros, and not the next group's weights.
+  const Maps maps = {.a = gg::make_swizzled_map(t.a, {k, rows}, {BK, BM / C::CLUSTER}),
+                     .b = gg::make_swizzled_map(t.b, {n, k, groups}, {BOX, BK, 1}),
+                     .c = gg::make_swizzled_map(t.c, {2 * n, rows}, {BOX, BOX}),
+                     .d = gg::make_swizzled_map(t.d, {2 * n, rows}, {BOX, BOX})};
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::CLUSTER,
+                     .dependent = true},
+                    glu_gradient<C, Activation>, maps, t.d, t.operands, Parts::in(t.workspace, rows, n),
+                    offsets, groups, int(rows), n, k, next_counter());
+}
+
+// In pairs, where there is room for one.
+inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, bool geglu,
+                   cudaStream_t stream) {
+  if (sizes.rows > 0) {  // else there is no tensor to map
+    const bool pairs = gg::multiprocessors() > 1;
+    auto* const of_swiglu = pairs ? launch_as<Config<5, 2>, Swiglu> : launch_as<Config<5, 1>, Swiglu>;
+    auto* const of_geglu = pairs ? launch_as<Config<5, 2>, Geglu> : launch_as<Config<5, 1>, Geglu>;
+    (geglu ? of_geglu : of_swiglu)(t, offsets, sizes, stream);
+  }
+  const int blocks = sizes.groups * blocks_for(2 * sizes.n) + blocks_for(sizes.rows);
+  gg::launch_kernel({.grid = dim3(unsigned(blocks)),
+                     .threads = ADDING_THREADS,
+                     .shared_bytes = 0,
+                     .stream = stream,
+                     .dependent = true},
+                    add_parts, Parts::in(t.workspace, sizes.rows, sizes.n), t.dprob, t.dbias, offsets,
+                    sizes.groups, int(sizes.rows), sizes.n);
+}
+
+}  // namespace chapter

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp loads its block's share of each slice of A into all blocks of the cluster, and the slice of
+// B into its own, as far ahead as there are stages. It waits for `empty`. TMA's bytes, those from all blocks,
+// signal `full`.
+
+#pragma once
+
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "config.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void load_tiles(const Maps& maps, const Memory& memory,
+                           Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int slices) {
+  constexpr int SHARE = BM / C::CLUSTER;  // rows of A that this block loads, for all
+  TileReceiver<C> tiles(mailboxes, 0, 1);
+  Ring<C::STAGES> ring;
+  for (Tile tile; tiles.next(tile);) {
+    // [load]
+    const int row0 = tile.row0 + rank * SHARE, col0 = tile.col0 + rank * BN;
+    for (int slice = 0; slice < slices; ++slice, ring.next()) {
+      const int stage = ring.stage, k0 = slice * BK;
+      const uint32_t full_addr = memory.full_addr + stage * 8;
+      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
+      // nothing was (ring.cuh).
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
+      if (gg::ptx::elect()) {
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
+        const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * SHARE * ROW_BYTES;
+        if constexpr (C::CLUSTER > 1) {
+          gg::ptx::tma_load_2d_multicast(a_addr, &maps.a, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
+        } else {
+          gg::ptx::tma_load_2d(a_addr, &maps.a, k0, row0, full_addr);
+        }
+        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+#pragma unroll
+        for (int col = 0; col < BN; col += BOX)
+          gg::ptx::tma_load_3d(b_addr + col * ROW_BYTES, &maps.b, col0 + col, k0, tile.group, full_addr);
+      }
+      __syncwarp();  // the lanes go on together, as elect would have them anyway
+    }
+    // [/load]
+  }
+}
+
+}  // namespace chapter
