@@ -49,6 +49,7 @@ TEST(Tensors, AreThoseOfTheOperator) {
             "a b sfa sfb alpha prob bias norm_const d d_col sfd_row sfd_col amax");
   EXPECT_EQ(names(kPlain, {.op = Operator::glu, .amax = false}), "a b alpha prob d c");
   EXPECT_EQ(names(kPlain, {.op = Operator::glu, .stores_c = false}), "a b alpha prob d");
+  EXPECT_EQ(names(kPlain, {.op = Operator::glu_gradient}), "a b alpha prob c d dprob dbias");
   EXPECT_EQ(names(kPlain, {.op = Operator::glu_hadamard, .amax = true}), "a b alpha prob hadamard d c amax");
 }
 

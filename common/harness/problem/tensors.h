@@ -84,7 +84,7 @@ struct EpilogueOperands {
   std::vector<float> alpha, prob;  // [G], [last offset or more]
   std::vector<char> bias;          // [G,N] of Epilogue::bias_format; empty: none
   std::vector<uint16_t> hadamard;  // [16,16] codes of bf16; empty: none
-  std::vector<uint16_t> saved_c;   // [last offset or more, 2N] of formats.c; empty: none
+  std::vector<uint16_t> saved_c{};  // [last offset or more, 2N] of formats.c; empty: none
 };
 
 }  // namespace gg

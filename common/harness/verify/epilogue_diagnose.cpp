@@ -230,6 +230,14 @@ Failure explain_epilogue(const Buffers& buffers, const HostCopy& copy, const std
     if (explains(compare_outputs(buffers, products_of(matrices, layout, products), skipped, copy.outputs)))
       return {each.symptom, "looks like " + each.what};
   }
+  for (const auto& [output, along] : {std::pair{Tensor::dbias, "rows past the group's end in the sum"},
+                                      std::pair{Tensor::dprob, "columns past N in the sum"}}) {
+    const int64_t failures = found.of[size_t(output)].failures;
+    if (failures == 0 || failures < found.failures()) continue;
+    return {
+        Symptom::wrong_epilogue,
+        format("all else is right: looks like %s, or a tile's part that is missing or added twice", along)};
+  }
   return {Symptom::unknown, "no known mistake explains it"};
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/harness/verify/judge.h"
 
+#include <iterator>
 #include <utility>
 
 namespace gg {
@@ -26,8 +27,10 @@ int64_t Findings::loose() const {
   return sum;
 }
 const OutputTally* Findings::first_failure(Tensor& output) const {
-  for (const Tensor each :
-       {Tensor::c, Tensor::sfd_row, Tensor::d, Tensor::sfd_col, Tensor::d_col, Tensor::amax}) {
+  constexpr Tensor kOrder[] = {Tensor::c,     Tensor::sfd_row, Tensor::d,     Tensor::sfd_col,
+                               Tensor::d_col, Tensor::amax,    Tensor::dprob, Tensor::dbias};
+  static_assert(std::size(kOrder) == kTensors - size_t(Tensor::d));  // every output
+  for (const Tensor each : kOrder) {
     output = each;
     if (of[size_t(each)].failures) return &of[size_t(each)];
   }
