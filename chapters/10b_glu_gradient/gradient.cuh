@@ -22,7 +22,8 @@ __device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread 
 struct Factors {
   float alpha, prob[2][2];
 
-  __device__ Factors(const Operands& operands, const Tile& tile, int thread) : alpha(operands.alpha[tile.group]) {
+  __device__ Factors(const Operands& operands, const Tile& tile, int thread)
+      : alpha(operands.alpha[tile.group]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -58,8 +59,8 @@ __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
 // [box]
 template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
-                                         const float (&sums)[BN / 2], float alpha, const float (&prob)[2], int rows,
-                                         int thread, float (&dprob)[2], float (&dbias)[16]) {
+                                         const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
+                                         int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
 #pragma unroll
   for (int chunk = 0; chunk < PAIR / 8; ++chunk) {
     uint32_t words[4];

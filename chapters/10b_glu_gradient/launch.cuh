@@ -53,6 +53,18 @@ void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes,
                     offsets, groups, int(rows), n, k, next_counter());
 }
 
+// dprob and dbias of their parts.
+inline void add(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
+  const auto [rows, groups, n, k] = sizes;
+  gg::launch_kernel({.grid = dim3(unsigned(groups * blocks_for(2 * n) + blocks_for(rows))),
+                     .threads = ADDING_THREADS,
+                     .shared_bytes = 0,
+                     .stream = stream,
+                     .dependent = true},
+                    add_parts, Parts::in(t.workspace, rows, n), t.dprob, t.dbias, offsets, groups, int(rows),
+                    n);
+}
+
 // In pairs, where there is room for one.
 inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, bool geglu,
                    cudaStream_t stream) {
@@ -62,14 +74,7 @@ inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& si
     auto* const of_geglu = pairs ? launch_as<Config<5, 2>, Geglu> : launch_as<Config<5, 1>, Geglu>;
     (geglu ? of_geglu : of_swiglu)(t, offsets, sizes, stream);
   }
-  const int blocks = sizes.groups * blocks_for(2 * sizes.n) + blocks_for(sizes.rows);
-  gg::launch_kernel({.grid = dim3(unsigned(blocks)),
-                     .threads = ADDING_THREADS,
-                     .shared_bytes = 0,
-                     .stream = stream,
-                     .dependent = true},
-                    add_parts, Parts::in(t.workspace, sizes.rows, sizes.n), t.dprob, t.dbias, offsets,
-                    sizes.groups, int(sizes.rows), sizes.n);
+  add(t, offsets, sizes, stream);
 }
 
 }  // namespace chapter

@@ -9,5 +9,6 @@
 
 void launch_07l(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   chapter_07l::launch(p.a<bf16>(), p.b<bf16>(), product, p.offsets(), p.rows(),
-                      {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, true, {}, true, stream);
+                      {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, p.b_layout() == gg::BLayout::nk,
+                      {}, true, stream);
 }
