@@ -14,20 +14,17 @@ constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a box: 64 columns, the most that TMA swizzles
 constexpr int BOX = 64;         // rows and columns of a box
 constexpr int BOX_BYTES = BOX * ROW_BYTES;
-constexpr int BM = 128, BN = 128;  // rows and columns of a block's tile of the product
-constexpr int PAIR =
-    gg::epilogue::GLU_COLUMNS;  // columns of the product that make a box wide: 32 gates, 32 ups
+constexpr int BN = 128;                          // columns of a block's tile of the product
+constexpr int PAIR = gg::epilogue::GLU_COLUMNS;  // columns of the product beside a box: 32 gates, 32 ups
 static_assert(2 * PAIR == BOX);
+constexpr int PAIRS = BN / PAIR;
+constexpr int PART = BOX;  // rows of a part: as a wgmma and a box have them
 
-// A tile has so many boxes of C, and as many of D: box i has the columns of pair i / 2, and the tile's upper
-// 64 rows if i is even, its lower 64 rows if i is odd.
-constexpr int TILE_BOXES = BN / PAIR * (BM / BOX);
-
-// A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the
-// same rows of A: each loads its share of these, for all. CLUSTER is 1 or 2. Each of a block's two consumers
-// multiplies whole tiles: the first one those of even numbers, as the worker gets them, the second one the
-// others.
-template <int STAGES_, int CLUSTER_>
+// Tiles of up to BM rows, in parts of 64: only those that have rows are loaded and multiplied. A worker is a
+// cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the same rows of
+// A: each loads its share of each part, for all. CLUSTER is 1 or 2. Each of a block's two consumers multiplies
+// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
+template <int PARTS_, int STAGES_, int BOXES_, int CLUSTER_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
@@ -35,23 +32,23 @@ struct Config {
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
-  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int PARTS = PARTS_, BM = PARTS * PART, STAGES = STAGES_, CLUSTER = CLUSTER_;
   static constexpr int COLUMNS = BN * CLUSTER;                              // of a worker's tile
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static_assert(BM / CLUSTER % 8 == 0);  // a block's share of A begins where TMA's swizzle repeats
-  static constexpr int BOXES = 4;        // of C or D, for which a consumer has room
-  // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
-  static_assert(TILE_BOXES % (2 * BOXES) == 0);
+  static constexpr int SHARE = PART / CLUSTER;  // rows of a part that a block loads
+  static_assert(SHARE % 8 == 0);                // so it begins where TMA's swizzle repeats
+  static constexpr int BOXES = BOXES_;          // of C or D, for which a consumer has room
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less than 3 KB.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
 };
 
+__host__ __device__ constexpr int parts_of(int rows) { return (rows + PART - 1) / PART; }
 // The slices of K, of any tile.
 __host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
 
 struct Maps {
-  CUtensorMap a;     // boxes of BM / CLUSTER rows and BK columns
+  CUtensorMap a;     // boxes of SHARE rows and BK columns
   CUtensorMap b;     // of BK rows and 64 columns, of one group
   CUtensorMap c, d;  // of BOX rows and BOX columns
 };
@@ -70,7 +67,7 @@ struct alignas(16) Tile {
   int col0;   // of the product, for the worker's first block
 };
 
-// Sums of the 64 columns of a box over the 32 rows of each warp.
+// Sums of the 64 columns of a box over the rows that each warp has of a tile.
 struct WarpSums {
   float of[4][BOX];
 };

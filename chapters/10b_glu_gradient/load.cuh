@@ -18,12 +18,11 @@ namespace chapter {
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int slices) {
-  constexpr int SHARE = BM / C::CLUSTER;  // rows of A that this block loads, for all
   TileReceiver<C> tiles(mailboxes, 0, 1);
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int row0 = tile.row0 + rank * SHARE, col0 = tile.col0 + rank * BN;
+    const int parts = parts_of(tile.rows), share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
@@ -31,12 +30,16 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
       // nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
-        const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * SHARE * ROW_BYTES;
-        if constexpr (C::CLUSTER > 1) {
-          gg::ptx::tma_load_2d_multicast(a_addr, &maps.a, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
-        } else {
-          gg::ptx::tma_load_2d(a_addr, &maps.a, k0, row0, full_addr);
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, parts * PART * ROW_BYTES + C::B_BYTES);
+        for (int part = 0; part < parts; ++part) {
+          const int row = part * PART + share;  // of the tile
+          const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + row * ROW_BYTES;
+          if constexpr (C::CLUSTER > 1) {
+            gg::ptx::tma_load_2d_multicast(a_addr, &maps.a, k0, tile.row0 + row, full_addr,
+                                           (1 << C::CLUSTER) - 1);
+          } else {
+            gg::ptx::tma_load_2d(a_addr, &maps.a, k0, tile.row0 + row, full_addr);
+          }
         }
         const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
 #pragma unroll

@@ -6,11 +6,14 @@
 
 #pragma once
 
+#include <utility>
+
 #include "boxes.cuh"
 #include "cluster.cuh"
 #include "common/kernel/ptx/mbarrier.cuh"
 #include "common/kernel/ptx/warp.cuh"
 #include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/widths.cuh"
 #include "config.cuh"
 #include "gradient.cuh"
 #include "ring.cuh"
@@ -83,13 +86,12 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS);
   Ring<C::STAGES> ring;
   if (consumer > 0) ring.skip(slices);  // tile 0
-  for (Tile tile; tiles.next(tile);) {
-    // [tile]
-    const int col0 = tile.col0 + rank * BN;
-    boxes.begin(tile, 2 * col0);  // C's first boxes land while the other consumer multiplies
-    const Factors factors(operands, tile, thread);
-    float upper[BN / 2], lower[BN / 2];  // rows 0 to 63 of the tile, and 64 to 127
-    turns.wait(consumer);
+  float sums[C::PARTS][BN / 2];
+  // Multiplies all slices of K of a tile of ROWS rows, and passes the turn.
+  // [multiply]
+  const auto multiply = [&](auto ROWS) {
+    constexpr int PARTS = ROWS / PART;
+    constexpr auto all = std::make_integer_sequence<int, PARTS>();
     int last = 0;  // stage of the slice before
 #pragma unroll 1
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
@@ -97,15 +99,17 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
       const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
       const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
-      gg::ptx::wgmma_fence(upper, lower);
+      [&]<int... I>(std::integer_sequence<int, I...>) { gg::ptx::wgmma_fence(sums[I]...); }
+      (all);
 #pragma unroll
       for (int kk = 0; kk < BK; kk += 16) {
         constexpr auto k_major = gg::ptx::Major::k, n_major = gg::ptx::Major::mn;
         const auto columns = gg::ptx::wgmma_advance(b, kk * ROW_BYTES);
         const bool adds = slice > 0 || kk > 0;
-        gg::ptx::wgmma<bf16, bf16, k_major, n_major>(upper, gg::ptx::wgmma_advance(a, kk * 2), columns, adds);
-        gg::ptx::wgmma<bf16, bf16, k_major, n_major>(
-            lower, gg::ptx::wgmma_advance(a, 64 * ROW_BYTES + kk * 2), columns, adds);
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+          gg::ptx::wgmma<bf16, bf16, k_major, n_major>(
+              sums[part], gg::ptx::wgmma_advance(a, part * PART * ROW_BYTES + kk * 2), columns, adds);
       }
       gg::ptx::wgmma_commit_group();
       if (slice > 0) {
@@ -114,11 +118,21 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
       }
       last = stage;
     }
-    turns.pass(consumer);                        // the products of the last slice go on
-    gg::ptx::wgmma_wait_group<0>(upper, lower);  // all slices are multiplied
+    turns.pass(consumer);  // the products of the last slice go on
+    [&]<int... I>(std::integer_sequence<int, I...>) { gg::ptx::wgmma_wait_group<0>(sums[I]...); }
+    (all);
     release(last);
-    make_gradients<C>(activation, upper, lower, factors, tile, col0, boxes, memory.warp_sums[consumer], parts,
-                      rows, n, thread);
+  };
+  // [/multiply]
+  for (Tile tile; tiles.next(tile);) {
+    // [tile]
+    const int col0 = tile.col0 + rank * BN;
+    boxes.begin(tile, 2 * col0);  // C's first boxes land while the other consumer multiplies
+    const Factors<C::PARTS> factors(operands, tile, thread);
+    turns.wait(consumer);
+    gg::with_width_for<C::BM, PART>(tile.rows, multiply);  // the parts that have rows
+    make_gradients<C>(activation, sums, factors, tile, col0, boxes, memory.warp_sums[consumer], parts, rows,
+                      n, thread);
     // [/tile]
     ring.skip(slices);  // those of the other consumer's tile
   }
