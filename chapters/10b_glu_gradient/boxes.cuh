@@ -13,13 +13,11 @@
 #include "common/kernel/ptx/tma.cuh"
 #include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
-#include "ring.cuh"
 
 namespace chapter {
 
 // Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order: wait, read and
-// write of all four chunks, put. A tile of `parts` parts has PAIRS * parts boxes: box i has the columns of pair
-// i / parts, and the rows of part i % parts.
+// write of all four chunks, put. Box i is in slot i % BOXES.
 template <class C>
 class Boxes {
  public:
@@ -45,44 +43,46 @@ class Boxes {
     gg::ptx::bar_sync(barrier_, 128);  // all threads have read what they stored of the last tile's boxes
     if (thread_ == 0) {
       gg::ptx::bulk_wait_group_read<0>();  // and so has TMA
-      for (int i = 0; i < C::BOXES && i < PAIRS * parts(); ++i) load(i, (ring_.stage + i) % C::BOXES);
+      for (int box = 0; box < C::BOXES; box += step()) load(box);
     }
   }
   // [/begin]
 
-  __device__ void wait() const { gg::ptx::mbarrier_wait_parity(landed_addr_ + ring_.stage * 8, ring_.phase); }
+  __device__ void wait(int box) const {
+    gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::BOXES * 8, box / C::BOXES & 1);
+  }
   // The gates and ups of 8 columns of the product, from column chunk * 8 of the box's pair on. As wgmma leaves
   // sums, lane l has columns l % 4 * 2 and the next one, of its warp's rows l / 4 and l / 4 + 8: words 0 and 1
   // are the gates of the two rows, words 2 and 3 the ups.
-  __device__ void read(int chunk, uint32_t (&words)[4]) const {
-    gg::ptx::ldmatrix_x4(words, chunk_addr(chunk));
+  __device__ void read(int box, int chunk, uint32_t (&words)[4]) const {
+    gg::ptx::ldmatrix_x4(words, chunk_addr(box, chunk));
   }
   // The same words, of D.
-  __device__ void write(int chunk, const uint32_t (&words)[4]) const {
-    gg::ptx::stmatrix_x4(chunk_addr(chunk), words);
+  __device__ void write(int box, int chunk, const uint32_t (&words)[4]) const {
+    gg::ptx::stmatrix_x4(chunk_addr(box, chunk), words);
   }
 
-  // Stores the box of D. Where the box before it was, the box of C that has its slot next is loaded.
+  // Stores the box of D. In the place of the box before it, C's box that has it next is loaded.
   // [put]
-  __device__ void put(int pair, int part) {
+  __device__ void put(int box) {
     gg::ptx::fence_proxy_async();      // this thread's words are there for TMA, and before its next load
     gg::ptx::bar_sync(barrier_, 128);  // so are all others
-    const int row = row0_ + part * PART, rows = rows_ - part * PART, col = col0_ + pair * BOX;
+    const int row = row0_ + box % 2 * HALF, rows = rows_ - box % 2 * HALF;
+    const int col = col0_ + box / 2 * BOX;
     if (rows < BOX) {
-      store_rows(row, rows, col);
+      store_rows(box, row, rows, col);
     } else if (thread_ == 0) {
-      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + ring_.stage * BOX_BYTES);
+      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + slot(box));
     }
+    const int before = box - step(), next = before + C::BOXES;  // of the same slot
     if (thread_ == 0) {
       gg::ptx::bulk_commit_group();
-      const int i = pair * parts() + part, next = i - 1 + C::BOXES;
-      if (i > 0 && next < PAIRS * parts()) {
+      if (before >= 0 && next < TILE_BOXES) {
         // TMA has read the box before, or all threads have: they have passed the bar_sync above since.
         gg::ptx::bulk_wait_group_read<1>();
-        load(next, (ring_.stage + C::BOXES - 1) % C::BOXES);
+        load(next);
       }
     }
-    ring_.next();
   }
   // [/put]
   // All threads of the consumer come here before one goes on.
@@ -93,34 +93,35 @@ class Boxes {
   }
 
  private:
-  __device__ int parts() const { return parts_of(rows_); }
+  // From one box of the tile to the next.
+  __device__ int step() const { return rows_ > HALF ? 1 : 2; }
+  __device__ static int slot(int box) { return box % C::BOXES * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
 
   // For ldmatrix and stmatrix: lane l has row l % 8 of matrix l / 8. Matrices 0 and 1 are rows 0 to 7 and 8 to
   // 15 of the warp's gates, matrices 2 and 3 those of the ups, which are four chunks further.
-  __device__ uint32_t chunk_addr(int chunk) const {
+  __device__ uint32_t chunk_addr(int box, int chunk) const {
     const int lane = thread_ % 32, row = thread_ / 32 * 16 + lane % 16;
-    return addr_ + ring_.stage * BOX_BYTES + swizzled(row, chunk + lane / 16 * 4);
+    return addr_ + slot(box) + swizzled(row, chunk + lane / 16 * 4);
   }
 
-  // Who: one thread. Box i of the tile, into a slot. Past C's last column or row, TMA writes zeros.
-  __device__ void load(int i, int slot) const {
-    const uint32_t landed = landed_addr_ + slot * 8;
+  // Who: one thread. Past C's last column or row, TMA writes zeros.
+  __device__ void load(int box) const {
+    const uint32_t landed = landed_addr_ + box % C::BOXES * 8;
     gg::ptx::mbarrier_arrive_expect_tx(landed, BOX_BYTES);
-    gg::ptx::tma_load_2d(addr_ + slot * BOX_BYTES, &maps_.c, col0_ + i / parts() * BOX,
-                         row0_ + i % parts() * PART, landed);
+    gg::ptx::tma_load_2d(addr_ + slot(box), &maps_.c, col0_ + box / 2 * BOX, row0_ + box % 2 * HALF, landed);
   }
 
   // The rows of a box that reaches past its group's end.
-  __device__ void store_rows(int row0, int rows, int col0) const {
+  __device__ void store_rows(int box, int row0, int rows, int col0) const {
     constexpr int CHUNKS = ROW_BYTES / 16;
     const int chunk = thread_ % CHUNKS;
     if (col0 >= columns_) return;  // a box is inside or outside: columns_ is a multiple of BOX
 #pragma unroll 1
     for (int row = thread_ / CHUNKS; row < rows; row += 128 / CHUNKS) {
       *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * columns_ + col0 + chunk * 8) =
-          *reinterpret_cast<const uint4*>(shared_ + ring_.stage * BOX_BYTES + swizzled(row, chunk));
+          *reinterpret_cast<const uint4*>(shared_ + slot(box) + swizzled(row, chunk));
     }
   }
 
@@ -131,7 +132,6 @@ class Boxes {
   uint32_t addr_, landed_addr_;
   int thread_, barrier_;
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile
-  Ring<C::BOXES> ring_;                 // of the box that is next
 };
 
 }  // namespace chapter

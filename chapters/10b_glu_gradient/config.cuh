@@ -14,17 +14,21 @@ constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a box: 64 columns, the most that TMA swizzles
 constexpr int BOX = 64;         // rows and columns of a box
 constexpr int BOX_BYTES = BOX * ROW_BYTES;
-constexpr int BN = 128;                          // columns of a block's tile of the product
+constexpr int HALF = BOX;                        // rows of a half of a tile: as a wgmma and a box have them
+constexpr int BM = 2 * HALF, BN = 128;           // rows and columns of a block's tile of the product
 constexpr int PAIR = gg::epilogue::GLU_COLUMNS;  // columns of the product beside a box: 32 gates, 32 ups
 static_assert(2 * PAIR == BOX);
-constexpr int PAIRS = BN / PAIR;
-constexpr int PART = BOX;  // rows of a part: as a wgmma and a box have them
 
-// Tiles of up to BM rows, in parts of 64: only those that have rows are loaded and multiplied. A worker is a
-// cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the same rows of
-// A: each loads its share of each part, for all. CLUSTER is 1 or 2. Each of a block's two consumers multiplies
-// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
-template <int PARTS_, int STAGES_, int BOXES_, int CLUSTER_>
+// A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair i, and the rows
+// of the tile's upper half and of its lower half. A tile of up to HALF rows has no lower half: its A and C are not
+// loaded, and nothing is multiplied.
+constexpr int PAIRS = BN / PAIR, TILE_BOXES = 2 * PAIRS;
+
+// A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the
+// same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each of a block's two consumers
+// multiplies whole tiles: the first one those of even numbers, as the worker gets them, the second one the
+// others.
+template <int STAGES_, int CLUSTER_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
@@ -32,18 +36,20 @@ struct Config {
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
-  static constexpr int PARTS = PARTS_, BM = PARTS * PART, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_;
   static constexpr int COLUMNS = BN * CLUSTER;                              // of a worker's tile
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
-  static constexpr int SHARE = PART / CLUSTER;  // rows of a part that a block loads
+  static constexpr int SHARE = HALF / CLUSTER;  // rows of a half that a block loads
   static_assert(SHARE % 8 == 0);                // so it begins where TMA's swizzle repeats
-  static constexpr int BOXES = BOXES_;          // of C or D, for which a consumer has room
+  static constexpr int BOXES = 4;               // of C or D, for which a consumer has room
+  // Each tile uses a slot an even number of times, or, for a lower half that is not there, never. So the parity of
+  // a box's load depends on its number in the tile alone (boxes.cuh).
+  static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less than 3 KB.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
 };
 
-__host__ __device__ constexpr int parts_of(int rows) { return (rows + PART - 1) / PART; }
 // The slices of K, of any tile.
 __host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
 

@@ -17,21 +17,19 @@ namespace chapter {
 // A thread has sums of two rows of a box's height, 64 rows: this one, and the one 8 rows below.
 __device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4; }
 
-// Factors of a thread's rows in a tile: prob[part][i] is that of row part * 64 + thread_row + i * 8. They are read
+// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i * 8. They are read
 // before the tile is multiplied, so that no product waits for them.
-template <int PARTS>
 struct Factors {
-  float alpha, prob[PARTS][2];
+  float alpha, prob[2][2];
 
   __device__ Factors(const Operands& operands, const Tile& tile, int thread)
       : alpha(operands.alpha[tile.group]) {
 #pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        // The tile may have fewer rows: what is computed of others is not stored.
-        const int row = min(part * PART + thread_row(thread) + i * 8, tile.rows - 1);
-        prob[part][i] = operands.prob[tile.row0 + row];
+        const int row = half * HALF + thread_row(thread) + i * 8;
+        prob[half][i] = row < tile.rows ? operands.prob[tile.row0 + row] : 0;  // or none of the tile's
       }
     }
   }
@@ -59,34 +57,37 @@ __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
 // rows, and to dbias, of its 8 columns of gates and then their ups.
 // [box]
 template <class C, class Activation>
-__device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int pair,
+__device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
                                          const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
                                          int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
 #pragma unroll
   for (int chunk = 0; chunk < PAIR / 8; ++chunk) {
     uint32_t words[4];
-    boxes.read(chunk, words);
+    boxes.read(box, chunk, words);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
       float of_gate[2], of_up[2];
+      // Another group's row counts as zeros, also where it holds NaN: with prob 0 it then adds 0 to dbias.
+      const bool is_ours = thread_row(thread) + i * 8 < rows;
+      if (!is_ours) words[i] = words[2 + i] = 0;
 #pragma unroll
       for (int e = 0; e < 2; ++e) {  // of the two columns in a word: bf16 are the upper half of an f32
         const uint32_t shift = e == 0 ? 16 : 0, mask = 0xFFFF0000;
         const float gate = gg::epilogue::float_of(words[i] << shift & mask),
                     up = gg::epilogue::float_of(words[2 + i] << shift & mask);
-        const float y = gg::epilogue::scaled(sums[(pair * 4 + chunk) * 4 + i * 2 + e], alpha);
+        const float y =
+            is_ours ? gg::epilogue::scaled(sums[(box / 2 * 4 + chunk) * 4 + i * 2 + e], alpha) : 0;
         const gg::epilogue::GluGradient all = activation(gate, up, y, prob[i]);
         of_gate[e] = all.gate;
         of_up[e] = all.up;
         dprob[i] += all.prob;
-        const bool is_ours = thread_row(thread) + i * 8 < rows;  // other rows are another group's
-        dbias[chunk * 2 + e] += is_ours ? all.gate : 0;
-        dbias[8 + chunk * 2 + e] += is_ours ? all.up : 0;
+        dbias[chunk * 2 + e] += all.gate;
+        dbias[8 + chunk * 2 + e] += all.up;
       }
       words[i] = gg::ptx::cvt_rn_x2<bf16>(of_gate[0], of_gate[1]);
       words[2 + i] = gg::ptx::cvt_rn_x2<bf16>(of_up[0], of_up[1]);
     }
-    boxes.write(chunk, words);
+    boxes.write(box, chunk, words);
   }
 }
 // [/box]
@@ -103,48 +104,48 @@ __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int
   }
 }
 
-// Who: a whole consumer. `sums`: of each part of the tile. `col0`: its first column of the product, which may be n
-// or more: nothing is stored then.
+// Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first
+// column of the product, which may be n or more: nothing is stored then.
 // [gradients]
 template <class C, class Activation>
-__device__ __forceinline__ void make_gradients(Activation activation, const float (&sums)[C::PARTS][BN / 2],
-                                               const Factors<C::PARTS>& factors, const Tile& tile, int col0,
-                                               Boxes<C>& boxes, WarpSums& warp_sums, const Parts& parts,
-                                               int rows, int n, int thread) {
-  const int lane = thread % 32, last = parts_of(tile.rows) - 1;
-  float dprob[C::PARTS][2] = {};
-  float* const dbias_part = parts.bias + int64_t(Parts::slot<C::BM>(tile.row0, tile.group)) * 2 * n;
+__device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],
+                                               const float (&lower)[BN / 2], const Factors& factors,
+                                               const Tile& tile, int col0, Boxes<C>& boxes,
+                                               WarpSums& warp_sums, const Parts& parts, int rows, int n,
+                                               int thread) {
+  const int lane = thread % 32;
+  const bool has_lower = tile.rows > HALF;
+  float dprob_upper[2] = {}, dprob_lower[2] = {};
 #pragma unroll
-  for (int pair = 0; pair < PAIRS; ++pair) {
+  for (int box = 0; box < TILE_BOXES; box += 2) {
     float dbias[16] = {};
-#pragma unroll
-    for (int part = 0; part < C::PARTS; ++part) {
-      if (part > last) continue;
-      boxes.wait();
-      make_box<C>(activation, boxes, pair, sums[part], factors.alpha, factors.prob[part],
-                  tile.rows - part * PART, thread, dprob[part], dbias);
-      if (part == last) {
-        fold(dbias, lane);
-        const int column =
-            lane / 16 * PAIR + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
-        *reinterpret_cast<float2*>(&warp_sums.of[thread / 32][column]) = {dbias[0], dbias[1]};
-      }
-      boxes.put(pair, part);  // its bar_sync comes between the warps' sums and their readers
+    boxes.wait(box);
+    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], tile.rows, thread, dprob_upper,
+                dbias);
+    if (has_lower) {
+      boxes.put(box);
+      boxes.wait(box + 1);
+      make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], tile.rows - HALF, thread,
+                  dprob_lower, dbias);
+    } else {
+      boxes.meet();  // a bar_sync between the readers of the last pair's sums and the next sums, as in put
     }
-    const int of_bias = 2 * col0 + pair * BOX + thread;
+    fold(dbias, lane);
+    const int column = lane / 16 * PAIR + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
+    *reinterpret_cast<float2*>(&warp_sums.of[thread / 32][column]) = {dbias[0], dbias[1]};
+    boxes.put(has_lower ? box + 1 : box);  // its bar_sync comes between the warps' sums and their readers
+    const int of_bias = 2 * col0 + box / 2 * BOX + thread;
     if (thread < BOX && of_bias < 2 * n) {
       float sum = 0;
 #pragma unroll
       for (int warp = 0; warp < 4; ++warp) sum += warp_sums.of[warp][thread];
-      dbias_part[of_bias] = sum;
+      parts.bias[int64_t(Parts::slot(tile.row0, tile.group)) * 2 * n + of_bias] = sum;
     }
-    if (last == 0) boxes.meet();  // readers, before the next sums: of two parts, put of the first one does it
   }
   if (col0 >= n) return;
   float* const dprob_part = parts.prob + int64_t(col0 / BN) * rows + tile.row0;
-#pragma unroll
-  for (int part = 0; part < C::PARTS; ++part)
-    store_dprob(dprob_part + part * PART, dprob[part], tile.rows - part * PART, thread);
+  store_dprob(dprob_part, dprob_upper, tile.rows, thread);
+  store_dprob(dprob_part + HALF, dprob_lower, tile.rows - HALF, thread);
 }
 // [/gradients]
 

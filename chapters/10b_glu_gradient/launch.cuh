@@ -53,32 +53,28 @@ void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes,
                     offsets, groups, int(rows), n, k, next_counter());
 }
 
-// dprob and dbias of their parts, by tiles of BM rows.
-template <int BM>
-void add(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
+// dprob and dbias of their parts.
+inline void add(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
   const auto [rows, groups, n, k] = sizes;
   gg::launch_kernel({.grid = dim3(unsigned(groups * blocks_for(2 * n) + blocks_for(rows))),
                      .threads = ADDING_THREADS,
                      .shared_bytes = 0,
                      .stream = stream,
                      .dependent = true},
-                    add_parts<BM>, Parts::in(t.workspace, rows, n), t.dprob, t.dbias, offsets, groups,
-                    int(rows), n);
+                    add_parts, Parts::in(t.workspace, rows, n), t.dprob, t.dbias, offsets, groups, int(rows),
+                    n);
 }
-
-template <int CLUSTER>
-using Chosen = Config<2, 5, 4, CLUSTER>;
 
 // In pairs, where there is room for one.
 inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, bool geglu,
                    cudaStream_t stream) {
   if (sizes.rows > 0) {  // else there is no tensor to map
     const bool pairs = gg::multiprocessors() > 1;
-    auto* const of_swiglu = pairs ? launch_as<Chosen<2>, Swiglu> : launch_as<Chosen<1>, Swiglu>;
-    auto* const of_geglu = pairs ? launch_as<Chosen<2>, Geglu> : launch_as<Chosen<1>, Geglu>;
+    auto* const of_swiglu = pairs ? launch_as<Config<5, 2>, Swiglu> : launch_as<Config<5, 1>, Swiglu>;
+    auto* const of_geglu = pairs ? launch_as<Config<5, 2>, Geglu> : launch_as<Config<5, 1>, Geglu>;
     (geglu ? of_geglu : of_swiglu)(t, offsets, sizes, stream);
   }
-  add<Chosen<1>::BM>(t, offsets, sizes, stream);
+  add(t, offsets, sizes, stream);
 }
 
 }  // namespace chapter

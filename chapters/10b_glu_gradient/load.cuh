@@ -22,7 +22,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int parts = parts_of(tile.rows), share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
+    const int halves = tile.rows > HALF ? 2 : 1, share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
@@ -30,9 +30,9 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
       // nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        gg::ptx::mbarrier_arrive_expect_tx(full_addr, parts * PART * ROW_BYTES + C::B_BYTES);
-        for (int part = 0; part < parts; ++part) {
-          const int row = part * PART + share;  // of the tile
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, halves * HALF * ROW_BYTES + C::B_BYTES);
+        for (int half = 0; half < halves; ++half) {
+          const int row = half * HALF + share;  // of the tile
           const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + row * ROW_BYTES;
           if constexpr (C::CLUSTER > 1) {
             gg::ptx::tma_load_2d_multicast(a_addr, &maps.a, k0, tile.row0 + row, full_addr,

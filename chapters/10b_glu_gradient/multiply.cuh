@@ -6,8 +6,6 @@
 
 #pragma once
 
-#include <utility>
-
 #include "boxes.cuh"
 #include "cluster.cuh"
 #include "common/kernel/ptx/mbarrier.cuh"
@@ -86,12 +84,11 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS);
   Ring<C::STAGES> ring;
   if (consumer > 0) ring.skip(slices);  // tile 0
-  float sums[C::PARTS][BN / 2];
-  // Multiplies all slices of K of a tile of ROWS rows, and passes the turn.
+  float upper[BN / 2], lower[BN / 2];   // of a tile's halves
+  // Multiplies all slices of K of a tile of up to ROWS rows, and passes the turn.
   // [multiply]
   const auto multiply = [&](auto ROWS) {
-    constexpr int PARTS = ROWS / PART;
-    constexpr auto all = std::make_integer_sequence<int, PARTS>();
+    constexpr bool HAS_LOWER = ROWS > HALF;
     int last = 0;  // stage of the slice before
 #pragma unroll 1
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
@@ -99,17 +96,16 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
       const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
       const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
-      [&]<int... I>(std::integer_sequence<int, I...>) { gg::ptx::wgmma_fence(sums[I]...); }
-      (all);
+      gg::ptx::wgmma_fence(upper, lower);
 #pragma unroll
       for (int kk = 0; kk < BK; kk += 16) {
         constexpr auto k_major = gg::ptx::Major::k, n_major = gg::ptx::Major::mn;
         const auto columns = gg::ptx::wgmma_advance(b, kk * ROW_BYTES);
         const bool adds = slice > 0 || kk > 0;
-#pragma unroll
-        for (int part = 0; part < PARTS; ++part)
+        gg::ptx::wgmma<bf16, bf16, k_major, n_major>(upper, gg::ptx::wgmma_advance(a, kk * 2), columns, adds);
+        if constexpr (HAS_LOWER)
           gg::ptx::wgmma<bf16, bf16, k_major, n_major>(
-              sums[part], gg::ptx::wgmma_advance(a, part * PART * ROW_BYTES + kk * 2), columns, adds);
+              lower, gg::ptx::wgmma_advance(a, HALF * ROW_BYTES + kk * 2), columns, adds);
       }
       gg::ptx::wgmma_commit_group();
       if (slice > 0) {
@@ -118,9 +114,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
       }
       last = stage;
     }
-    turns.pass(consumer);  // the products of the last slice go on
-    [&]<int... I>(std::integer_sequence<int, I...>) { gg::ptx::wgmma_wait_group<0>(sums[I]...); }
-    (all);
+    turns.pass(consumer);                        // the products of the last slice go on
+    gg::ptx::wgmma_wait_group<0>(upper, lower);  // all slices are multiplied
     release(last);
   };
   // [/multiply]
@@ -128,11 +123,11 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
     // [tile]
     const int col0 = tile.col0 + rank * BN;
     boxes.begin(tile, 2 * col0);  // C's first boxes land while the other consumer multiplies
-    const Factors<C::PARTS> factors(operands, tile, thread);
+    const Factors factors(operands, tile, thread);
     turns.wait(consumer);
-    gg::with_width_for<C::BM, PART>(tile.rows, multiply);  // the parts that have rows
-    make_gradients<C>(activation, sums, factors, tile, col0, boxes, memory.warp_sums[consumer], parts, rows,
-                      n, thread);
+    gg::with_width_for<BM, HALF>(tile.rows, multiply);
+    make_gradients<C>(activation, upper, lower, factors, tile, col0, boxes, memory.warp_sums[consumer], parts,
+                      rows, n, thread);
     // [/tile]
     ring.skip(slices);  // those of the other consumer's tile
   }

@@ -21,12 +21,9 @@ struct Parts {
   // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart, so they have slots
   // one after the other. A group's last slot is at most its end / BM + group, and the next group's first slot
   // is no less than that plus 1: no two tiles have the same.
-  template <int BM>
-  __host__ __device__ static int slot(int row0, int group) {
-    return row0 / BM + group;
-  }
-  // One more than any slot, whatever the tile.
-  static int64_t slots(int64_t rows, int groups) { return rows / PART + groups; }
+  __host__ __device__ static int slot(int row0, int group) { return row0 / BM + group; }
+  // One more than any slot.
+  static int64_t slots(int64_t rows, int groups) { return rows / BM + groups; }
   static size_t bytes(int64_t rows, int groups, int n) {
     return (size_t(columns_of_tiles(n)) * rows + size_t(slots(rows, groups)) * 2 * n) * sizeof(float);
   }
@@ -44,7 +41,6 @@ __host__ __device__ constexpr int blocks_for(int64_t sums) {
 // A thread adds the parts of one sum. The first blocks make dbias, blocks_for(2n) of them a group, the others
 // dprob.
 // [add]
-template <int BM>
 __global__ void __launch_bounds__(ADDING_THREADS)
     add_parts(Parts parts, float* dprob, float* dbias, const __grid_constant__ gg::Offsets offsets,
               int groups, int rows, int n) {
@@ -55,7 +51,7 @@ __global__ void __launch_bounds__(ADDING_THREADS)
     const int group = block / blocks, col = block % blocks * ADDING_THREADS + int(threadIdx.x);
     if (col >= columns) return;
     const int begin = offsets[group], tiles = (offsets[group + 1] - begin + BM - 1) / BM;
-    const float* const first = parts.bias + int64_t(Parts::slot<BM>(begin, group)) * columns + col;
+    const float* const first = parts.bias + int64_t(Parts::slot(begin, group)) * columns + col;
     for (int tile = 0; tile < tiles; ++tile) sum += first[int64_t(tile) * columns];
     dbias[int64_t(group) * columns + col] = sum;  // 0 for a group without rows
   } else {

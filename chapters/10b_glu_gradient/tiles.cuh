@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of all groups' tiles: group after group, ceil(rows / C::BM) times the columns of tiles in each.
+// The list of all groups' tiles: group after group, ceil(rows / BM) times the columns of tiles in each.
 
 #pragma once
 
@@ -42,7 +42,7 @@ class TileFinder {
   }
 
  private:
-  __device__ static int tiles_in_column(int rows) { return (rows + C::BM - 1) / C::BM; }
+  __device__ static int tiles_in_column(int rows) { return (rows + BM - 1) / BM; }
   // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
@@ -63,8 +63,8 @@ class TileFinder {
     const int in_group = index - (__shfl_sync(~0u, tiles_m_end_, owner) - tiles_m) * tiles_n_;
     const int first = in_group / (BAND * tiles_n_) * BAND;  // row of tiles with which the band begins
     const int band = min(BAND, tiles_m - first), in_band = in_group - first * tiles_n_;
-    const int row = (first + in_band % band) * C::BM;
-    return {first_group_ + owner, begin + row, min(C::BM, rows - row), in_band / band * C::COLUMNS};
+    const int row = (first + in_band % band) * BM;
+    return {first_group_ + owner, begin + row, min(BM, rows - row), in_band / band * C::COLUMNS};
   }
   // [/tile]
 

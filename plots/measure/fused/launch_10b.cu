@@ -12,7 +12,7 @@
 namespace {
 
 namespace ep = gg::epilogue;
-using chapter_10b::BN, chapter_10b::Parts;
+using chapter_10b::BM, chapter_10b::BN, chapter_10b::Parts;
 using rows::kAtOnce, rows::unpack;
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -28,9 +28,9 @@ struct TileRows {
     const int lane = int(threadIdx.x) % 32;
     int before = 0;  // groups whose first slot is this one or before
     for (int g = lane; g < (groups + 31) / 32 * 32; g += 32)
-      before += __popc(__ballot_sync(~0u, g < groups && Parts::slot<BM>(offsets[g], g) <= slot));
+      before += __popc(__ballot_sync(~0u, g < groups && Parts::slot(offsets[g], g) <= slot));
     group = before - 1;
-    row0 = offsets[group] + (slot - Parts::slot<BM>(offsets[group], group)) * BM;
+    row0 = offsets[group] + (slot - Parts::slot(offsets[group], group)) * BM;
     rows = min(BM, offsets[group + 1] - row0);
   }
 };
@@ -117,7 +117,7 @@ void launch_10b(const gg::Problem& p, bf16*, cudaStream_t stream) {
 void launch_glu_gradient(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_07l(p, product, stream);
   const chapter_10b::Tensors t = tensors_of(p);
-  const int64_t slots = p.rows() / BM + p.groups();
+  const int64_t slots = Parts::slots(p.rows(), p.groups());
   gg::launch_kernel({.grid = dim3(unsigned(chapter_10b::columns_of_tiles(p.n())), unsigned(slots)),
                      .threads = kThreads,
                      .shared_bytes = 0,
@@ -126,5 +126,5 @@ void launch_glu_gradient(const gg::Problem& p, bf16* product, cudaStream_t strea
                     gradient, reinterpret_cast<const uint4*>(product), reinterpret_cast<const uint4*>(t.c),
                     t.operands.alpha, t.operands.prob, Parts::in(t.workspace, p.rows(), p.n()), p.offsets(),
                     p.groups(), int(p.rows()), p.n(), reinterpret_cast<uint4*>(t.d));
-  chapter_10b::add<BM>(t, p.offsets(), sizes_of(p), stream);
+  chapter_10b::add(t, p.offsets(), sizes_of(p), stream);
 }
