@@ -16,7 +16,6 @@ using chapter_10b::BM, chapter_10b::BN, chapter_10b::Parts;
 using rows::kAtOnce, rows::unpack;
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int BM = 128;                    // rows of a block
 constexpr int kChunks = BN / kAtOnce;      // of a row of a tile; a lane has one
 constexpr int kRowsAtOnce = 32 / kChunks;  // of a warp
 constexpr int kColumns = 2 * kAtOnce;      // of D: a lane's gates, then its ups
