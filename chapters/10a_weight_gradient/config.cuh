@@ -15,13 +15,17 @@ constexpr int ROW_BYTES = 128;  // of a box
 constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK rows of BOX columns
 constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
+// A box of D in f32, as TMA stores it: so many rows and columns, 128 bytes a row. K is a multiple of
+// D_ROWS, so a box lies in one group or past its end.
+constexpr int D_ROWS = 8, D_COLUMNS = 32, D_BOX_BYTES = D_ROWS * ROW_BYTES;
 
 // A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have ROWS rows and BN columns
 // of D, of which the block of rank r has BM rows, from the tile's row r * BM on. So all its blocks
 // multiply the same columns of B: each loads its share of these, for all. CLUSTER is 1 or 2. Each of a
 // block's two consumers multiplies whole tiles: the first one those of even numbers, as the worker
-// gets them, the second one the others.
-template <int STAGES_, int CLUSTER_>
+// gets them, the second one the others. Each of their warps has room for BOXES_D boxes of D, or none
+// where threads store D.
+template <int STAGES_, int CLUSTER_, int BOXES_D_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
@@ -29,16 +33,19 @@ struct Config {
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
-  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER;
+  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER, BOXES_D = BOXES_D_;
   static_assert(BOXES_B % CLUSTER == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
-  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
+  static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);
+  // Warps before LOADER multiply, and each has boxes of its own.
+  static constexpr int SHARED_BYTES = SLICES_BYTES + LOADER * BOXES_D * D_BOX_BYTES;
   // A block has at most 227 KB. Barriers and mailboxes in kernel.cuh are less than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
 
 struct Maps {
   CUtensorMap a, b;  // boxes of BK rows and BOX columns
+  CUtensorMap d;     // of f32 only: boxes of D_ROWS rows and D_COLUMNS columns
 };
 
 // A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
@@ -52,8 +59,9 @@ struct alignas(16) Tile {
 
 // Shared memory.
 struct Memory {
-  unsigned char* slices;  // [STAGES][BOXES_A][BK][BOX] of A, then [STAGES][BOXES_B][BK][BOX] of B, swizzled
-  uint32_t a_tile_addr, b_tile_addr;  // where these begin
+  unsigned char* slices;   // [STAGES][BOXES_A][BK][BOX] of A, then [STAGES][BOXES_B][BK][BOX] of B, swizzled
+  unsigned char* d_boxes;  // [warps that multiply][BOXES_D][D_ROWS][D_COLUMNS] of D, swizzled
+  uint32_t a_tile_addr, b_tile_addr;  // where the slices begin
   uint32_t full_addr;   // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: a consumer of each block has multiplied the slice
   uint32_t turn_addr;   // [CONSUMERS] barriers: this consumer may begin its next tile (multiply.cuh)

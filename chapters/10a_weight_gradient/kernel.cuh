@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   static_assert(sizeof(bars) + sizeof(mailboxes) <= 1024);  // config.cuh relies on it
   Memory memory;
   memory.slices = shared;
+  memory.d_boxes = shared + C::SLICES_BYTES;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a);
     gg::ptx::prefetch_tensormap(&maps.b);
+    if (C::BOXES_D > 0) gg::ptx::prefetch_tensormap(&maps.d);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
   if constexpr (C::CLUSTER > 1) {
@@ -64,7 +66,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [roles]
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
-    multiply_tiles<C, T>(d, memory, mailboxes, rank, n, k, accumulate);
+    multiply_tiles<C, T>(maps.d, d, memory, mailboxes, rank, n, k, accumulate);
   } else {
     gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailboxes, rank, n, k);

@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .product = gg::Product::weight_gradient,
+      .most_b_rows = INT32_MAX,  // rows of D, as many as B has elsewhere: a box's coordinates are int
       .sets = {"smoke", "edges", "ends", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "moe", "wgrad"},
       .options = {"offsets", "accumulate"},

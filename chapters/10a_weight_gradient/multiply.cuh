@@ -55,7 +55,7 @@ class Turns {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T, class D>
-__device__ __forceinline__ void multiply_tiles(D* d, const Memory& memory,
+__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
                                                Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank,
                                                int n, int k, bool accumulate) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
@@ -114,12 +114,19 @@ __device__ __forceinline__ void multiply_tiles(D* d, const Memory& memory,
     // [/multiply]
     if (tile.rows == 0 && accumulate) continue;  // nothing to add
     const auto place = list.place(tile.index);
-    D* const d_group = d + int64_t(place.group) * k * n;
     const int row = place.row + rank * BM;
-    store(d_group, upper, row, place.col, n, k, accumulate);
-    store(d_group, lower, row + BOX, place.col, n, k, accumulate);
+    if constexpr (C::BOXES_D > 0) {
+      store_boxes<C>(d_map, memory, upper, place.group, row, place.col, k, accumulate);
+      store_boxes<C>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
+    } else {
+      D* const d_group = d + int64_t(place.group) * k * n;
+      store(d_group, upper, row, place.col, n, k, accumulate);
+      store(d_group, lower, row + BOX, place.col, n, k, accumulate);
+    }
   }
   gg::ptx::griddepcontrol_launch_dependents();
+  // The boxes' shared memory must be there until TMA has read them.
+  if (C::BOXES_D > 0 && gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
 }
 
 }  // namespace chapter

@@ -1,28 +1,66 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer's sums to D, from registers. While it stores, the other consumer multiplies.
+// A consumer's sums to D: those of f32 by TMA from boxes in shared memory, others from registers. While
+// it stores, the other consumer multiplies.
 
 #pragma once
 
 #include "common/kernel/ptx/cvt.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
 #include "config.cuh"
 
 namespace chapter {
 
 // As wgmma leaves them, a thread has two neighbouring sums of each 8 columns, of two rows, and four lanes, a
 // quad, have all 8.
-// f32: a quad's 8 sums are 32 bytes, a whole sector of the memory: stored as they are.
-__device__ inline void store_row(float* d_row, const float (&sums)[BN / 2], int half, int col0, int n,
-                                 int lane, bool accumulate) {
+
+// f32: stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them,
+// or adds to them. Who: a whole consumer. Each warp has boxes and bulk groups of its own, so warps need not
+// meet. Its sums are 16 rows, of which a box has the first or the last 8.
+// TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
+// Each element of D is added to once in a launch, so the order of the tiles does not change the sum.
+// [boxes]
+template <class C>
+__device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, const float (&sums)[BN / 2],
+                            int group, int row0, int col0, int k, bool accumulate) {
+  const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), lane = int(threadIdx.x) % 32;
+  unsigned char* const boxes = memory.d_boxes + warp * C::BOXES_D * D_BOX_BYTES;
+  // The lane's first sums in a box: row lane / 4, and chunk lane % 4 / 2 of 16 bytes, which the swizzle
+  // exchanges by the row. Without is_odd rows 2i and 2i + 1 would hit the same banks.
+  const int in_box = lane / 4, is_odd = in_box % 2;
+  const int at = in_box * ROW_BYTES + (lane % 4 / 2 ^ in_box ^ is_odd * 4) * 16 + lane % 2 * 8;
 #pragma unroll
-  for (int i = 0; i < BN / 8; ++i) {
-    const int col = col0 + i * 8 + lane % 4 * 2;
-    if (col >= n) continue;
-    float2* const to = reinterpret_cast<float2*>(d_row + col);
-    const float2 before = accumulate ? *to : float2{};
-    *to = {before.x + sums[i * 4 + half * 2], before.y + sums[i * 4 + half * 2 + 1]};
+  for (int i = 0; i < 2 * BN / D_COLUMNS; ++i) {
+    const int half = i / (BN / D_COLUMNS), part = i % (BN / D_COLUMNS);
+    unsigned char* const box = boxes + i % C::BOXES_D * D_BOX_BYTES;
+    if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<C::BOXES_D - 1>();
+    __syncwarp();  // TMA has read what was in this box
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {  // 8 columns each, odd rows in the order 2, 3, 0, 1
+      const float* const even = sums + (part * 4 + j) * 4 + half * 2;
+      const float* const odd = sums + (part * 4 + (j ^ 2)) * 4 + half * 2;
+      const float2 both = {is_odd ? odd[0] : even[0], is_odd ? odd[1] : even[1]};
+      *reinterpret_cast<float2*>(box + (at ^ j * 32)) = both;
+    }
+    gg::ptx::fence_proxy_async();
+    __syncwarp();  // the box is complete, for TMA too
+    if (gg::ptx::elect()) {
+      const int row = row0 + warp % 4 * 16 + half * D_ROWS, col = col0 + part * D_COLUMNS;
+      const uint32_t box_addr = gg::ptx::shared_addr(box);
+      if (row < k) {
+        if (accumulate) {
+          gg::ptx::tma_reduce_add_2d(&d_map, col, group * k + row, box_addr);
+        } else {
+          gg::ptx::tma_store_2d(&d_map, col, group * k + row, box_addr);
+        }
+      }
+      gg::ptx::bulk_commit_group();  // also of nothing: the wait above counts groups
+    }
   }
 }
+// [/boxes]
 
 // Lane i of a quad has words 0 to 3, and gets word i of each lane: the quad's 4 x 4 words are transposed.
 // Who: a whole warp.
@@ -65,8 +103,7 @@ __device__ inline void store_row(T* d_row, const float (&sums)[BN / 2], int half
   }
 }
 
-// Stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them.
-// Who: a whole warpgroup.
+// 16 bits: the same from registers. `d`: D_g.
 // [store]
 template <class D>
 __device__ void store(D* d, const float (&sums)[BN / 2], int row0, int col0, int n, int k, bool accumulate) {
