@@ -158,6 +158,8 @@ class PublishedTest(unittest.TestCase):
         ours = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (best.chapter, ""))
         self.assertTrue(best.peer.startswith("cublas") and f"cuBLAS makes {best.tflops:.0f} in the same run" in text, best)
         self.assertTrue(results.within_noise(best, ours), "the front page says so")
+        beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
+        self.assertIn(f"cuBLAS makes {best.tflops:.0f} TFLOP/s beside 07l and {beside_01.tflops:.0f} beside 01", text)
         line = tables.tally_table(self.data, self.history).splitlines()[2]
         *which, won, level, lost = [cell.strip() for cell in line.strip("|").split("|")]
         self.assertEqual(which, ["H100", "`peers`", "without", "10"])
