@@ -178,15 +178,20 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Two blocks per SM of the larger tile and four of the smaller one, where shared memory holds
-// them, so that some compute while others wait: up to 255 registers per thread, or 128. Another
-// shape of tile needs its number of blocks here, its kernel and its check in `launch`, and an
-// entry in main.cu's `tiles`.
+// A multiprocessor shall hold two blocks of the larger tile or four of the smaller one, so that some
+// multiply while others wait. The launch bounds make the compiler use few enough of its 65536
+// registers: with two blocks of 128 threads up to 255 for a thread, the most there is, with four
+// blocks 128. Another shape of tile needs its number of blocks here and in the second assertion,
+// its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
 template <class T, int BM, int BN>
 __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
   static_assert(BM == BN && (BM == 128 || BM == 64), "the launch bounds count the blocks of these two");
+  // Each block takes 1 KB besides its own. If fewer blocks fitted, `launch` would start fewer, and
+  // nothing would fail. A GPU with less shared memory than an H100 may hold fewer.
+  static_assert((BM == 128 ? 2 : 4) * (shared_bytes_for<T>(BM, BN) + 1024) <= 228 * 1024,
+                "an H100's multiprocessor has room for as many blocks as the launch bounds count");
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(T)), B_STAGE_BYTES = BK * BN * int(sizeof(T));
   static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for<T>(BM, BN), "as it is launched");
@@ -206,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 
   // [tile]
   // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
-  // print_schedule repeats its start and its stride.
+  // print_schedule repeats its start and its stride; schedule_test reads only what that prints.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -278,7 +283,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 
 // [schedule]
 // The kernel's walk on the host, start and stride written again, `sizes` in host memory: prints each
-// block's tiles as group(tile_m,tile_n). `shape` is not 0x0: without --tile the harness passes 64x64.
+// block's tiles as group(tile_m,tile_n). `shape` is not 0x0: without --tile the harness passes 64x64
+// here, for a small example, and 128x128 to `launch`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

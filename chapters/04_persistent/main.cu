@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,
-      // The harness does, when it writes the descriptions. Without this a check would also replay a
-      // recorded launch with other offsets, which chapter 05a is about.
+      // The harness does, when it writes the descriptions. Without this a check would also record a
+      // launch in a CUDA graph and launch the graph with other offsets, as it does from 05a on.
       .reads_offsets_on_host = true,
       .print_schedule = chapter::print_schedule,
   };

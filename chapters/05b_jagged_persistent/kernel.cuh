@@ -29,8 +29,8 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 static_assert(2 * STAGES * (128 + 128) * BK * 2 <= 227 * 1024, "launch gives a worker two teams on Hopper");
 static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
-// Threads of a team for tiles of bm rows. Operands of different types take registers to convert: then
-// twice the warps share the larger tile.
+// Threads of a team for tiles of bm rows; both the kernel and launch rely on it. Operands of different
+// types take registers to convert: then twice the warps share the larger tile.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -152,8 +152,8 @@ __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragment
 
 // [multiply]
 // Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// of products goes backwards, so that its first one keeps an operand of the one before. For 64x64 sums
+// 124 of a slice's 128 products then do (.reuse in machine code), not 112. The gain was not measured.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<A, B, WM, WN>& fragments) {
@@ -197,13 +197,14 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// A worker is a block of one or two teams, each with a tile of its own: while one waits at its barrier or
-// writes its tile out, the other computes. Eight warps at most: up to 255 registers per thread.
+// A worker is a block of one or two teams, each with a tile of its own, so that one may compute while the
+// other waits at its barrier or stores its tile. With 256 threads at most each may have 255 registers.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets,
                                                        int groups, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
+  static_assert(THREADS == 128 || THREADS == 256, "two teams or one: at most the 256 of the launch bounds");
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
   // [team]
   const int team = int(threadIdx.x) / THREADS, teams = int(blockDim.x) / THREADS;
@@ -223,7 +224,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int: 2^31 of them in 4096 groups, the harness's most, take 128 GB of D.
+  // Tiles are counted in int, so that find shuffles 32 bits. 2^31 tiles in 4096 groups, the harness's most,
+  // would need 128 GiB for D alone. An H100 has 80 GB, so launch does not check.
   // All warps of a team find the same tiles, of equally many slices, so all come to the team's barriers
   // equally often. bar_sync counts threads only, and does not know which of its calls they are in.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
@@ -268,7 +270,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
           load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 16) load_b(k_tile + STAGES - 1);  // measured: 1 % fewer cycles here than at kk = 0
+        if (kk == 16) load_b(k_tile + STAGES - 1);  // once a slice, before its wait, which counts groups
         multiply(acc, sets[set]);
       }
     };
@@ -290,7 +292,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   }
 }
 
-// The kernel for tiles of BM x bn. `bn` is 32, 64 or 128: launch has refused all others.
+// The kernel for tiles of BM x bn; launch chooses BM. `bn` is 32, 64 or 128: launch has refused all others.
 template <class A, class B, class D, class Offset, int BM>
 auto* kernel_for(int bn) {
   return bn == 128  ? grouped_gemm<A, B, D, Offset, BM, 128>
@@ -315,6 +317,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
   if constexpr (HAS_ALL_TILES<A, B, Offset>) {
+    // An extent that `legal` accepts and no branch names runs as 32, the last branch, and nothing says so.
     kernel = tile.m == 128  ? kernel_for<A, B, D, Offset, 128>(tile.n)
              : tile.m == 64 ? kernel_for<A, B, D, Offset, 64>(tile.n)
                             : kernel_for<A, B, D, Offset, 32>(tile.n);
@@ -322,7 +325,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* 
     GG_REQUIRE(tile.m == 128 && tile.n == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m,
                tile.n);
   }
-  const int team_threads = threads_for<A, B>(tile.m);
+  const int team_threads = threads_for<A, B>(tile.m);  // the kernel's THREADS, as tile.m is its BM
   // [launch]
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0, shared_limit = 0;

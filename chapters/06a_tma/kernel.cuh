@@ -86,14 +86,16 @@ struct Stage {
 };
 
 // [load]
-// One thread orders a slice, whose corners are (a_row, k0) in A and (k0, col) in B[group]. What lies
-// outside a map's tensor becomes zeros, which count as bytes too. A box of A may go on into rows that
-// are not the group's. They are multiplied as well, but the rows of D that need them are not stored.
+// One thread orders a slice: A's from (k0, a_row) on, B's from (col, k0, group) on, coordinates in the
+// order of the maps' dimensions. What lies outside a map's tensor becomes zeros, which count as bytes
+// too. A box of A may go on into rows that are not the group's. They are multiplied as well, but the
+// rows of D that need them are not stored.
 template <int BM, int BN>
 __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                            int k0, int a_row, int col, int group) {
   static_assert(BN % BOX_COLS == 0, "B's part of a slice is whole boxes");
   static_assert(BM * BK * 2 % 1024 == 0 && B_BOX_BYTES % 1024 == 0, "boxes begin at multiples of 1024 bytes");
+  static_assert(BM * BK * 2 + BN / BOX_COLS * B_BOX_BYTES == (BM + BN) * BK * 2, "all boxes are announced");
   gg::ptx::mbarrier_arrive_expect_tx(stage.full_addr, (BM + BN) * BK * 2);
   gg::ptx::tma_load_2d(stage.a_addr, &a_map, k0, a_row, stage.full_addr);
 #pragma unroll
@@ -190,8 +192,8 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, T* d,
                  const Offset* offsets, int groups, int n, int k) {
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
+  // The bytes that load_slice announces, and launch's team_bytes for each stage, are the sum of these.
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
-  static_assert(A_STAGE_BYTES + B_STAGE_BYTES == (BM + BN) * BK * 2, "as in load_slice and in launch");
   static_assert(2 * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) <= 226 * 1024,
                 "a block of an H100 may have 227 KB, of which `full` and the alignment of `shared` take one");
   const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
@@ -215,7 +217,8 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   // [/barriers]
 
   // [tile]
-  // Tiles are counted in int: 2^31 of them in 4096 groups, the harness's most, take 256 GB of D.
+  // Tiles are counted in int: 2^31 of them, each of 64 columns, in 4096 groups (the harness's most) of
+  // one row each would take 256 GiB of D.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN, k_tiles = (k + BK - 1) / BK;
   // Slices of this team's tiles before this one: they say which stage comes next, and which phase of
   // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
@@ -227,20 +230,21 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     const int rows_left = walk.group_rows - row0, cols_left = n - col0;
     T* d_tile = d + (walk.row_begin + row0) * n + col0;
     // [/tile]
-    auto stage_of = [&](int k_tile) {  // where slice k_tile is put
+    // Where slice k_tile of the current tile is put: like load and wait, it depends on `first`.
+    auto stage_of = [&](int k_tile) {
       const int index = (first + k_tile) % STAGES;
       return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
                    team_full_addr + index * 8};
     };
 
-    auto load = [&](int k_tile) {
+    auto load = [&](int k_tile) {  // int(row_begin): the harness allows fewer than 2^31 rows
       load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
                          walk.group);
     };
 
     // [compute]
     // A stage's slices are the phases of its mbarrier: 0, 1, 2 .. Each slice from 0 to k_tiles - 1 is
-    // ordered once, and every thread waits for it once, in this sequence. `first` counts on that.
+    // ordered once, and every thread waits for it once, in this sequence. `first` relies on that.
     auto wait = [&](int k_tile) {
       const int phase = (first + k_tile) / STAGES;
       gg::ptx::mbarrier_wait_parity(stage_of(k_tile).full_addr, phase % 2);
@@ -318,7 +322,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                            .box = {BOX_COLS, BK, 1},
                            .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/maps]
-  // 2 below is the number of teams, as in the kernel's launch bounds, its `full` and its walk's stride.
+  // 2 below is the number of teams, as in the kernel's launch bounds, its assertion of 226 KB, its
+  // `full`, and its walk's stride.
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));

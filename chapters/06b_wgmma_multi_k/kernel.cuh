@@ -47,12 +47,12 @@ __device__ uint32_t pack(float left, float right) {  // two neighbours of 16 bit
   return bits;
 }
 
-// Eight blocks per multiprocessor, so that some multiply while others wait for their slices: up to
-// 64 registers per thread, of which 32 hold sums.
+// Room for at least 8 blocks, 64 registers per thread: some multiply while others wait for slices.
 template <class T, class D, int BN, int BK>
 __global__ void __launch_bounds__(THREADS, 8)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, D* d,
                  int m, int n, int k) {
+  static_assert(BM == 64 && MMA_K == 16 && THREADS == 128 && sizeof(T) == 2, "WGMMA's, with 16-bit types");
   static_assert(BK == 64 || BK == 32 || BK == 16, "a row of A's box is one swizzle: 128, 64, 32 bytes");
   static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "so is one of B's, or 16 bytes, unswizzled");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
@@ -111,10 +111,10 @@ __global__ void __launch_bounds__(THREADS, 8)
     }
     gg::ptx::wgmma_commit_group();
     gg::ptx::wgmma_wait_group<0>(acc);
-    // No __syncthreads: these products are one operation of four warps. Once they are done for
-    // warp 0, all warps have started them, hence are past their wait for this phase, and the slice has
-    // been read. That is our conclusion; PTX does not say it. Whoever reads the slice by other
-    // instructions than WGMMA needs a __syncthreads here.
+    // No __syncthreads: these products are one operation of four warps. When they are done for warp 0,
+    // all warps have started them, hence are past their wait for this phase, and the slice has been
+    // read: our conclusion, PTX does not say it. Other instructions than WGMMA that read the slice
+    // need a __syncthreads here. Lanes that skip `load` meet the elected one at the next wgmma_fence.
     if (k_tile + 1 < k_tiles && warp == 0 && gg::ptx::elect()) load(k_tile + 1);
   }
   // [/compute]

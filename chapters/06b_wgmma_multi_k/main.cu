@@ -10,8 +10,9 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .m_multiple = 64,
       .multiple_reason = "one WGMMA computes 64 rows and multiples of 8 columns, 16 steps of k at a time",
-      .most_m = 65535 * chapter::BM,  // of each group: a grid has at most 65535 blocks in y
-      .most_b_rows = INT32_MAX,       // of all groups: a box's coordinates are int
+      // A grid has at most 65535 blocks in y, for each group's rows, and in z, for at most 4096 groups.
+      .most_m = 65535 * chapter::BM,
+      .most_b_rows = INT32_MAX,  // of all groups: a box's coordinates are int
       .equal_groups = true,
       .sets = {"smoke_uniform", "edges_uniform", "prefill", "step", "peers"},
       .numbers = {{.name = "tile-k",

@@ -18,6 +18,8 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
   maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
+  // load_tiles relies on these boxes: CLUSTER of them have a tile's rows, whose bytes `full` expects.
+  static_assert(STEP % C::CLUSTER == 0);
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
@@ -36,7 +38,7 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
 // what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
-// fewer than CLUSTER the grid is empty, which is an error. The others are for small problems,
+// one, pairs would have an empty grid, which is an error. The others are for small problems,
 // which would lose more at a cluster's start than pairs save.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,

@@ -21,7 +21,7 @@ __host__ __device__ constexpr int round_up(int value, int step) { return (value 
 // A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have up to BM rows and
 // COLUMNS columns, of which the block of rank r multiplies and stores BN, from the tile's column
 // r * BN on. The blocks load each slice of A once, for all. Each has STAGES slices in its shared
-// memory, of BM rows of A and BN columns of B. CLUSTER is 1 or 2: more was never tried.
+// memory, of BM rows of A and BN columns of B.
 template <int BM_, int STAGES_, int CLUSTER_ = 1>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
@@ -32,6 +32,7 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, COLUMNS = BN * CLUSTER;          // a worker's blocks and columns
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(CLUSTER == 1 || CLUSTER == 2);  // more was never tried
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
-// next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// next tile. It waits for `full` and signals the `empty` of all blocks that load into this one's memory.
 
 #pragma once
 

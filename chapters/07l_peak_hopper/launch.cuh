@@ -19,11 +19,16 @@ template <class C, class T, class D, Major B_MAJOR>
 void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
                bool dependent, cudaStream_t stream) {
   const auto [m_total, groups, n, k, rows_each] = sizes;
+  // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
+  // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
+  // asserts the registers: twice 256 threads may have 128 each, and ptxas of CUDA 13.0 gives 42.
+  static_assert(C::BM > 32 || C::BN > 64 || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   // B has three dimensions: after a group's last column TMA reads zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
                                : gg::make_swizzled_map(b, {n, k, groups}, {64, BK, 1});
-  // D in f32 is stored without a map: maps.d stays unset, and the kernel prefetches it but never uses it.
+  // D in f32 is stored without a map: maps.d stays unset. The kernel prefetches it all the same,
+  // which loads a cache line, whatever is in it, and decodes nothing.
   if constexpr (sizeof(D) == 2) maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});

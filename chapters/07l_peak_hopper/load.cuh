@@ -41,6 +41,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       } else {
         gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
       }
+      // [b]
       if constexpr (B_MAJOR == Major::k) {
         gg::ptx::tma_load_3d(b_addr, &maps.b, k0, tile.col0, tile.group, full_addr);
       } else {
@@ -48,6 +49,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
           gg::ptx::tma_load_3d(b_addr + c * ROW_BYTES, &maps.b, tile.col0 + c, k0, tile.group, full_addr);
         }
       }
+      // [/b]
     }
     __syncwarp();  // the lanes go on together, as elect would have them anyway
   };

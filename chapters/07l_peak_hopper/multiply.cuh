@@ -32,6 +32,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
                                                const gg::Offsets& offsets, Slices slices, int n_rank,
                                                int k_rank, int n, int k) {
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  // For both majors of B: eight rows are 8 columns if K-major, and 8 k of 64 columns if MN-major.
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
@@ -91,7 +92,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
         gg::ptx::wgmma_fence(sums);
 #pragma unroll
         for (int kk = 0; kk < BK; kk += 16) {
-          constexpr int B_STEP = B_MAJOR == Major::k ? 16 * 2 : 16 * ROW_BYTES;  // bytes of 16 k
+          // Bytes to the next 16 k: further in the row if K-major, 16 rows further if MN-major.
+          constexpr int B_STEP = B_MAJOR == Major::k ? 16 * 2 : 16 * ROW_BYTES;
           gg::ptx::wgmma<T, T, B_MAJOR, Major::k>(sums, gg::ptx::wgmma_advance(b, kk / 16 * B_STEP),
                                                   gg::ptx::wgmma_advance(a, kk * 2), k_tile > 0 || kk > 0);
         }
@@ -104,11 +106,15 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      // [last]
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
+      // After the last products of this consumer's last tile. Where kernel.cuh has executed it
+      // already, this changes nothing.
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
+      // [/last]
       // [/multiply]
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) store.put(sums, tile, tile.col0 + consumer * 64);

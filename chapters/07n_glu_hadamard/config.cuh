@@ -24,7 +24,8 @@ constexpr int BOX_BYTES = STEP * D_BYTES;
 // c xor r/2 % 4. Outbox writes so, Transform reads and writes so, store_tiles reads so, and D's
 // tensor map (launch.cuh) says so: no assertion compares it with `swizzled`.
 // TMA takes r / 2 % 4 from the address in shared memory, `swizzled` from the row of the box. Both are
-// the same where a box begins at a multiple of 512 bytes: after 8 rows the swizzle repeats.
+// the same where a box begins at a multiple of 512 bytes: after 8 rows the swizzle repeats. Config
+// asserts it of a box's offset in shared memory, whose beginning kernel.cuh aligns.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 static_assert(D_BYTES == 64 && BOX_BYTES % 512 == 0);  // launch.cuh: CU_TENSOR_MAP_SWIZZLE_64B
 
@@ -54,9 +55,10 @@ struct Config {
   // Registers of a thread. A TALL kernel starts with all that ptxas may give (kernel.cuh), and
   // setmaxnreg then moves some from the last warpgroup to the consumers. A spill fails the build:
   // ptxas 13.0 spills with 176 for consumers, not with 184, and with 64 for the others, not with 72.
+  // setmaxnreg.inc would wait for ever for more registers than the block has started with.
   static constexpr int FIRST_REGISTERS = std::min(255, 65536 / THREADS / 8 * 8);
   static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
@@ -73,7 +75,7 @@ struct Config {
   static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
-  // Boxes begin after all slices, and a consumer's after those of the one before.
+  // Offsets of boxes, for `swizzled`: after all slices, and after boxes of the consumer before.
   static_assert(STAGES * (A_BYTES + B_BYTES) % 512 == 0 && STORE_BYTES % 512 == 0);
   // A block has at most 227 KB. The barriers, the mailbox and `output_tiles` in kernel.cuh are less
   // than 1 KB.
@@ -100,6 +102,7 @@ struct alignas(16) Tile {
 };
 
 // A tile of a consumer's 32 columns of X in shared memory: what its storing warp has to know.
+// Calls of `put` and put_none have the four in this order. All are int: a swap of two compiles.
 struct alignas(16) OutputTile {
   int group;   // -1: there is no other tile
   int row0;    // its first row, as D counts

@@ -111,7 +111,8 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       if (hands_over(k_rank)) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});  // D has half as many columns
+        // An OutputTile. tile.col0 would be wrong: it counts B's columns, and is the whole block's.
+        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});
       }
       // [/end]
     };

@@ -88,7 +88,7 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
     if (tile.group < 0) return;              // put_none: the consumer waits at `emptied` no more
     if (tile.d_col0 >= d_columns) continue;  // d_columns is a multiple of 32: D has all 32 or none
     unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;
-    uint32_t largest = 0;
+    uint32_t largest = 0;  // |Y| as its bits, as `apply` returns it
 #pragma unroll 1
     for (int first = 0; first < tile.rows; first += STEP, box += BOX_BYTES) {
       const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;  // of this box
@@ -100,16 +100,18 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
           *reinterpret_cast<uint4*>(d + int64_t(row0 + row) * d_columns + tile.d_col0 + chunk * 8) =
               *reinterpret_cast<const uint4*>(box + swizzled(row, chunk));
         }
-      } else if (gg::ptx::elect()) {
+      } else if (gg::ptx::elect()) {  // the lane that waits below
         gg::ptx::tma_store_2d(&d_map, tile.d_col0, row0, gg::ptx::shared_addr(box));
         gg::ptx::bulk_commit_group();
       }
     }
     largest = __reduce_max_sync(~0u, largest);
+    // This is the lane that has committed above, for `elect` always chooses the same one. In another
+    // lane the wait would return at once: a copy group is one thread's.
     if (gg::ptx::elect()) {
       // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
       atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest));
-      gg::ptx::bulk_wait_group_read<0>();  // `elect` chose this lane to commit too: groups are a thread's
+      gg::ptx::bulk_wait_group_read<0>();
     }
     __syncwarp();  // TMA has read all boxes, and lanes the last rows
   }

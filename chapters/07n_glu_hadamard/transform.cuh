@@ -35,7 +35,8 @@ class Transform {
   }
 
   // Makes D of X in a box. Returns the largest |Y| that this lane has in the first `rows` rows, as
-  // its bits. Y that is NaN is left out, and `butterfly` leaves out its 15 neighbours too. (A NaN in X
+  // its bits: `larger` and `amax_with` take bits, which as integers have the order of the numbers.
+  // Y that is NaN is left out, and `butterfly` leaves out its 15 neighbours too. (A NaN in X
   // makes all 16 NaN anyhow. Infinities in X, or sums beyond f32, may leave others of the 16 as numbers.)
   // After it, before D is read: fence_proxy_async for TMA, and __syncwarp.
   __device__ uint32_t apply(unsigned char* box, int rows) const {
@@ -49,7 +50,7 @@ class Transform {
   // row `rows` on X stays as it is.
   // [butterfly]
   __device__ static uint32_t butterfly(unsigned char* box, int rows) {
-    uint32_t largest = 0;
+    uint32_t largest = 0;  // |Y| as its bits
 #pragma unroll 1
     for (int i = lane(); i < rows * 2; i += 32) {
       uint4* chunks[2];
@@ -67,7 +68,7 @@ class Transform {
 #pragma unroll
       for (int c = 0; c < 2; ++c)
         *chunks[c] = {words[c * 4], words[c * 4 + 1], words[c * 4 + 2], words[c * 4 + 3]};
-      // largest_magnitude is NaN if one of the 16 is: amax_with leaves out all of them.
+      // largest_magnitude: bits of a NaN if one of the 16 is NaN, and amax_with leaves out all 16.
       largest = gg::epilogue::amax_with(largest, gg::epilogue::largest_magnitude(y));
     }
     return largest;
@@ -78,7 +79,7 @@ class Transform {
   // out as wgmma leaves its sums, so it goes back as X came.
   // [multiply]
   __device__ uint32_t multiply(uint32_t box_addr, int rows) const {
-    float largest = 0;
+    float largest = 0;  // |Y|, as a number until the return
 #pragma unroll
     for (int quadrant = 0; quadrant < 4; ++quadrant) {
       // The quadrant begins at row0 and chunk0 of the box. Lane l gives the address of row l % 8 of
@@ -91,7 +92,7 @@ class Transform {
       uint32_t words[4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float y[4] = {};  // two rows of column lane / 4, and the same rows 8 columns further on
+        float y[4] = {};  // of Y: two rows of column lane / 4, and of the column 8 further on
         gg::ptx::mma_m16n8k16(y, w_, x, half);
         words[2 * half] = gg::ptx::cvt_rn_x2<bf16>(y[0], y[1]);
         words[2 * half + 1] = gg::ptx::cvt_rn_x2<bf16>(y[2], y[3]);

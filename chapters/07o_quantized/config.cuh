@@ -44,7 +44,8 @@ struct Config {
   // registers, and choose.cuh counts the longer end of a launch.
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
-  // These are a consumer's: rows of D, or of D_col; both; and a scale code for each row and warp.
+  // A consumer's shared memory. D_BOX_BYTES: all boxes of one output, up to four. STORE_BYTES: D's
+  // and D_col's. CODE_BYTES: a scale code for each row and warp.
   static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
   static constexpr int CODE_BYTES = BM * 4;

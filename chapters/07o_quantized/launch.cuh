@@ -14,7 +14,8 @@
 
 namespace chapter {
 
-// The map of D or D_col [rows,n]: boxes of a consumer's columns, a byte each.
+// The map of D or D_col [rows,n]: boxes of a consumer's columns, a byte each. BoxStore::swizzled has
+// to be this swizzle.
 inline CUtensorMap output_map(void* data, int64_t rows, int n) {
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                               .data = data,
@@ -68,8 +69,8 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   // `estimate` is fitted to times of the product alone: around a tile it counts 1000 cycles, 700 of
   // pairs, 2800 of four splits. This epilogue takes 38 to 49 cycles for each row of a tile (stamped
   // once on an H200), however rows are cut into tiles. The constants were not fitted anew: once, on
-  // 11 problems, the chosen tile took up to 15 % longer than the best one. m_total counts padded
-  // rows, at least 128 of a group that has any, so `early` is rare.
+  // `prefill`, `decode`, `skewed` and eight of `moe`, the chosen tile took up to 15 % longer than the
+  // best one. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.
   // [choose]
   for_each_config([&]<class C>(C) {
     if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;

@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   using gg::Format;
   const gg::Chapter info = {
       .k_multiple = 8,
-      .n_multiple = 16,
+      .n_multiple = 16,  // WARP_COLUMNS: a warp's columns are all of D or none (make_values, B's map)
       .m_multiple = 128,
       .pads_groups = true,
       .multiple_reason = "TMA wants rows of whole 16 bytes, and an atom of scales has 128 rows of one group",

@@ -24,7 +24,7 @@ struct Operands {      // of the epilogue, and where its results go
   gg::Format bias_format;
   const float* norm_const;  // a factor of all scales
   gg::Format d_format;      // E4M3 or E5M2, of D and D_col
-  float* amax;              // [G], of |v|; -infinity before the launch, which a group without rows keeps
+  float* amax;              // [G], of |v|; the caller fills in -infinity, which a group without rows keeps
   uint8_t* sfd_row;         // scale codes of D: atoms of 128 rows by 4 * 32 columns
   uint8_t* sfd_col;         // scale codes of D_col: atoms of 128 columns by 4 * 32 rows
   bool discrete_col_sfd;    // SFD_col has the atoms of a group together
@@ -34,6 +34,10 @@ struct Operands {      // of the epilogue, and where its results go
 constexpr int SCALE_BLOCK = 32;  // neighbours that share a scale
 constexpr int ATOM = 128;        // columns of D that an atom has, of SFD_row and of SFD_col
 static_assert(ATOM == gg::ScaleLayout::kAtomBlocks * SCALE_BLOCK && ATOM == gg::ScaleLayout::kAtomRows);
+// The stores of codes repeat ScaleLayout: the codes of a row of SFD_row, or a column of SFD_col, are
+// four bytes in a word, and that of the row or column 64 further is two words on.
+static_assert(gg::ScaleLayout{ATOM, 8}.offset(0, 3) == 3 && gg::ScaleLayout{ATOM, 8}.offset(64, 0) == 8 &&
+              gg::ScaleLayout{ATOM, 8}.offset(0, 4) == gg::ScaleLayout::kAtomBytes);
 // A scale block of a row is in two warps, and one of a column is the rows of a box.
 static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 

@@ -32,8 +32,8 @@ class BoxStore {
 
   // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have called `leave` for the tile before. Two bar_syncs see to it, and one would do: in
-  // `send`, and in wait_until_read, called here or by `complete`. Quantiser relies on it.
+  // threads have called `leave` for the tile before. In between each thread executes the bar_syncs of
+  // `send` and of wait_until_read at least once; one of the two would do. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
@@ -113,8 +113,8 @@ class BoxStore {
     gg::ptx::bar_sync(barrier_, 128);
   }
 
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor
-  // r/2 % 4.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes, chosen in launch.cuh's output_map,
+  // moves chunk c of row r to c xor r/2 % 4. No assertion compares the two.
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
@@ -159,7 +159,7 @@ class BoxStore {
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
   int action_ = DONE;                   // its next action
-  bool has_sent_ = false;
+  bool has_sent_ = false;               // whether there was a tile before the one that begins
 };
 
 }  // namespace chapter

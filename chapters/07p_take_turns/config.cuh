@@ -75,7 +75,8 @@ struct Memory {
   unsigned char* d_rows;           // [CONSUMERS][BOXES][STEP][D_BYTES], swizzled
   Factors<C::BM, C::BN>* factors;  // [CONSUMERS]
   uint32_t full_addr;              // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  // [STAGES] barriers: the slice is multiplied. One arrival of each block, by the consumer that it is for.
+  // [STAGES] barriers: the stage may be loaded again. One arrival of each block: of the consumer
+  // that has multiplied the slice, or of warp 0 for a slice of a wrong guess.
   uint32_t empty_addr;
   uint32_t turn_addr;  // [CONSUMERS] barriers: this consumer may multiply. The other one's four warps arrive.
 };

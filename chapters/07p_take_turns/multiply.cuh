@@ -26,9 +26,9 @@ namespace chapter {
 // The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
-// t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
-// be ahead of the loads.
+// lap t only after lap t - 1 has landed there. As long as it has not, the phase that ended last
+// there is that of lap t - 2, or none has ended: a wait for the parity of lap t then returns at
+// once, and the consumer would multiply what has not landed.
 // A consumer passes the turn when it has started the products of its tile's last slice, and those
 // of the slice before have ended, whether the other one has another tile or not. A consumer without
 // a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
@@ -65,16 +65,21 @@ class Turns {
 // - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D, named
 //   barriers. It is computed anew at each use, and `keep` hides that from the compiler, so that no
 //   address is computed before the branch to one of six widths and kept in a register during the main
-//   loop. A spill would be an error of the build. ptxas of CUDA 13.0 does not spill with `consumer` in
-//   these places either.
+//   loop. This is a margin: ptxas of CUDA 13.0 does not spill with `consumer` in these places
+//   either, but another one may, and a spill is an error of the build.
 struct Self {
   unsigned index = gg::ptx::keep(threadIdx.x);
   int consumer = int(index / 128), thread = int(index % 128);
 };
 
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
-// are all slices of K here, which is never split. Warp 0 alone releases the slices of a wrong guess
-// ([discard]), as `empty` wants one arrival of each block.
+// are all slices of K here, which is never split.
+// A wrong guess ([start]): warp 0 alone waits for its slices and releases them. `empty` wants one
+// arrival of each block; and if all warps waited, a slow one might look only after the stage's next
+// phase has ended, when parity shows the guessed slice's as not over. All other warps only count
+// these slices. They look at a stage after warp 0 has seen its slice land: the first consumer's
+// warps meet warp 0 at the bar_sync in Factors::read, and that consumer passes the second one's
+// first turn after that. So the loop over these slices, `read` and `pass` stay in this order.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
                                                const Memory<C>& memory,
@@ -85,8 +90,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr, layout);
-  // This block does not read the stage any more. wgmma is one operation of the consumer's four warps, so one
-  // thread may speak for them.
+  // This block does not read the stage any more: wgmma is one operation of all four warps.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
@@ -94,23 +98,16 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   Turns turns(memory.turn_addr, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
-  // [discard]
-  if (!holds && guess.slices > 0) {
-    // The guessed tile's slices are not used. Invariant: a warp that waits for a phase must not be
-    // overtaken by the next one, whose end it would take for that of its own. So warp 0 alone waits,
-    // then releases. All others only count these slices, and look at a stage again only after warp 0
-    // has seen its slice land: the first consumer's warps meet warp 0 at the named barrier in `read`,
-    // and the second consumer's first turn is passed after that. So this loop, `read` and `pass`
-    // stay in this order.
+  // [start]
+  if (!holds && guess.slices > 0) {  // the guessed slices are not used
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // in all its lanes
+      __syncwarp();  // all its lanes have seen it land
       release(ring.stage);
     }
   }
-  // [/discard]
-  if (consumer > 0) ring.skip(slices);  // tile 0
+  if (consumer > 0) ring.skip(slices);  // tile 0, which is the first consumer's
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
   Tile tile;
   bool more = tiles.first(tile);
@@ -119,15 +116,18 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
+    // [/start]
     float registers[C::PAIRS][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
+      // The sums of the tile's 64 columns on the left, PAIR 0, and of the 64 on the right, PAIR 1.
       // All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
+      // [loop]
       turns.wait(consumer);
-      // Few cycles, during the products of the other consumer's last slice. If this tile's first products
-      // set the sums instead, as a predicate tells them, then to the compiler they would read these
-      // registers, and would have to keep all of them through the epilogue before.
+      // 192 cycles for 192 sums (96 CS2R), while the other consumer's last slice is multiplied. A
+      // predicate of the first products could set them instead. But to the compiler these products
+      // would then read the registers, and all would have to be kept through the epilogue before.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -151,6 +151,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         }
         last = stage;
       }
+      // [/loop]
       // [end]
       const Self self;
       turns.pass(consumer);                       // the products of the last slice go on
@@ -186,12 +187,14 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       }
       // [/end]
     };
+    // [next]
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
     // Let t be the tile read here, after the epilogue of t - 2. Only the scheduling warp waits for
-    // that: before, it cannot send tile t + 2, and where tiles are claimed, it cannot claim tile
-    // t + 1. The loading warp wants both only after all loads of t.
+    // this reading, to send tile t + 2 and, where tiles are claimed, to claim t + 1. The loading
+    // warps want both only after all loads of t.
     more = tiles.next(tile);
+    // [/next]
   }
   gg::ptx::griddepcontrol_launch_dependents();
   BoxStore<C>::finish();

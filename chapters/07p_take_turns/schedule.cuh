@@ -256,7 +256,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     place ^= 1;
   };
   bool more = true;
-  if (holds) {  // every receiver has the first tile already
+  if (holds) {  // every receiver has tile 0 already: the first message is tile 1, in mailbox 1
     place = 1;
   } else {
     const Tile tile = finder.find(index);
@@ -274,11 +274,10 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
       if (claims) {
         // Let i be the number of the tile to claim. Its index is claimed only after the loading
         // warps and a consumer have read tile i - 1: an index claimed earlier would be bound to
-        // this worker, though another one may be idle first. A loading warp reads tile i - 1 after
-        // it has started all loads of tile i - 2, the consumer after its epilogue of tile i - 3. A
-        // loading warp wants tile i only after all loads of tile i - 1, so there is time. One claim
-        // for each index that was found, with rows or not: `claim` relies on it. If the guess holds,
-        // tile 0 was not sent, and the first wait returns at once.
+        // this worker, though another one may be idle first. The loading warps want tile i only
+        // after all loads of tile i - 1, so there is time. One claim for each index that was found,
+        // with rows or not: `claim` relies on it. If the guess holds, tile 0 was not sent, and the
+        // first wait returns at once.
         mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {

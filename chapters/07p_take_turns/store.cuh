@@ -15,8 +15,9 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. It makes one box of D after the other and has room for C::BOXES of them: TMA reads
-// those before while it makes the next one. All of it happens during the other consumer's products.
+// Who: a whole warpgroup. It makes one box of D after the other and has room for C::BOXES of them:
+// TMA reads those before while it makes the next one. The other consumer's products go on
+// meanwhile, if it has a tile.
 template <class C>
 class BoxStore {
  public:
@@ -39,8 +40,8 @@ class BoxStore {
     } else if (box >= C::BOXES) {
       wait_until_read<C::BOXES - 1>();
     }
-    // `tile` is read before the bar_sync below: after that of the last box, this consumer's threads
-    // write the factors of its next tile there.
+    // `tile` is read before the bar_sync below, on which Factors::read relies: after that of the
+    // last box, this consumer's threads write the factors of its next tile there.
     const int row0 = tile.row0 + box * STEP, rows = tile.rows - box * STEP, col0 = tile.col0 / 2;  // of D
     const int at = box % C::BOXES * C::BOX_BYTES;
     write_box(at, words);

@@ -30,7 +30,7 @@ from plots.draw.canvas import (
 from plots.draw.changes import short_commit
 from plots.draw.results import Data
 from plots.measure.chapters import Chapter
-from plots.measure.files import Row
+from plots.measure.files import Choices, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,6 +97,8 @@ def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     # Gradients have no `prefill` that is like the others'.
     left_out = ranges([chapter for chapter in data.chapters if not chapter.product], known)
     note = textwrap.fill(f"not {'run there' if data.is_preview else 'timed yet'}: {left_out}", 100) if left_out else ""
+    if others := ranges([chapter for chapter in data.chapters if chapter.product], set()):
+        note += "\n" * bool(note) + f"not shown, as it is another product: {others}"
     fig, axes = canvas(plt, "What each chapter gains",
                      f"TFLOP/s on set prefill and the gain over the predecessor; {inputs} inputs, "
                      + ("bf16 unless named" if any(row.format != "bf16" for row in own.values()) else "bf16"),
@@ -309,8 +311,9 @@ def occupancy(plt: ModuleType, data: Data | None) -> tuple["Figure", str]:
 
 
 def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
-    rows = [row for row in data.compared if (row.set, row.format, row.warm) == ("peers", "bf16", True)
-            and row.timed and not row.variant and row.peer != "cublas_plain"]
+    timed = [row for row in data.compared if (row.set, row.format, row.warm) == ("peers", "bf16", True)
+             and row.timed and row.peer != "cublas_plain"]
+    rows = [row for row in timed if not row.variant]
     last = max((row.chapter for row in rows if row.peer), default="")
     ours = {row.shape: row for row in rows if not row.peer and row.chapter == last}
     if not ours:
@@ -320,8 +323,8 @@ def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
         if row.peer and row.chapter == last and row.shape in ours:
             best = libraries.setdefault(row.peer.split("_")[0], {})
             best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
-    fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower",
-                     width=11, bottom=98)
+    fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours with its early start, warm inputs, bf16; below 1 they are "
+                     "slower. M: rows of all groups", width=11, bottom=110)
     ax.axhline(1, color=data.colours[last], lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
     shades = [DARK, *PALETTE]
@@ -331,15 +334,18 @@ def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
         beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
         ax.plot([place + beside for place, _ in found], [rate for _, rate in found], marker=MARKERS[i % len(MARKERS)],
                 color=shades[i % len(shades)], label=name, **look)
+    alone = [row for row in timed if row.variant == Choices(off="pdl") and row.chapter == last and row.shape in ours]
+    if alone:
+        ax.plot([list(ours).index(row.shape) for row in alone], [ours[row.shape].us_median / row.us_median for row in alone], ls="",
+                marker="_", ms=30, mew=1.6, color=data.colours[last], label="ours without\nthe early start", zorder=3)
     names = ["\n".join(filter(None, [
-        measured.p_number("peers", shape), f"G={row.groups}",
-        f"M={row.m_max}" if row.m_max * row.groups == row.m_total else f"{row.m_total} rows", f"N={row.n}", f"K={row.k}"]))
-        for shape, row in ours.items()]
+        measured.p_number("peers", shape), f"G={row.groups}", f"M={row.m_total}", f"N={row.n}", f"K={row.k}",
+        "" if row.m_max * row.groups == row.m_total else "uneven"])) for shape, row in ours.items()]
     ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
            ylim=(0, 1.12 * max([1, *(rate for found in rates.values() for _, rate in found)])))
     ax.set_xticks(range(len(names)), names)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    return fig, [row for row in rows if row.chapter == last]
+    return fig, [row for row in rows if row.chapter == last] + alone
 
 
 def counts(plt: ModuleType, data: Data) -> tuple["Figure", str]:

@@ -31,20 +31,40 @@ def sizes(shape: Shape) -> str:
 
 
 def milestones_table(data: Data) -> str:
-    """Some chapters, for the front page: each with its own problem in words, and how many times as fast that is."""
-    rows, inputs = data.of_set("prefill")
-    fast = {row.chapter: row for row in rows + data.from_other_devices("prefill", inputs) if not row.peer}
-    lines = []
+    """Some chapters, for the front page: how many times as fast each is on its own problem, as which other, and its times on three
+    problems. Before the first that only another card timed stands the last of this card, as that card timed it."""
+    columns = {"prefill": "tflops", "skewed": "tflops", "decode": "us_median"}
+    known = {}  # by set and device, the rows by chapter
+    for name in columns:
+        rows, inputs = data.of_set(name)
+        for row in rows + data.from_other_devices(name, inputs):
+            if not row.peer:
+                known.setdefault((name, row.device), {})[row.chapter] = row
+        for device in data.others:
+            for row in data.on(device):
+                if row.set == name and not row.peer and not row.variant and row.warm == (inputs == "warm"):
+                    known.setdefault((name, device), {}).setdefault(row.chapter, row)
+
+    def times(chapter, device):
+        return [cell(known.get((name, device), {}).get(chapter.id), column) for name, column in columns.items()]
+
+    lines, before_it, last_device = [], None, data.device
     for chapter in (chapter for chapter in data.chapters if chapter.id.split("_")[0] in MILESTONES):
-        found = before_and_after(data, chapter)
-        where, gain = NONE, NONE
-        if found:
-            _, before, after = found
-            where = sizes(after.shape) + (", against two launches" if before.chapter == after.chapter else "")
-            gain = times_as_fast(before, after) + (f" ({card(after.device)})" if after.device != data.device else "")
-        lines.append([f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title, where, gain,
-                      cell_and_card(data, fast.get(chapter.id), "tflops")])
-    return table(["chapter", "idea", "its own problem", "times as fast", "TFLOP/s on `prefill`"], 3, lines)
+        device = data.measured_on.get(chapter.id, data.device)
+        where = f", {card(device)}" if device != data.device else ""
+        if before_it and device != last_device and any(each != NONE for each in times(before_it, device)):
+            lines.append([before_it.id + where, "", NONE, NONE, NONE, *times(before_it, device)])
+        problem, gain, other = NONE, NONE, NONE
+        if found := before_and_after(data, chapter):
+            name, before, after = found
+            problem = name if name.strip("`") in columns else sizes(after.shape)
+            other = "two launches" if before.chapter == after.chapter else before.chapter.split("_")[0]
+            gain = times_as_fast(before, after)
+        lines.append([f"[{chapter.id}](chapters/{chapter.id}/README.md)" + where, chapter.title, problem, other, gain,
+                      *times(chapter, device)])
+        before_it, last_device = chapter, device
+    return table(["chapter", "idea", "its own problem", "compared with", "times as fast", "`prefill`, TFLOP/s", "`skewed`, TFLOP/s",
+                  "`decode`, µs"], 4, lines)
 
 
 def problems_table(data: Data) -> str:

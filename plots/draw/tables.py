@@ -123,33 +123,39 @@ def own_problem(data: Data, chapter: Chapter) -> str:
 
 
 def tally_table(data: Data, history: History) -> str:
-    """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower."""
+    """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower:
+    first those where it was timed without dependent launch too, as it is without, then as it is with; last the others."""
     beside = [row for row in data.compared_everywhere if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     last = max((row.chapter for row in beside if row.peer), default="")
     lines, shown = [], []
     for device in sorted({row.device for row in beside}, key=lambda device: (device != data.device, device)):
-        usual, alike, without = Counter(), Counter(), set()
+        # By whether the problems were timed both ways, and whether this is the early one.
+        tally = {key: (Counter(), set()) for key in ((True, False), (True, True), (False, True))}
         rows = [row for row in beside if (row.chapter, row.device) == (last, device)]
-        for problem, found in problems_of(rows).items():
+        for (name, _), found in problems_of(rows).items():
             library = fastest(found, True)
             ours, no_pdl = found.get(("", Choices(), True)), found.get(("", Choices(off="pdl"), True))
-            if ours and library:
-                usual[outcome(library, ours)] += 1
-                shown.append(ours)
-            if ours and library and no_pdl and run_of(no_pdl) == run_of(ours):
-                alike[outcome(library, no_pdl)] += 1
-                without.add(problem[0])
-        alone = f"{card(device)}, {' and '.join(f'`{name}`' for name in sorted(without))} alone, without the early start"
-        for label, counted in ((card(device), usual), (alone, alike)):
+            if not ours or not library:
+                continue
+            shown.append(ours)
+            both = no_pdl is not None and run_of(no_pdl) == run_of(ours)
+            for early, row in ((False, no_pdl), (True, ours)) if both else ((True, ours),):
+                counted, names = tally[both, early]
+                counted[outcome(library, row)] += 1
+                names.add(name)
+        for (_, early), (counted, names) in tally.items():
             if counted:
-                lines.append([label, str(counted.total()), *(str(counted[each]) for each in ("won", "level", "lost"))])
+                lines.append([card(device), ", ".join(f"`{name}`" for name in sorted(names)), "with" if early else "without",
+                              str(counted.total()), *(str(counted[each]) for each in ("won", "level", "lost"))])
     if not lines:
         return "Nothing is measured yet."
     shown.sort(key=lambda row: row.date)
     changed = [short_commit(row.commit) for row in shown if history.changed(last, row.commit)]
-    text = table(["GPU", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 1, lines) + "\n\n" + \
+    text = table(["GPU", "sets", "early start", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 3, lines) + "\n\n" + \
         f"Timed {shown[0].date[:10]} to {shown[-1].date[:10]}."
-    return text + (f"\nThe kernel of {last} has changed since commit {changed[-1]} and those before it." if changed else "")
+    which = "all of these times" if len(changed) == len(shown) else "the times of then and before"
+    return text + (f"\nThe kernel of {last} has changed since commit {changed[-1]}: {which} are those of earlier versions."
+                   if changed else "")
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:

@@ -17,7 +17,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from plots.draw import plot, sentence_numbers, tables
+from plots.draw import plot, results, sentence_numbers, tables
 from plots.draw.changes import History
 from plots.measure import sets
 from plots.measure.chapters import read_chapters
@@ -150,6 +150,25 @@ class PublishedTest(unittest.TestCase):
             for mark, number in sentence_numbers.MARKED.findall(text):
                 with self.subTest(readme=readme.relative_to(ROOT).as_posix(), mark=mark):
                     self.assertEqual(number, self.said.text(mark), HINT)
+
+    def test_numbers_of_the_front_page(self):
+        """Those that no mark can name: of a library, of the tally's first line, of the predicted epilogues' table."""
+        text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+        best = results.best_peer(self.data.of_set("prefill")[0])
+        ours = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (best.chapter, ""))
+        self.assertTrue(best.peer.startswith("cublas") and f"cuBLAS makes {best.tflops:.0f} in the same run" in text, best)
+        self.assertTrue(results.within_noise(best, ours), "the front page says so")
+        beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
+        self.assertIn(f"cuBLAS makes {best.tflops:.0f} TFLOP/s beside 07l and {beside_01.tflops:.0f} beside 01", text)
+        line = tables.tally_table(self.data, self.history).splitlines()[2]
+        *which, won, level, lost = [cell.strip() for cell in line.strip("|").split("|")]
+        self.assertEqual(which, ["H100", "`peers`", "without", "10"])
+        self.assertIn(f"the best of five libraries on {won}, level on {level}, slower on {lost}.", text)
+        page = (ROOT / "plots/measure/machine_code/README.md").read_text(encoding="utf-8")
+        off = [int(number.replace("−", "-")) for number in re.findall(r"\| ([+−]\d+) % \|", page)]
+        self.assertEqual((len(off), min(off), max(off)), (8, -57, 21))
+        self.assertIn("eight on one H200", text)
+        self.assertIn(f"between {-min(off)} % too low and {max(off)} % too high", text)
 
     def test_no_other_number_is_new(self):
         for readme in self.readmes[2:]:

@@ -22,7 +22,6 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from common.tour import tour
 from plots.draw.changes import lines_changed
 from plots.draw.front_page import MILESTONES
 from plots.measure.chapters import read_chapters
@@ -298,21 +297,6 @@ class Lessons(EveryCase):
         self.expect(shown == MILESTONES, "the front page shows", shown)
         programs = len(list((ROOT / "chapters").glob("*/main.cu")))
         self.expect(f" in {programs} programs," in text, f"the course has {programs} programs, and the front page says another number")
-
-    # On the emulator, of what was counted last: some of its lines
-    def test_root_readme_prints_what_tour_prints(self):
-        text, shown = read(ROOT / "README.md"), 0
-        head, *counted = read(ROOT / "plots" / "measure" / "data" / "emulator.csv").splitlines()
-        for chapter in dict.fromkeys(line.split(",")[0] for line in counted):
-            # The table that a tour has of this chapter.
-            with tempfile.TemporaryDirectory() as folder:
-                table = Path(folder, "counts.csv")
-                table.write_text("\n".join([head, *(line for line in counted if line.startswith(f"{chapter},"))]))
-                cells = list(tour.counts(table, "passed").values())
-            for line in re.findall(rf"(?m)^{chapter} .*$", text):
-                self.expect(line.split()[-len(cells):] == cells, "README.md: of", chapter, "tour prints", cells, "and not", line)
-                shown += 1
-        self.expect(shown >= 6, "README.md shows", shown, "lines of what tour prints, not 6")
 
 
 class Features(EveryCase):

@@ -187,6 +187,22 @@ class TablesTest(PlotsCase):
         self.assertIn("in the same rounds: 01_naive, 03_tensor_cores. Each other one by its own program, at the clock that its rounds "
                       "have: 02_tiled.\n", (self.repo / "chapters/LADDER.md").read_text())
 
+    def test_front_page_of_two_cards(self):
+        """Before the first chapter that only another card timed stands the one before it, as that card timed it."""
+        (self.repo / "chapters" / "03_tensor_cores" / "checks").mkdir()
+        (self.repo / "chapters/03_tensor_cores/checks/counts.ini").write_text("[shown]\nproblems = decode\n")
+        few, even, here = [16] * 32, [2048] * 8, dict(device="NVIDIA H100 80GB HBM3")
+        save(self.data / "a.csv", [
+            row("01_naive", "prefill", even, 10, **here), row("02_tiled", "prefill", even, 20, **here),
+            row("02_tiled", "prefill", even, 30), row("02_tiled", "decode", few, 2), row("02_tiled", "prefill", even, 99, warm=1),
+            row("03_tensor_cores", "decode", few, 5), row("03_tensor_cores", "skewed", even, 70)])
+        self.fill(publish)
+        lines = (self.repo / "README.md").read_text().splitlines()
+        at = lines.index("| 02_tiled, H200 |  | – | – | – | 30.0 | – | 15032 |")
+        self.assertTrue(lines[at - 1].startswith("| [02_tiled]") and lines[at - 1].endswith(" | 20.0 | – | – |"), lines[at - 1])
+        self.assertTrue(lines[at + 1].startswith("| [03_tensor_cores](chapters/03_tensor_cores/README.md), H200 |"), lines[at + 1])
+        self.assertTrue(lines[at + 1].endswith(" | `decode` | 02 | ≈2.50x | – | 70.0 | 6013 |"), lines[at + 1])
+
     def test_front_page(self):
         """Some chapters with their own problems, in words; on how many problems the last one is faster than a library."""
         for name, problem in (("02_tiled", "decode"), ("03_tensor_cores", "P2")):
@@ -208,12 +224,14 @@ class TablesTest(PlotsCase):
             peers("03_tensor_cores", two, 30, warm=1, device="NVIDIA B200", date="2025-12-31", peer="triton")])
         self.fill(publish)
         self.assertEqual(self.cells("README.md", "[01_naive]"), [
-            "[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "–", "–", "10.0"])
-        self.assertEqual(self.cells("README.md", "[02_tiled]")[2:], ["32 experts of 16 rows, N = 4096, K = 7168", "≈2.50x", "–"])
-        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[2:], ["8 experts of 2048 rows, N = 64, K = 2048", "1.50x", "–"])
+            "[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "–", "–", "–", "10.0", "–", "15032"])
+        self.assertEqual(self.cells("README.md", "[02_tiled]")[2:], ["`decode`", "01", "≈2.50x", "–", "–", "6013"])
+        self.assertEqual(self.cells("README.md", "[03_tensor_cores]")[2:], [
+            "8 experts of 2048 rows, N = 64, K = 2048", "02", "1.50x", "–", "–", "–"])
         self.assertEqual(front_page.sizes((2, 12, 9, 64, 512)), "12 rows over 2 experts, N = 64, K = 512")
-        for line in ("GPU | problems | 03 faster | level | slower", "H200 | 3 | 1 | 1 | 1",
-                     "H200, `peers` alone, without the early start | 2 | 0 | 0 | 2", "B200 | 1 | 1 | 0 | 0"):
+        for line in ("GPU | sets | early start | problems | 03 faster | level | slower", "H200 | `peers` | without | 2 | 0 | 0 | 2",
+                     "H200 | `peers` | with | 2 | 1 | 1 | 0", "H200 | `peers` | with | 1 | 0 | 0 | 1",
+                     "B200 | `peers` | with | 1 | 1 | 0 | 0"):
             self.assertIn(f"\n| {line} |\n", (self.repo / "README.md").read_text())
         self.assertIn("\nTimed 2025-12-31 to 2026-01-02.\n<!-- /tally -->", (self.repo / "README.md").read_text())
         text = front_page.problems_table(plot.Data([self.data.parent], "", read_chapters(self.repo)))
