@@ -354,7 +354,7 @@ TEST_P(OfEpilogues, IsWhereItIsSaid) {
            : e.op == Operator::glu ? expected_->activated(row, col)
                                    : expected_->transformed(row, col);
   };
-  const int columns = expected_->columns() / e.columns_of_b_per_d();
+  const int columns = e.columns_of_d(expected_->columns());
   if (e.has_c()) expect_limit_of(Tensor::c, formats.c, expected_->columns(), c);
   expect_limit_of(Tensor::d, formats.d, columns, d);
   const bool bias_is_largest = e.op == Operator::quant && e.bias;  // a known number
