@@ -92,8 +92,9 @@ class Epilogue {
     }
   }
 
-  // Who: a whole warp. Does: starts to load the bias of the gates and ups from column `col` of C on, one of
-  //   each in each lane. It overwrites both biases, so `apply` uses them first. Its next call waits.
+  // Who: a whole warp. Does: starts to load the biases of a read, of the gates from column `col` of C on
+  //   and of their ups, one of each in each lane, and overwrites those of the read before. The next `apply`
+  //   uses them, and waits there if they have not been loaded. Outside C: others, which nobody uses.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;

@@ -13,13 +13,15 @@ namespace chapter {
 
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; ends[G]; scales in
 // atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512],
-// rounded up. Rows of A are multiples of 16 bytes; N: of 64, 32 gates and their ups.
+// rounded up. Rows of A are multiples of 16 bytes, N one of 2 * PART.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,
             cudaStream_t stream) {
   using C = Config<T, Scale, V>;
   GG_REQUIRE(groups <= MAX_GROUPS, "G=%d: the schedule has room for %d groups", groups, MAX_GROUPS);
+  // Otherwise a read may begin with ups, and store.cuh would take them for gates.
+  GG_REQUIRE(n % (2 * PART) == 0, "N=%d: %d gates and their ups are %d columns", n, PART, 2 * PART);
   if (rows == 0) return;  // there is no tensor to map
   const int c_bits = gg::format_info(operands.c_format).bits;
   const int d_bits = gg::format_info(operands.d_format).bits;

@@ -27,7 +27,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   // Stores C too, which is as wide as D (launch.cuh).
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // A multiple of 64, as N is (launch.cuh): so each read begins with gates and ends by N.
+    // A multiple of 2 * PART, as N is (launch.cuh): so each read begins with gates and ends by N.
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
@@ -43,10 +43,10 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
+      // [gates]
       uint32_t gate[PART], up[PART];                                                 // sums of this row
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
-      // [gates]
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
