@@ -5,7 +5,7 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: a warp claims tiles, by a counter in global memory, for all others of its pair.
+// New here: a warp claims tiles, by a counter in global memory, for the warps that work on them.
 
 #pragma once
 

@@ -55,10 +55,10 @@ struct Tile {
 struct Mailbox {
   static constexpr int AHEAD = 2;  // tiles that are known before they are begun
   uint64_t full[AHEAD];            // barriers: a number has come
-  uint64_t empty[AHEAD];           // barriers: all warps of the pair have read it; rank 0's is used
+  uint64_t empty[AHEAD];           // barriers: all readers of the pair have read it; rank 0's is used
   int number[AHEAD];               // of a tile; one that is not below the count of tiles ends the work
 
-  __device__ void init(int readers) {  // by one thread; `readers`: warps
+  __device__ void init(int readers) {  // by one thread; `readers`: the warps that call Tiles::next
     for (int i = 0; i < AHEAD; ++i) {
       gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full[i]), 1);
       gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty[i]), readers);
