@@ -51,7 +51,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
-      for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // one, two or four scales of a row
+      for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
         const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(
             sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),
