@@ -35,7 +35,7 @@ struct Operands {      // of the epilogue, and where its results go
   void* d_col;              // D once more, with scales of its columns for each 32 rows
   uint8_t* sfd_col;         // those scales: in atoms of 128 columns by four scale blocks
   bool discrete_col_sfd;    // those of a group lie together, as if there were no other group
-  int64_t rows;             // of D, those after the last group too
+  int64_t rows;             // of D, those after the last group too: `launch`'s rows
 };
 
 // A storing thread's row of a tile.
@@ -59,7 +59,7 @@ class Epilogue {
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
   //   `next_col`: of the next part; after the last one any number, also a negative one.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
-    const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
+    const int cols = min(PART, n_ - col);  // of this part; 0 or less: D has none, code 0
     float v[PART];
     // [value]
     if (operands_.bias) {
@@ -173,6 +173,7 @@ class Epilogue {
     // [/codes]
   }
 
+  // Few registers are left: with 160 of the 168 that a thread may have, ptxas spills.
   const Maps& maps_;
   const Operands& operands_;
   Output& output_;

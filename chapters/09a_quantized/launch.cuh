@@ -55,6 +55,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   GG_REQUIRE(scaled == bool(operands.d_col) && scaled == bool(operands.sfd_col) &&
                  (!scaled || (operands.norm_const && d_bits == 8)),
              "SFD_row, norm_const, D_col and SFD_col come together, with D in FP8");
+  GG_REQUIRE(!scaled || operands.rows == rows, "SFD_col is laid out for other rows than D has");
   const int blocks = tile.cluster, cta_group = tile.m / BLOCK_ROWS;
   GG_REQUIRE((blocks == 1 || blocks == 2) && (cta_group == 1 || cta_group == blocks) &&
                  tile.m % BLOCK_ROWS == 0 && tile.n == BN,
