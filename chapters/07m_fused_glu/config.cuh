@@ -42,9 +42,11 @@ struct Config {
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a block's tile, and of a box of B
-  // The other rows wait in registers (BoxStore). kernel.cuh gives the consumers of such tiles more
-  // registers, and choose.cuh counts the longer end of a launch.
+  // Rows from STORE_ROWS on wait in registers (BoxStore). HOLDS_ROWS also decides setmaxnreg
+  // (kernel.cuh) and `ends` (choose.cuh), which are meant for BM over 128 whatever STORE_ROWS is:
+  // hence the assertion.
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
+  static_assert(STORE_ROWS == 128);
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;  // of a consumer
   // BoxStore's shared memory, after the stages, begins at a multiple of 1024 for each consumer.

@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // Tiles of up to 128 rows do with the registers that a thread starts with, 168 or 255 as said above.
-  // A consumer of taller ones has up to 128 sums and the rows that BoxStore holds.
+  // Configurations with BM up to 128 do with the registers that a thread starts with, 168 or 255 as
+  // said above. In the others a consumer's thread has up to 128 sums and the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -18,18 +18,25 @@ template <class C>
 void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, const gg::Offsets& offsets,
                int64_t rows, const Sizes& sizes, bool dependent, cudaStream_t stream) {
   const auto [m_total, groups, n, k, rows_each] = sizes;
+  // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
+  // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
+  // asserts the registers: twice 256 threads may have 128 each, and ptxas 13.0 gives at most 90.
+  static_assert(C::BM > 32 || C::BN > 64 || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   Maps<C> maps;
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
   // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
-  // is warp * 8 + lane / 4), store.cuh (warp w writes chunk w of a row, and all who read the row in
-  // shared memory find its chunks in the order of D's columns). D's box below, D_BYTES and
-  // col0 / 2 in multiply.cuh rely on an up being 32 columns after its gate in memory.
+  // is warp * 8 + lane / 4), store.cuh (warp w writes chunk w of a row, and what reads the row in
+  // shared memory, TMA or a thread of `send`, finds its chunks in the order of D's columns). D's box
+  // below, D_BYTES, col0 / 2 in multiply.cuh and up_bias in Factors rely on an up being 32 columns
+  // after its gate in memory. No assertion compares all these: values would be wrong.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
-  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
-  // or behind the last group zeros. Their outputs are not stored.
+  // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
+  // them: `launch` refuses another n. A group's last tile may have columns of the next group, or
+  // after the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
+  // The third stride is less than the second: cuda.h describes no such map, the driver accepts it.
   maps.b = gg::make_tensor_map({.data = b,
                                 .dims = {k, 8, 2, 4, all_pairs},  // k, one of 8, gate or up, warp, PAIR
                                 .stride_bytes = {pitch, PAIR / 2 * pitch, 8 * pitch, PAIR * pitch},
@@ -59,6 +66,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {
+  GG_REQUIRE(sizes.n % PAIR == 0, "N is %d, no multiple of %d: 32 gates lie beside 32 ups", sizes.n, PAIR);
   if (rows == 0) return;  // there is no tensor to map
   const int multiprocessors = gg::multiprocessors();
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
