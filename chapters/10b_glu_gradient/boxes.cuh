@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Boxes of C on their way to a consumer, and boxes of D on their way from it. Both have the same place in
-// shared memory: a thread reads gates and ups of C, and writes their gradients where they were.
+// Boxes of C on their way to a consumer, and boxes of D on their way from it. Both have the
+// same place in shared memory: a thread reads gates and ups of C, and writes their gradients
+// where they were.
 
 #pragma once
 
@@ -16,13 +17,14 @@
 
 namespace chapter {
 
-// Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order: wait, read and
-// write of all four chunks, put. Box i is in slot i % BOXES.
+// Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order:
+// wait, read and write of all four chunks, put. Box i is in slot i % BOXES.
 template <class C>
 class Boxes {
  public:
-  // `shared`: BOXES boxes at a multiple of 1024. `landed_addr`: BOXES barriers. `thread`: this one's number in
-  // the consumer. `barrier`: a named barrier of this consumer's own. `columns`: of C and D.
+  // `shared`: BOXES boxes at a multiple of 1024. `landed_addr`: BOXES barriers. `thread`: this
+  // one's number in the consumer. `barrier`: a named barrier of this consumer's own. `columns`: of
+  // C and D.
   __device__ Boxes(const Maps& maps, bf16* d, int columns, unsigned char* shared, uint32_t landed_addr,
                    int thread, int barrier)
       : maps_(maps),
@@ -51,9 +53,9 @@ class Boxes {
   __device__ void wait(int box) const {
     gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::BOXES * 8, box / C::BOXES & 1);
   }
-  // The gates and ups of 8 columns of the product, from column chunk * 8 of the box's pair on. As wgmma leaves
-  // sums, lane l has columns l % 4 * 2 and the next one, of its warp's rows l / 4 and l / 4 + 8: words 0 and 1
-  // are the gates of the two rows, words 2 and 3 the ups.
+  // The gates and ups of 8 columns of the product, from column chunk * 8 of the box's pair on. As
+  // wgmma leaves sums, lane l has columns l % 4 * 2 and the next one, of its warp's rows l / 4 and
+  // l / 4 + 8: words 0 and 1 are the gates of the two rows, words 2 and 3 the ups.
   __device__ void read(int box, int chunk, uint32_t (&words)[4]) const {
     gg::ptx::ldmatrix_x4(words, chunk_addr(box, chunk));
   }
@@ -78,7 +80,8 @@ class Boxes {
     if (thread_ == 0) {
       gg::ptx::bulk_commit_group();
       if (before >= 0 && next < TILE_BOXES) {
-        // TMA has read the box before, or all threads have: they have passed the bar_sync above since.
+        // TMA has read the box before, or all threads have: they have passed the
+        // bar_sync above since.
         gg::ptx::bulk_wait_group_read<1>();
         load(next);
       }
@@ -96,11 +99,13 @@ class Boxes {
   // From one box of the tile to the next.
   __device__ int step() const { return rows_ > HALF ? 1 : 2; }
   __device__ static int slot(int box) { return box % C::BOXES * BOX_BYTES; }
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c
+  // xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
 
-  // For ldmatrix and stmatrix: lane l has row l % 8 of matrix l / 8. Matrices 0 and 1 are rows 0 to 7 and 8 to
-  // 15 of the warp's gates, matrices 2 and 3 those of the ups, which are four chunks further.
+  // For ldmatrix and stmatrix: lane l has row l % 8 of matrix l / 8. Matrices 0 and 1 are
+  // rows 0 to 7 and 8 to 15 of the warp's gates, matrices 2 and 3 those of the ups, which are
+  // four chunks further.
   __device__ uint32_t chunk_addr(int box, int chunk) const {
     const int lane = thread_ % 32, row = thread_ / 32 * 16 + lane % 16;
     return addr_ + slot(box) + swizzled(row, chunk + lane / 16 * 4);

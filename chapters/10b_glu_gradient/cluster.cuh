@@ -15,8 +15,8 @@ namespace chapter {
 // mbarrier: its phase could end before the other block has read, or the other block wait for ever.
 // A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
 // read, and shows no write to anybody.
-// Before: wgmma has been waited for, or the load's value is in a register (gg::ptx::has_come), or
-// the threads that loaded have met in a bar_sync since.
+// Before: the read is over. wgmma that read has been waited for, the load's value is in a register
+// (gg::ptx::has_come), or the threads that loaded have met in a bar_sync since (from 07j on).
 template <int BLOCKS>
 __device__ void arrive_in(int rank, uint32_t bar_addr) {
   if constexpr (BLOCKS > 1) {

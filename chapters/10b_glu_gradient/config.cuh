@@ -19,15 +19,15 @@ constexpr int BM = 2 * HALF, BN = 128;           // rows and columns of a block'
 constexpr int PAIR = gg::epilogue::GLU_COLUMNS;  // columns of the product beside a box: 32 gates, 32 ups
 static_assert(2 * PAIR == BOX);
 
-// A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair i, and the rows
-// of the tile's upper half and of its lower half. A tile of up to HALF rows has no lower half: its A and C are not
-// loaded, and nothing is multiplied.
+// A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair
+// i, and the rows of the tile's upper half and of its lower half. A tile of up to HALF rows has no
+// lower half: its A and C are not loaded, and nothing is multiplied.
 constexpr int PAIRS = BN / PAIR, TILE_BOXES = 2 * PAIRS;
 
-// A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks multiply the
-// same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each of a block's two consumers
-// multiplies whole tiles: the first one those of even numbers, as the worker gets them, the second one the
-// others.
+// A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
+// multiply the same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each
+// of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
+// worker gets them, the second one the others.
 template <int STAGES_, int CLUSTER_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
@@ -42,11 +42,12 @@ struct Config {
   static constexpr int SHARE = HALF / CLUSTER;  // rows of a half that a block loads
   static_assert(SHARE % 8 == 0);                // so it begins where TMA's swizzle repeats
   static constexpr int BOXES = 4;               // of C or D, for which a consumer has room
-  // Each tile uses a slot an even number of times, or, for a lower half that is not there, never. So the parity of
-  // a box's load depends on its number in the tile alone (boxes.cuh).
+  // Each tile uses a slot an even number of times, or, for a lower half that is not there, never.
+  // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
   static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
-  // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less than 3 KB.
+  // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less
+  // than 3 KB.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a consumer makes of a tile's sums: gradients of gates and ups, which go to D, and its part of dprob and
-// of dbias.
+// A consumer makes gradients of gates and ups of a tile's sums, which go to D, and parts of dprob
+// and of dbias.
 
 #pragma once
 
@@ -17,8 +17,8 @@ namespace chapter {
 // A thread has sums of two rows of a box's height, 64 rows: this one, and the one 8 rows below.
 __device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4; }
 
-// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i * 8. They are read
-// before the tile is multiplied, so that no product waits for them.
+// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i *
+// 8. They are read before the tile is multiplied, so that no product waits for them.
 struct Factors {
   float alpha, prob[2][2];
 
@@ -35,9 +35,10 @@ struct Factors {
   }
 };
 
-// The sum of each of 16 values over the eight lanes whose numbers are alike modulo 4. Lane l gets two of them,
-// those of numbers l / 4 * 2 and the next one, in sums[0] and sums[1]. In three rounds a lane keeps half of
-// the values, and gives its partner the other half: 14 shuffles where 16 sums by themselves take 48.
+// The sum of each of 16 values over the eight lanes whose numbers are alike modulo 4. Lane l gets
+// two of them, those of numbers l / 4 * 2 and the next one, in sums[0] and sums[1]. In three rounds
+// a lane keeps half of the values, and gives its partner the other half: 14 shuffles where 16 sums
+// by themselves take 48.
 // [fold]
 template <int HALF = 8>
 __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
@@ -52,9 +53,9 @@ __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
 }
 // [/fold]
 
-// Who: a whole consumer, when box `box` of C has landed. Writes the box of D there. `sums`: of the tile's rows in
-// this box. `rows`: how many of the box's rows belong to the tile, or more. Adds to dprob, of this thread's two
-// rows, and to dbias, of its 8 columns of gates and then their ups.
+// Who: a whole consumer, when box `box` of C has landed. Writes the box of D there. `sums`: of the
+// tile's rows in this box. `rows`: how many of the box's rows belong to the tile, or more. Adds to
+// dprob, of this thread's two rows, and to dbias, of its 8 columns of gates and then their ups.
 // [box]
 template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
@@ -67,7 +68,8 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
       float of_gate[2], of_up[2];
-      // Another group's row counts as zeros, also where it holds NaN: with prob 0 it then adds 0 to dbias.
+      // Another group's row counts as zeros, also where it holds NaN: with prob 0 it then adds
+      // 0 to dbias.
       const bool is_ours = thread_row(thread) + i * 8 < rows;
       if (!is_ours) words[i] = words[2 + i] = 0;
 #pragma unroll
@@ -92,8 +94,8 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 }
 // [/box]
 
-// Who: a whole consumer. Stores the parts of dprob of this thread's rows, `rows` of which are the tile's; `part`:
-// where that of the first of 64 rows goes.
+// Who: a whole consumer. Stores the parts of dprob of this thread's rows, `rows` of which are the
+// tile's; `part`: where that of the first of 64 rows goes.
 __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int thread) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {

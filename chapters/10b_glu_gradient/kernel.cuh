@@ -5,7 +5,8 @@
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
 //     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by GLU(C)[row, col]
 //     D = the loss by C, dprob [M] that by prob, dbias [G,2N] the sum of D's rows (epilogue_glu.cuh)
-// New here: an epilogue that reads as much as it writes, and sums over rows and columns of many tiles.
+// New here: an epilogue that reads as much as it writes, and sums over rows and columns
+// of many tiles.
 
 #pragma once
 
@@ -24,7 +25,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are
+// dealt out anew.
 template <class C, class Activation>
 __global__ void __launch_bounds__(C::THREADS, 1)
     glu_gradient(const __grid_constant__ Maps maps, bf16* d, const __grid_constant__ Operands operands,

@@ -38,7 +38,8 @@ struct Sizes {
 template <class C, class Activation>
 void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
   const auto [rows, groups, n, k] = sizes;
-  // B has three dimensions: after a group's last k TMA reads zeros, and not the next group's weights.
+  // B has three dimensions: after a group's last k TMA reads zeros, and not the
+  // next group's weights.
   const Maps maps = {.a = gg::make_swizzled_map(t.a, {k, rows}, {BK, C::SHARE}),
                      .b = gg::make_swizzled_map(t.b, {n, k, groups}, {BOX, BK, 1}),
                      .c = gg::make_swizzled_map(t.c, {2 * n, rows}, {BOX, BOX}),

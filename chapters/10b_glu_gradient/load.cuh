@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's share of each slice of A into all blocks of the cluster, and the slice of
-// B into its own, as far ahead as there are stages. It waits for `empty`. TMA's bytes, those from all blocks,
-// signal `full`.
+// The loading warp loads its block's share of each slice of A into all blocks of the cluster, and
+// the slice of B into its own, as far ahead as there are stages. It waits for `empty`. TMA's bytes,
+// those from all blocks, signal `full`.
 
 #pragma once
 
@@ -26,8 +26,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
-      // nothing was (ring.cuh).
+      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In
+      // lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, halves * HALF * ROW_BYTES + C::B_BYTES);

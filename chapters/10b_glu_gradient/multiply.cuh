@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies every second tile of its block. The two take turns: while one makes
-// gradients of its sums, the other multiplies. It waits for its turn and for `full`, and signals the other's
-// turn and `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies every second tile of its block. The two take turns:
+// while one makes gradients of its sums, the other multiplies. It waits for its turn and for
+// `full`, and signals the other's turn and `empty`, that of all blocks whose loads write this
+// one's shared memory.
 
 #pragma once
 
@@ -20,15 +21,15 @@
 
 namespace chapter {
 
-// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
-// Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
+// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so
+// on. Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
 // lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
 // t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
-// be ahead of the loads.
-// A consumer passes the turn when it has started the products of its tile's last slice, and those
-// of the slice before have ended, whether the other one has another tile or not. A consumer without
-// a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
+// be ahead of the loads. A consumer passes the turn when it has started the products of its tile's
+// last slice, and those of the slice before have ended, whether the other one has another tile or
+// not. A consumer without a tile does not wait. The phase that then ends is waited for by nobody,
+// which an mbarrier allows.
 // [turns]
 class Turns {
  public:
@@ -63,8 +64,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
                                                int rows, int n, int slices) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), thread = int(threadIdx.x) % 128;
   // [descriptors]
-  // A row of A's slice has 64 of k. A row of a box of B has 64 columns of one k: from eight k to the next eight
-  // are 8 rows, from 64 columns to the next BK rows.
+  // A row of A's slice has 64 of k. A row of a box of B has 64 columns of one k: from eight k to
+  // the next eight are 8 rows, from 64 columns to the next BK rows.
   const auto a_desc = gg::ptx::wgmma_desc(
       memory.a_tile_addr,
       gg::ptx::TileLayout{.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES});
@@ -73,8 +74,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
                                                                   .leading_bytes = BK * ROW_BYTES,
                                                                   .stride_bytes = 8 * ROW_BYTES});
   // [/descriptors]
-  // This block does not read the stage any more. wgmma is one operation of the consumer's four warps, so one
-  // thread may speak for them.
+  // This block does not read the stage any more. wgmma is one operation of the consumer's four
+  // warps, so one thread may speak for them.
   const auto release = [&](int stage) {
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// dprob is a sum over columns, dbias one over rows, and both go over many tiles, of many blocks. Each tile
-// stores its part of a sum. A second kernel adds the parts, always in the same order.
+// dprob is a sum over columns, dbias one over rows, and both go over many tiles, of many blocks.
+// Each tile stores its part of a sum. A second kernel adds the parts, always in the same order.
 
 #pragma once
 
@@ -18,9 +18,9 @@ struct Parts {
   float* prob;  // [columns_of_tiles(n)][rows]: a row's over the columns of a tile
   float* bias;  // [slots][2N]: a column's over the rows of a tile
 
-  // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart, so they have slots
-  // one after the other. A group's last slot is at most its end / BM + group, and the next group's first slot
-  // is no less than that plus 1: no two tiles have the same.
+  // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart, so they
+  // have slots one after the other. A group's last slot is at most its end / BM + group, and the
+  // next group's first slot is no less than that plus 1: no two tiles have the same.
   __host__ __device__ static int slot(int row0, int group) { return row0 / BM + group; }
   // One more than any slot.
   static int64_t slots(int64_t rows, int groups) { return rows / BM + groups; }
@@ -38,8 +38,8 @@ __host__ __device__ constexpr int blocks_for(int64_t sums) {
   return int((sums + ADDING_THREADS - 1) / ADDING_THREADS);
 }
 
-// A thread adds the parts of one sum. The first blocks make dbias, blocks_for(2n) of them a group, the others
-// dprob.
+// A thread adds the parts of one sum. The first blocks make dbias, blocks_for(2n) of them a group,
+// the others dprob.
 // [add]
 __global__ void __launch_bounds__(ADDING_THREADS)
     add_parts(Parts parts, float* dprob, float* dbias, const __grid_constant__ gg::Offsets offsets,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of all groups' tiles: group after group, ceil(rows / BM) times the columns of tiles in each.
+// The list of all groups' tiles: group after group, ceil(rows / BM) times the columns of
+// tiles in each.
 
 #pragma once
 
@@ -8,8 +9,9 @@
 
 namespace chapter {
 
-// In a group tiles are listed in bands of so many rows of tiles, and in a band column after column. So tiles
-// that are multiplied at the same time share rows of A and columns of B, which the L2 then reads once.
+// In a group tiles are listed in bands of so many rows of tiles, and in a band column after
+// column. So tiles that are multiplied at the same time share rows of A and columns of B, which
+// the L2 then reads once.
 constexpr int BAND = 8;
 
 // Finds tiles by their index in the list. Who: a whole warp. Lane l has group first_group_ + l.
@@ -28,8 +30,8 @@ class TileFinder {
     }
     return __reduce_add_sync(~0u, tiles_m) * tiles_n_;
   }
-  // The tile of this index, less than count(). It may be that of the call before or more, never less: the
-  // search does not go back to groups before first_group_.
+  // The tile of this index, less than count(). It may be that of the call before or more, never
+  // less: the search does not go back to groups before first_group_.
   __device__ Tile find(int index) {
     for (;;) {
       // Lanes whose group ends after this tile.

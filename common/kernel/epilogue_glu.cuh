@@ -76,14 +76,15 @@ GG_HD inline float geglu(float gate, float up, float prob) {
 
 // ---- gradients ----
 
-// What the way back through an activation gives, of one gate and one up.
+// Gradients that the backward pass through an activation gives, of one gate and one up.
 struct GluGradient {
   float gate, up;  // the loss by the gate, and by the up
   float prob;      // this output's part of the loss by prob
 };
 
-// Of the output x = a u prob with a = gate sigma(gate) and u = up, y being the loss by x. In f32, each product
-// rounded by itself, but for the slope, which is one product and a sum that may be rounded together:
+// The gradients of the output x = a u prob with a = gate sigma(gate) and u = up, y being the loss
+// by x. In f32, each product rounded by itself, but for the slope, which is one product and a sum
+// that may be rounded together:
 //     h = y prob        gate: (h u) slope        up: h a        prob: y (a u)
 //     slope = s + a (1 - s), the derivative of a, with s = sigma(gate)
 // An infinite gate gives NaN for the gate, as a NaN does: the slope has 0 times infinity.
@@ -92,9 +93,10 @@ GG_HD inline GluGradient swiglu_gradient(float gate, float up, float y, float pr
   return {h * up * fmaf(a, 1 - s, s), h * a, y * (a * up)};
 }
 
-// Of geglu: the same with gate' and up' in place of the two, s = sigma(1.702 gate'), u = up' + 1 and
-// slope = s + (1.702 a)(1 - s). Beyond a clamp the loss does not depend on the number clamped: the gate's
-// gradient is 0 for a gate above 7, the up's for an up above 7 or below -7, whatever else is NaN.
+// The gradients of geglu: the same with gate' and up' in place of the two, s = sigma(1.702 gate'),
+// u = up' + 1 and slope = s + (1.702 a)(1 - s). Beyond a clamp the loss does not depend on the
+// number clamped: the gate's gradient is 0 for a gate above 7, the up's for an up above 7 or below
+// -7, whatever else is NaN.
 GG_HD inline GluGradient geglu_gradient(float gate, float up, float y, float prob) {
   constexpr float LIMIT = 7, SLOPE = 1.702f;
   const bool gate_clamped = gate > LIMIT, up_clamped = up > LIMIT || up < -LIMIT;  // false for NaN

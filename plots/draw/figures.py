@@ -485,7 +485,7 @@ def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
         label_rows(ax, names, 190)
         device = next(iter(rows.values()))["product"].device
-        ax.set(xlabel=f"{chapter.replace('_', ' ')} on {results.card(device)}, %")
+        ax.set(xlabel=f"{chapter.split('_')[0]} on {results.card(device)}, %")
         ax.axvline(100, color=DARK, lw=1.2)
         for y, key in enumerate(problems):
             if key not in rows:

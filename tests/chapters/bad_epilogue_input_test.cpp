@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "common/harness/base/npy.h"
 #include "tests/chapters/bad_input.h"
@@ -22,7 +23,7 @@ const std::vector<std::string> kFp4Names = {"mxfp4", "nvfp4", "fp4_ue8m0_16"};
 std::vector<std::string> chapters_with_an_epilogue(bool scaled) {
   std::vector<std::string> ids;
   for (const std::string& id : built_chapters()) {
-    if (has_epilogue(id) && has_block_scales(id) == scaled) ids.push_back(id);
+    if (has_epilogue(id) && has_block_scales(id) == scaled && !is_glu_gradient(id)) ids.push_back(id);
   }
   return ids;
 }
@@ -433,6 +434,50 @@ TEST_P(UnscaledEpilogueInput, IsNotRefusedWhole) {
 INSTANTIATE_TEST_SUITE_P(Built, UnscaledEpilogueInput, testing::ValuesIn(chapters_with_an_epilogue(false)),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(UnscaledEpilogueInput);
+
+// ---- gradients of a gated unit ----
+
+void write_gradient(const Folder& folder) {
+  both({halves("a.npy", {7, 64}), halves("b.npy", {2, 64, 32}), halves("c.npy", {7, 64}), ends({0, 3, 7}),
+        floats("alpha.npy", {2}), floats("prob.npy", {7})})(folder);
+}
+
+class GluGradientInput : public testing::TestWithParam<std::string> {};
+
+TEST_P(GluGradientInput, IsRefusedInOneSentence) {
+  const std::string& id = GetParam();
+  const auto row = [&](const std::string& name, const std::string& says, const Spoil& spoil) {
+    return Bad{name, id, {"--in", "{}", "--check"}, says, spoil};
+  };
+  const std::vector<Bad> all = {
+      row("COfN", "c.npy: has shape [7, 32], [7, 64] is wanted", halves("c.npy", {7, 32})),
+      row("COfTooFewRows", "c.npy: has shape [6, 64], [7, 64] is wanted", halves("c.npy", {6, 64})),
+      row("COfFloats", "c.npy: has type '<f4'", floats("c.npy", {7, 64})),
+      row("NoC", "c.npy", [](const Folder& folder) { std::filesystem::remove(folder.at("c.npy")); }),
+      row("ABias", "has no bias: remove the file", halves("bias.npy", {2, 64})),
+      {"N", id, problem("5", "48", "64", {}), "N=48: " + id + " wants multiples of 32"},
+      {"TooManyExperts", id, problem("0", "64", "128", {"--groups", "1025"}), "between 1 and 1024"},
+      {"ALibrary", id, {"--peer", "cublas_loop"}, "--peer cublas_loop: " + id + " computes more"},
+  };
+  expect_each_refused(all, write_gradient);
+}
+TEST_P(GluGradientInput, IsNotRefusedWhole) {
+  const Folder folder;
+  write_gradient(folder);
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check"});
+  expect_accepted(GetParam(), folder, {"--in", "{}", "--check", "--act", "geglu"});
+}
+
+std::vector<std::string> glu_gradients() {
+  std::vector<std::string> ids;
+  for (const std::string& id : built_chapters()) {
+    if (is_glu_gradient(id)) ids.push_back(id);
+  }
+  return ids;
+}
+INSTANTIATE_TEST_SUITE_P(Built, GluGradientInput, testing::ValuesIn(glu_gradients()),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GluGradientInput);
 
 }  // namespace
 }  // namespace testing_gg

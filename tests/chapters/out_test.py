@@ -151,6 +151,9 @@ class Problem:
         if about.get("product") == "weight_gradient":
             self.gradient(a, b, bounds, d_shape, d, d_type)
             return
+        if self.operator == "glu_gradient":
+            self.glu_gradient(a, list(zip(*[iter(b)] * b_shape[1])), bounds, alpha, prob, d_shape[1], d, d_type)
+            return
         for group in range(len(bounds) - 1):
             matrix = b[group * b_shape[1]:(group + 1) * b_shape[1]]
             columns = matrix if operands.is_nk else list(zip(*matrix))
@@ -175,6 +178,45 @@ class Problem:
             for i in range(k):
                 at = (group * k + i) * n
                 self.look([row[i] for row in a[begin:end]], columns, d[at:at + n], d_type, 1, 1, f"group {group} row {i}")
+
+    def glu_gradient(self, a, b, bounds, alpha, prob, width, d, d_type):
+        """D [M,2N] of each row in some columns of the product, dprob of each row, dbias of each group in some columns."""
+        c = decoded(*read(self.folder, "c")[1:])
+        dprob, dbias = read(self.folder, "dprob")[2], read(self.folder, "dbias")[2]
+        for group, (begin, end) in enumerate(itertools.pairwise(bounds)):
+            columns = list(zip(*b[group]))
+            looked = random.Random(group).sample(range(width // 2), COLUMNS)
+            sums = [[(0.0, 0.0)] * 2 for _ in looked]
+            for row in range(begin, end):
+                parts = []
+                for col in range(width // 2):
+                    total, size = product(a[row], columns[col])
+                    y, y_off = alpha[group] * total, abs(alpha[group]) * size * SUM
+                    at = row * width + col // 32 * 64 + col % 32
+                    gate, up = c[at], c[at + 32]
+                    s = sigma(gate)
+                    slope = s + gate * s * (1 - s)
+                    both = (at, y * prob[row] * up * slope), (at + 32, y * prob[row] * gate * s)
+                    parts.append((y * gate * s * up, (y_off + abs(y) * 2.0**-20) * abs(gate * s * up)))
+                    if col not in looked:
+                        continue
+                    for which, (place, number) in enumerate(both):
+                        off = (y_off / abs(y) if y else 1) * abs(number) + abs(y * prob[row] * up) * 2.0**-20
+                        got, least = d[place]
+                        self.expect(got, number, off + abs(number) * 2 * ULP[d_type] + least, f"row {row} column {place % width}")
+                        so_far = sums[looked.index(col)]
+                        so_far[which] = so_far[which][0] + number, so_far[which][1] + off + abs(number) * SUM
+                self.expect(dprob[row], math.fsum(each for each, _ in parts),
+                            sum(off + abs(each) * SUM for each, off in parts), f"dprob of row {row}")
+            for col, both in zip(looked, sums):
+                for which, (number, off) in enumerate(both):
+                    at = col // 32 * 64 + col % 32 + 32 * which
+                    self.expect(dbias[group * width + at], number, off + 2.0**-126, f"dbias of group {group} column {at}")
+
+    def expect(self, got, number, off, where):
+        self.checked += 1
+        if not abs(got - number) <= off:
+            self.wrong.append(f"{where}: {got}, not {number}")
 
     def own(self, operands, group):
         a, b = operands.rows(f"a_{group:05}")[1], operands.rows(f"b_{group:05}")[1]

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <iomanip>
 #include <map>
 #include <set>
@@ -90,6 +92,8 @@ inline bool is_gradient(const std::string& id) {
 }
 // Does it scale by alpha and prob?
 inline bool has_epilogue(const std::string& id) { return is_described(id, "\"alpha\""); }
+// Is it the gradient of a gated unit, which takes C and has no bias?
+inline bool is_glu_gradient(const std::string& id) { return is_described(id, "\"dprob\""); }
 inline bool has_tensor(const std::string& id, const std::string& name) {
   return is_described(id, "\"name\": \"" + name + "\"");
 }
@@ -166,6 +170,32 @@ inline void expect_same_files(const Folder& one, const Folder& other) {
   }
 }
 
+// The numbers of a .npy file of f32.
+inline std::vector<float> floats_of(const std::string& path) {
+  const std::string text = text_of(path);
+  const size_t start = 10 + (uint8_t(text.at(8)) | size_t(uint8_t(text.at(9))) << 8);
+  std::vector<float> values((text.size() - start) / sizeof(float));
+  std::memcpy(values.data(), text.data() + start, values.size() * sizeof(float));
+  return values;
+}
+// As expect_same_files, but for sums in f32 of what approximate instructions make: a GPU and the
+// emulator round exponentials and reciprocals differently in the last bits. They differ by 2^-18 of
+// the largest at most.
+inline void expect_same_files_but_sums(const Folder& one, const Folder& other) {
+  ASSERT_EQ(files_in(one), files_in(other));
+  for (const std::string& name : files_in(one)) {
+    if (name != "dbias.npy" && name != "dprob.npy") {
+      EXPECT_EQ(text_of(one.at(name)), text_of(other.at(name))) << name;
+      continue;
+    }
+    const std::vector<float> x = floats_of(one.at(name)), y = floats_of(other.at(name));
+    ASSERT_EQ(x.size(), y.size());
+    float largest = 0;
+    for (const float value : x) largest = std::max(largest, std::fabs(value));
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], largest * 0x1p-18f) << name << " " << i;
+  }
+}
+
 // The tensors of the small problem are whole, come back through --in and depend on --seed.
 inline void expect_whole_files(const std::string& id, const std::string& device) {
   const Folder first, again, other;
@@ -178,7 +208,7 @@ inline void expect_whole_files(const std::string& id, const std::string& device)
                            "b_00002.npy", "d_00000.npy", "d_00001.npy", "d_00002.npy"};
   const Words scaled = {"a.npy", "b.npy", "d.npy", "offsets.npy", "sfa.npy", "sfb.npy"};
   Words epilogue = {"a.npy", "alpha.npy", "b.npy", "d.npy", "offsets.npy", "prob.npy"};
-  for (const std::string name : {"amax", "c", "hadamard", "sfa", "sfb"}) {
+  for (const std::string name : {"amax", "c", "dbias", "dprob", "hadamard", "sfa", "sfb"}) {
     if (has_tensor(id, name)) epilogue.push_back(name + ".npy");
   }
   for (const std::string name : {"d_col", "norm_const", "sfd_col", "sfd_row"}) {

@@ -207,7 +207,7 @@ TEST(Fatbin, ReadsEveryChapter) {
     for (const auto& entries : containers) {
       const FatbinEntry* const ptx = choose_ptx(entries, choose_ptx(entries, 90) ? 90 : 100);
       const std::string text = ptx ? ptx_text(*ptx) : "";
-      for (const char* name : {"grouped_gemm", "weight_gradient"})
+      for (const char* name : {"grouped_gemm", "weight_gradient", "glu_gradient"})
         kernel = kernel || text.find(name) != std::string::npos;
     }
     EXPECT_TRUE(kernel) << id;

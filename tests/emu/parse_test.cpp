@@ -179,7 +179,8 @@ TEST(Parse, ReadsThePtxOfEveryChapter) {
           const auto is_named = [&](const char* name) {
             return function->name.find(name) != std::string::npos;
           };
-          if (!is_named("grouped_gemm") && !is_named("weight_gradient")) continue;
+          if (!is_named("grouped_gemm") && !is_named("weight_gradient") && !is_named("glu_gradient"))
+            continue;
           ++kernels;
           EXPECT_TRUE(function->entry);
           EXPECT_GT(function->body.size(), 50u);

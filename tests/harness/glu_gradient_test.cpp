@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The gradient of a gated linear unit: its formulas against finite differences, right launches, which pass, and
-// planted bugs, which are named.
+// The gradient of a gated linear unit: its formulas against finite differences, right launches,
+// which pass, and planted bugs, which are named.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "common/harness/harness.cuh"
@@ -30,8 +32,8 @@ GluGradient gradient(bool geglu, float gate, float up, float y, float prob) {
   return geglu ? epilogue::geglu_gradient(gate, up, y, prob) : epilogue::swiglu_gradient(gate, up, y, prob);
 }
 
-// Central differences in double are off by h^2 times a third derivative: half the step, a quarter of the error,
-// until the error of f32 is reached.
+// Central differences in double are off by h^2 times a third derivative: half the step, a quarter
+// of the error, until the error of f32 is reached.
 TEST(GluGradients, AreTheSlopesOfTheUnit) {
   constexpr float kY = 0.75f, kProb = 1.5f;
   for (const bool geglu : {false, true}) {

@@ -64,7 +64,8 @@ class Buffers {
   void fill_epilogue(const EpilogueOperands& operands, int unowned = 0xFF);
   // One operand: its owned elements one behind the other, as in a file, `unowned` everywhere else.
   void put(Tensor operand, const void* dense, int unowned);
-  // Every output, and the workspace, filled with a byte, but outputs that have a value to start from.
+  // Every output, and the workspace, filled with a byte, but outputs that have a value
+  // to start from.
   void poison(int byte) const;
   void set_start_values() const;  // of the latter alone
 

@@ -18,8 +18,8 @@ enum class Operator : uint8_t {
   quant,         // scaled by alpha and prob, with a bias; D rounded, or quantised in blocks of 32
   glu,           // columns in pairs of gate and up: C before, D = GLU(C)
   glu_hadamard,  // and each 16 neighbours of it transformed
-  // The way back through glu: the product is the gradient of GLU(C), C is an operand, and D the gradient
-  // of C. Beside it those of prob and of the bias.
+  // The way back through glu: the product is the gradient of GLU(C), C is an operand, and D the
+  // gradient of C. Beside it those of prob and of the bias.
   glu_gradient,
 };
 enum class Activation : uint8_t { swiglu, geglu };
@@ -54,7 +54,7 @@ struct Epilogue {
   bool is_gated() const { return op == Operator::glu || op == Operator::glu_hadamard; }
   bool has_c() const { return is_gated() && stores_c; }
   bool is_glu_gradient() const { return op == Operator::glu_gradient; }
-  // Of D, where the product has n.
+  // Returns the columns of D, where the product has n.
   int columns_of_d(int n) const { return is_gated() ? n / 2 : is_glu_gradient() ? 2 * n : n; }
 };
 

@@ -71,7 +71,7 @@ struct EpilogueTensors {
   uint8_t* sfd_row = nullptr;                     // ScaleLayout{rows(), ceil(N/32)}
   uint8_t* sfd_col = nullptr;                     // ScaleLayout{N, ceil(rows()/32)}, or by expert
   void* c = nullptr;                              // [rows(),N] of formats().c
-  // Of glu_gradient: C as the forward pass made it, [rows(),2N] of formats().c.
+  // An operand of glu_gradient: C as the forward pass made it, [rows(),2N] of formats().c.
   const void* saved_c = nullptr;
   float *dprob = nullptr, *dbias = nullptr;  // [rows()], [G,2N]
   Format bias_format = Format::bf16;
@@ -80,8 +80,8 @@ struct EpilogueTensors {
   bool butterfly = false;
 };
 
-// The bytes of memory that a launch uses as it likes, for its longest list of rows in memory. Nobody
-// clears it between launches.
+// The bytes of memory that a launch uses as it likes, for its longest list of rows in memory.
+// Nobody clears it between launches.
 using WorkspaceBytes = size_t (*)(int64_t rows, int groups, int n);
 
 // The parts of a Problem. All pointers but host_offsets, layout, request and ideas_off are in
@@ -146,7 +146,8 @@ class Problem {
   const Scales& scaled() const { return parts_.scaled; }
   const DiscreteB& discrete() const { return parts_.discrete; }
   const EpilogueTensors& epilogue() const { return parts_.epilogue; }
-  // Of as many bytes as the chapter's `workspace_bytes` says, at a multiple of 256; null: of none.
+  // Has as many bytes as the chapter's `workspace_bytes` says, at a multiple of 256;
+  // null: has none.
   void* workspace() const { return parts_.workspace; }
 
   // The reader's request.

@@ -304,8 +304,8 @@ void compare_amax(const OutputImage& image, int group, const Bounds& expected, F
                        : format("%.9g .. %.9g", double(expected.lo), double(expected.hi));
 }
 
-// A row of dbias. Where a band has not all rows of its group, the terms are those that D holds, each of which
-// was rounded.
+// A row of dbias. Where a band has not all rows of its group, the terms are those that D holds,
+// each of which was rounded.
 void compare_dbias(const OutputImages& images, const Formats& formats, const Layout& layout, int group,
                    const std::vector<RangeSum>* sums, Findings& result) {
   const int columns = 2 * layout.groups[size_t(group)].n;

@@ -18,13 +18,13 @@
 //   geglu: gate' = min(gate, 7), up' = max(min(up, 7), -7),
 //     x likewise of gate' * sigma(fl(1.702 * gate')) and fl(up' + 1)
 //   glu: D = x rounded
-//   glu_gradient, with the product in place of c: y = fl(alpha * acc), h = fl(y * prob), of gate and up as C
-//     has them, s = sigma(gate), a = fl(gate * s), u = up, f = 1, or of geglu those of gate' and up', with
-//     s = sigma(fl(1.702 * gate')), u = fl(up' + 1), f = 1.702:
+//   glu_gradient, with the product in place of c: y = fl(alpha * acc), h = fl(y * prob), of gate
+//     and up as C has them, s = sigma(gate), a = fl(gate * s), u = up, f = 1; or of geglu those of
+//     gate' and up', with s = sigma(fl(1.702 * gate')), u = fl(up' + 1), f = 1.702:
 //     D in the gate's column: fl(fl(h * u) * slope) rounded, slope = s + fl(f * a) * (1 - s)
-//     D in the up's column: fl(h * a) rounded; of geglu 0 where a clamp acts on the one or the other
-//     dprob = sum over columns of fl(y * fl(a * u)); dbias = sum over a group's rows of D before it is
-//     rounded: any order of f32 sums passes
+//     D in the up's column: fl(h * a) rounded; of geglu 0 where a clamp acts on the gate, or the up
+//     dprob = sum over columns of fl(y * fl(a * u)); dbias = sum over a group's rows of D before
+//     it is rounded: any order of f32 sums passes
 //   glu_hadamard: X = x rounded to bf16, in each 16 columns Y_j = sum over i of X_i W_ji in f32,
 //     D = Y rounded
 
@@ -138,8 +138,8 @@ class EpilogueReference {
   int gate_column(int col, int n) const;
   int up_column(int col, int n) const;
   Range activated(const Range& gate, const Range& up, int group, int64_t row) const;
-  // The way back, of the product y: what is rounded to D in the gate's column and in the up's, and the
-  // part of dprob. `gate` and `up` are those of C.
+  // The way back, of the product y: what is rounded to D in the gate's column and in the up's, and
+  // the part of dprob. `gate` and `up` are those of C.
   struct Gradient {
     Range gate, up, prob;
   };

@@ -72,8 +72,8 @@ class RangeSum {
  public:
   void add(const Range& x, float factor = 1);  // the exact product of both
   void add(const RangeSum& other);
-  // All that the sum may be, times a power of two. Each number is off by up to `error` of the sum of
-  // magnitudes.
+  // All that the sum may be, times a power of two. Each number is off by up to `error` of the
+  // sum of magnitudes.
   Range total(double error, double share = 1) const;
   // Is the sum one number, which every order of f32 sums gives?
   bool is_exact() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 10b's gradient of a gated linear unit beside chapter 07l's product and then a kernel that reads it.
+// Chapter 10b's gradient of a gated linear unit beside chapter 07l's product and then a kernel
+// that reads it.
 
 #include <cmath>
 
@@ -19,8 +20,9 @@ float number(const std::vector<char>& bytes, size_t i) {
   return value;
 }
 
-// Rounding the product moves all that is made of it by up to 2^-8 of itself, and both outputs are rounded. A sum
-// of values that are off by up to 2^-8 each is off by that of the sum of their magnitudes.
+// Rounding the product moves all that is made of it by up to 2^-8 of itself, and both
+// outputs are rounded. A sum of values that are off by up to 2^-8 each is off by that of the
+// sum of their magnitudes.
 void require_equal(gg::Machine&, const gg::Buffers& buffers, const bf16*, const Outputs& unfused,
                    const Outputs& fused) {
   const gg::Problem& p = buffers.problem();

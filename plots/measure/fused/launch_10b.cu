@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 10b's launch, from the folder that CMake names, and the unfused way: a kernel that reads the product
-// and stores the same parts of sums, which the chapter's own kernel adds.
+// Chapter 10b's launch, from the folder that CMake names, and the unfused way: a kernel that reads
+// the product and stores the same parts of sums, which the chapter's own kernel adds.
 
 #include "common/kernel/types.cuh"
 #include "rows.cuh"
@@ -34,8 +34,8 @@ struct TileRows {
   }
 };
 
-// C and D [rows,2N] of the product y [rows,N], a tile of BM rows and BN columns of y a block. Each byte is read
-// and written once.
+// C and D [rows,2N] of the product y [rows,N], a tile of BM rows and BN columns of y a block. Each
+// byte is read and written once.
 __global__ void __launch_bounds__(kThreads)
     gradient(const uint4* y, const uint4* c, const float* alpha, const float* prob, Parts parts,
              gg::Offsets offsets, int groups, int all_rows, int n, uint4* d) {
