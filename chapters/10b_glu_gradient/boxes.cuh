@@ -74,7 +74,7 @@ class Boxes {
     if (rows < BOX) {
       store_rows(box, row, rows, col);
     } else if (thread_ == 0) {
-      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + slot(box));
+      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + offset(box));
     }
     const int before = box - step(), next = before + C::BOXES;  // of the same slot
     if (thread_ == 0) {
@@ -98,7 +98,7 @@ class Boxes {
  private:
   // From one box of the tile to the next.
   __device__ int step() const { return rows_ > HALF ? 1 : 2; }
-  __device__ static int slot(int box) { return box % C::BOXES * BOX_BYTES; }
+  __device__ static int offset(int box) { return box % C::BOXES * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c
   // xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
@@ -108,14 +108,15 @@ class Boxes {
   // four chunks further.
   __device__ uint32_t chunk_addr(int box, int chunk) const {
     const int lane = thread_ % 32, row = thread_ / 32 * 16 + lane % 16;
-    return addr_ + slot(box) + swizzled(row, chunk + lane / 16 * 4);
+    return addr_ + offset(box) + swizzled(row, chunk + lane / 16 * 4);
   }
 
   // Who: one thread. Past C's last column or row, TMA writes zeros.
   __device__ void load(int box) const {
     const uint32_t landed = landed_addr_ + box % C::BOXES * 8;
     gg::ptx::mbarrier_arrive_expect_tx(landed, BOX_BYTES);
-    gg::ptx::tma_load_2d(addr_ + slot(box), &maps_.c, col0_ + box / 2 * BOX, row0_ + box % 2 * HALF, landed);
+    gg::ptx::tma_load_2d(addr_ + offset(box), &maps_.c, col0_ + box / 2 * BOX, row0_ + box % 2 * HALF,
+                         landed);
   }
 
   // The rows of a box that reaches past its group's end.
@@ -126,7 +127,7 @@ class Boxes {
 #pragma unroll 1
     for (int row = thread_ / CHUNKS; row < rows; row += 128 / CHUNKS) {
       *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * columns_ + col0 + chunk * 8) =
-          *reinterpret_cast<const uint4*>(shared_ + slot(box) + swizzled(row, chunk));
+          *reinterpret_cast<const uint4*>(shared_ + offset(box) + swizzled(row, chunk));
     }
   }
 

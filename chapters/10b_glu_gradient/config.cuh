@@ -14,15 +14,15 @@ constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a box: 64 columns, the most that TMA swizzles
 constexpr int BOX = 64;         // rows and columns of a box
 constexpr int BOX_BYTES = BOX * ROW_BYTES;
-constexpr int HALF = BOX;                        // rows of a half of a tile: as a wgmma and a box have them
-constexpr int BM = 2 * HALF, BN = 128;           // rows and columns of a block's tile of the product
-constexpr int PAIR = gg::epilogue::GLU_COLUMNS;  // columns of the product beside a box: 32 gates, 32 ups
-static_assert(2 * PAIR == BOX);
+constexpr int HALF = BOX;                         // rows of a half of a tile: as a wgmma and a box have them
+constexpr int BM = 2 * HALF, BN = 128;            // rows and columns of a block's tile of the product
+constexpr int UNITS = gg::epilogue::GLU_COLUMNS;  // columns of the product for a box: 32 gates, 32 ups
+static_assert(2 * UNITS == BOX);
 
 // A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair
 // i, and the rows of the tile's upper half and of its lower half. A tile of up to HALF rows has no
 // lower half: its A and C are not loaded, and nothing is multiplied.
-constexpr int PAIRS = BN / PAIR, TILE_BOXES = 2 * PAIRS;
+constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
 
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
 // multiply the same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each
@@ -45,6 +45,7 @@ struct Config {
   // Each tile uses a slot an even number of times, or, for a lower half that is not there, never.
   // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
   static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
+  static_assert(BOXES >= 4);  // without a lower half, `put` fills a slot again when the next box has landed
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less
   // than 3 KB.

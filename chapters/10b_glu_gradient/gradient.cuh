@@ -40,16 +40,16 @@ struct Factors {
 // a lane keeps half of the values, and gives its partner the other half: 14 shuffles where 16 sums
 // by themselves take 48.
 // [fold]
-template <int HALF = 8>
+template <int KEPT = 8>
 __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
-  const bool keeps_upper = lane & 2 * HALF;
+  const bool keeps_upper = lane & 2 * KEPT;
 #pragma unroll
-  for (int i = 0; i < HALF; ++i) {
-    const float given = keeps_upper ? sums[i] : sums[i + HALF];
-    const float kept = keeps_upper ? sums[i + HALF] : sums[i];
-    sums[i] = kept + __shfl_xor_sync(~0u, given, 2 * HALF);
+  for (int i = 0; i < KEPT; ++i) {
+    const float given = keeps_upper ? sums[i] : sums[i + KEPT];
+    const float kept = keeps_upper ? sums[i + KEPT] : sums[i];
+    sums[i] = kept + __shfl_xor_sync(~0u, given, 2 * KEPT);
   }
-  if constexpr (HALF > 2) fold<HALF / 2>(sums, lane);
+  if constexpr (KEPT > 2) fold<KEPT / 2>(sums, lane);
 }
 // [/fold]
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
                                          const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
                                          int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
 #pragma unroll
-  for (int chunk = 0; chunk < PAIR / 8; ++chunk) {
+  for (int chunk = 0; chunk < UNITS / 8; ++chunk) {
     uint32_t words[4];
     boxes.read(box, chunk, words);
 #pragma unroll
@@ -106,8 +106,8 @@ __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int
   }
 }
 
-// Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first
-// column of the product, which may be n or more: nothing is stored then.
+// Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first column of
+// the product, which may be n or more: nothing is stored then. `rows`: in memory, of all groups.
 // [gradients]
 template <class C, class Activation>
 __device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],
@@ -121,19 +121,21 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
 #pragma unroll
   for (int box = 0; box < TILE_BOXES; box += 2) {
     float dbias[16] = {};
+    // Columns from n on count as zeros, as other groups' rows do: A may be infinite, and y NaN.
+    const int tile_rows = col0 + box / 2 * UNITS < n ? tile.rows : 0;
     boxes.wait(box);
-    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], tile.rows, thread, dprob_upper,
+    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], tile_rows, thread, dprob_upper,
                 dbias);
     if (has_lower) {
       boxes.put(box);
       boxes.wait(box + 1);
-      make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], tile.rows - HALF, thread,
+      make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], tile_rows - HALF, thread,
                   dprob_lower, dbias);
     } else {
       boxes.meet();  // a bar_sync between the readers of the last pair's sums and the next sums, as in put
     }
     fold(dbias, lane);
-    const int column = lane / 16 * PAIR + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
+    const int column = lane / 16 * UNITS + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
     *reinterpret_cast<float2*>(&warp_sums.of[thread / 32][column]) = {dbias[0], dbias[1]};
     boxes.put(has_lower ? box + 1 : box);  // its bar_sync comes between the warps' sums and their readers
     const int of_bias = 2 * col0 + box / 2 * BOX + thread;
@@ -141,7 +143,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
       float sum = 0;
 #pragma unroll
       for (int warp = 0; warp < 4; ++warp) sum += warp_sums.of[warp][thread];
-      parts.bias[int64_t(Parts::slot(tile.row0, tile.group)) * 2 * n + of_bias] = sum;
+      parts.bias[int64_t(Parts::row(tile.row0, tile.group)) * 2 * n + of_bias] = sum;
     }
   }
   if (col0 >= n) return;

@@ -16,16 +16,16 @@ __host__ __device__ constexpr int columns_of_tiles(int n) { return (n + BN - 1) 
 // Parts of sums, in the workspace.
 struct Parts {
   float* prob;  // [columns_of_tiles(n)][rows]: a row's over the columns of a tile
-  float* bias;  // [slots][2N]: a column's over the rows of a tile
+  float* bias;  // [rows_of_bias][2N]: a column's over the rows of a tile
 
   // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart, so they
-  // have slots one after the other. A group's last slot is at most its end / BM + group, and the
-  // next group's first slot is no less than that plus 1: no two tiles have the same.
-  __host__ __device__ static int slot(int row0, int group) { return row0 / BM + group; }
-  // One more than any slot.
-  static int64_t slots(int64_t rows, int groups) { return rows / BM + groups; }
+  // have rows one after the other. A group's last such row is at most its end / BM + group, and the
+  // next group's first one is no less than that plus 1: no two tiles have the same.
+  __host__ __device__ static int row(int row0, int group) { return row0 / BM + group; }
+  // One more than any such row.
+  static int64_t rows_of_bias(int64_t rows, int groups) { return rows / BM + groups; }
   static size_t bytes(int64_t rows, int groups, int n) {
-    return (size_t(columns_of_tiles(n)) * rows + size_t(slots(rows, groups)) * 2 * n) * sizeof(float);
+    return (size_t(columns_of_tiles(n)) * rows + size_t(rows_of_bias(rows, groups)) * 2 * n) * sizeof(float);
   }
   static Parts in(void* workspace, int64_t rows, int n) {
     auto* const first = static_cast<float*>(workspace);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(ADDING_THREADS)
     const int group = block / blocks, col = block % blocks * ADDING_THREADS + int(threadIdx.x);
     if (col >= columns) return;
     const int begin = offsets[group], tiles = (offsets[group + 1] - begin + BM - 1) / BM;
-    const float* const first = parts.bias + int64_t(Parts::slot(begin, group)) * columns + col;
+    const float* const first = parts.bias + int64_t(Parts::row(begin, group)) * columns + col;
     for (int tile = 0; tile < tiles; ++tile) sum += first[int64_t(tile) * columns];
     dbias[int64_t(group) * columns + col] = sum;  // 0 for a group without rows
   } else {

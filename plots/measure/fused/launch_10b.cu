@@ -20,16 +20,16 @@ constexpr int kChunks = BN / kAtOnce;      // of a row of a tile; a lane has one
 constexpr int kRowsAtOnce = 32 / kChunks;  // of a warp
 constexpr int kColumns = 2 * kAtOnce;      // of D: a lane's gates, then its ups
 
-// The tile of D with this slot: rows of one group, or none.
+// The tile of D with this row of parts: rows of one group, or none.
 struct TileRows {
   int group, row0, rows;
   __device__ TileRows(int slot, const gg::Offsets& offsets, int groups) {
     const int lane = int(threadIdx.x) % 32;
-    int before = 0;  // groups whose first slot is this one or before
+    int before = 0;  // groups whose first such row is this one or before
     for (int g = lane; g < (groups + 31) / 32 * 32; g += 32)
-      before += __popc(__ballot_sync(~0u, g < groups && Parts::slot(offsets[g], g) <= slot));
+      before += __popc(__ballot_sync(~0u, g < groups && Parts::row(offsets[g], g) <= slot));
     group = before - 1;
-    row0 = offsets[group] + (slot - Parts::slot(offsets[group], group)) * BM;
+    row0 = offsets[group] + (slot - Parts::row(offsets[group], group)) * BM;
     rows = min(BM, offsets[group + 1] - row0);
   }
 };
@@ -116,7 +116,7 @@ void launch_10b(const gg::Problem& p, bf16*, cudaStream_t stream) {
 void launch_glu_gradient(const gg::Problem& p, bf16* product, cudaStream_t stream) {
   launch_07l(p, product, stream);
   const chapter_10b::Tensors t = tensors_of(p);
-  const int64_t slots = Parts::slots(p.rows(), p.groups());
+  const int64_t slots = Parts::rows_of_bias(p.rows(), p.groups());
   gg::launch_kernel({.grid = dim3(unsigned(chapter_10b::columns_of_tiles(p.n())), unsigned(slots)),
                      .threads = kThreads,
                      .shared_bytes = 0,
