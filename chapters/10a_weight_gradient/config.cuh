@@ -15,9 +15,14 @@ constexpr int ROW_BYTES = 128;  // of a box
 constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK rows of BOX columns
 constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
+// A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two.
+static_assert(BOX == 64 && BOXES_A == 2);
 // A box of D in f32, as TMA stores it: so many rows and columns, 128 bytes a row. K is a multiple of
 // D_ROWS, so a box lies in one group or past its end.
 constexpr int D_ROWS = 8, D_COLUMNS = 32, D_BOX_BYTES = D_ROWS * ROW_BYTES;
+// In store.cuh a lane's row in a box is lane / 4, a warp's 16 rows are two boxes, and four times 8
+// columns are a row of a box.
+static_assert(D_ROWS == 8 && D_COLUMNS == 32);
 
 // A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have ROWS rows and BN columns
 // of D, of which the block of rank r has BM rows, from the tile's row r * BM on. So all its blocks
@@ -35,6 +40,10 @@ struct Config {
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER, BOXES_D = BOXES_D_;
   static_assert(BOXES_B % CLUSTER == 0);
+  // In each call of store_boxes a warp fills 2 * BN / D_COLUMNS boxes, from its first one on. Before
+  // it fills one it waits until at most its last BOXES_D - 1 copies are under way. These are the
+  // other boxes' in the next call too only if a call has filled all of them equally often.
+  static_assert(2 * BN / D_COLUMNS % (BOXES_D > 0 ? BOXES_D : 1) == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
   static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);
   // Warps before LOADER multiply, and each has boxes of its own.

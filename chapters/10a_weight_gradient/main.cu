@@ -7,9 +7,9 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 8,
       .n_multiple = 8,
-      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .multiple_reason = "TMA wants rows of whole 16 bytes, and a box of D has 8 rows of one group",
       .product = gg::Product::weight_gradient,
-      .most_b_rows = INT32_MAX,  // rows of D, as many as B has elsewhere: a box's coordinates are int
+      .most_b_rows = INT32_MAX,  // rows of D, G times K: the coordinates of a box are int
       .sets = {"smoke", "edges", "ends", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "moe", "wgrad"},
       .options = {"offsets", "accumulate"},

@@ -20,6 +20,9 @@ namespace chapter {
 // or adds to them. Who: a whole consumer. Each warp has boxes and bulk groups of its own, so warps need not
 // meet. Its sums are 16 rows, of which a box has the first or the last 8.
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
+// `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
+// Each call begins with the warp's first box, and its waits count the copies of the call before too:
+// config.cuh asserts what makes that right.
 // Each element of D is added to once in a launch, so the order of the tiles does not change the sum.
 // [boxes]
 template <class C>
@@ -103,7 +106,8 @@ __device__ inline void store_row(T* d_row, const float (&sums)[BN / 2], int half
   }
 }
 
-// 16 bits: the same from registers. `d`: D_g.
+// 16 bits: stores 64 rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n]
+// has them, or adds to them, from registers. `d`: D_g. Who: a whole consumer.
 // [store]
 template <class D>
 __device__ void store(D* d, const float (&sums)[BN / 2], int row0, int col0, int n, int k, bool accumulate) {
