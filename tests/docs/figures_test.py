@@ -462,7 +462,7 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual([line.get_markerfacecolor() for line in ax.ax.lines[2:]], ["white", "#a8650f"])
         self.assertEqual(ax.ticks[1], [(0, "moe: 37 rows, N=4096, K=7168"), (1, "moe: 69 rows, N=4096, K=7168")])
         self.assertEqual([each.labels[0] for each in (ax, other)],
-                         ["01 naive on H200, %", "02 tiled on H200, %"])
+                         ["01 on H200, %", "02 on H200, %"])
         self.assertEqual(ax.limits[1], (1.5, -0.5))
 
     def test_colours_and_the_chapters_that_a_figure_names(self):
