@@ -23,7 +23,7 @@
 
 namespace chapter {
 
-// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
+// The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
 // lap t only after lap t - 1 has landed there. As long as it has not, the phase that ended last
@@ -36,16 +36,16 @@ namespace chapter {
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of the
-  // second consumer's barrier ends when it may begin its tile i. The first consumer may begin its
-  // tile 0 at once: phase i is for its tile i + 1, and its first wait, for the parity of the phase
-  // before phase 0, returns at once.
+  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of
+  // consumer 1's barrier ends when it may begin its tile i. Consumer 0 may begin its tile 0 at
+  // once: phase i is for its tile i + 1, and its first wait, for the parity of the phase before
+  // phase 0, returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, when all products of the tile are started, and have ended but for the last
-  // slice's. The tensor cores go on with the other consumer's products.
+  // Who: all four warps of this `consumer`, when all products of its tile are started, and have
+  // ended but for the last slice's. The other one's barrier gets their arrivals.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -77,8 +77,8 @@ struct Self {
 // A wrong guess ([start]): warp 0 alone waits for its slices and releases them. `empty` wants one
 // arrival of each block; and if all warps waited, a slow one might look only after the stage's next
 // phase has ended, when parity shows the guessed slice's as not over. All other warps only count
-// these slices. They look at a stage after warp 0 has seen its slice land: the first consumer's
-// warps meet warp 0 at the bar_sync in Factors::read, and that consumer passes the second one's
+// these slices. They look at a stage after warp 0 has seen its slice land: the other warps of
+// consumer 0 wait for warp 0 at the bar_sync in Factors::read, and consumer 0 passes consumer 1's
 // first turn after that. So the loop over these slices, `read` and `pass` stay in this order.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
@@ -107,7 +107,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       release(ring.stage);
     }
   }
-  if (consumer > 0) ring.skip(slices);  // tile 0, which is the first consumer's
+  if (consumer > 0) ring.skip(slices);  // tile 0, which is consumer 0's
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
   Tile tile;
   bool more = tiles.first(tile);
@@ -125,9 +125,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 192 cycles for 192 sums (96 CS2R), while the other consumer's last slice is multiplied. A
-      // predicate of the first products could set them instead. But to the compiler these products
-      // would then read the registers, and all would have to be kept through the epilogue before.
+      // 192 sums are 96 CS2R, of two registers each. If one takes two cycles, that is 192 cycles,
+      // while the other consumer's last slice is multiplied. A false predicate of the first products
+      // would do the same. But to the compiler they would read the registers, and it might keep all
+      // of them through the epilogue before.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before

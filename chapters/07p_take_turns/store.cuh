@@ -46,7 +46,7 @@ class BoxStore {
     const int at = box % C::BOXES * C::BOX_BYTES;
     write_box(at, words);
     gg::ptx::fence_proxy_async();
-    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
+    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too, and `tile` was read
     if (rows >= STEP) {
       if (thread_ == 0) gg::ptx::tma_store_2d(&d_map_, col0, row0, addr_ + at);
     } else {
