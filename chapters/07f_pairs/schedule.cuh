@@ -19,8 +19,8 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show. A receiver reads a tile after its work on the tile before, and needs no slice of the tile
-// itself. So a consumer may wait for the next tile while it holds a stage of this one: no block hangs.
+// would not show. A warp receives tile i after it has loaded tile i - 1 or started its last products.
+// It needs no slice of tile i. So a consumer that holds one may wait for tile i + 1: no block hangs.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -59,7 +59,7 @@ struct Mailbox {
   __device__ Tile receive(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes have left the wait, and read `tile` before its place is given back
+    __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
     // Arrive only when the words are in registers: the first block may then overwrite `tile`.
     // has_come is always true, but the compiler cannot know what memory holds, and must compare.
     // `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles out.

@@ -28,8 +28,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   // [release]
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
   // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
-  // phase of an `empty`: before it releases the stage again, each block has loaded its part of the
-  // next slice there, and does so only when the phase of its `empty` has ended.
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);

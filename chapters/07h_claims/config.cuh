@@ -47,15 +47,15 @@ struct Maps {
   CUtensorMap b, d;
 };
 
-// A worker's tile. TileReceiver::next makes col0 the first of the block's own columns.
-// Mailbox::receive relies on it that their bitwise or is never INT_MIN (gg::ptx::has_come), else no
-// receiver would arrive. No word is. Mailbox::send asserts that there are four words.
+// A worker's tile. TileReceiver::next makes col0 the first of the block's own columns. No word may be
+// INT_MIN, else no receiver arrives (gg::ptx::has_come). Mailbox::send relies on the order.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   int rows;   // 1 to BM: load_tiles picks a map by it
   int col0;   // its first column; N or more where a block has no columns of D
 };
+static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
 // Shared memory.
 struct Memory {
