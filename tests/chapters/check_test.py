@@ -66,7 +66,8 @@ def never_executed(program, counts):
         for kernel, lines in sources(text).items():
             for number, chain in lines.items():
                 for where in chain:
-                    if folder in where[0] and where[1] > 0:  # line 0: the compiler's own instruction
+                    # An instruction of line 0 is the compiler's own.
+                    if folder in where[0] and where[1] > 0:
                         total[where] += counts[kernel].get(number, 0)
                         instructions[where] = f"{ptx[number - 1].strip()} of {kernel}"
     if not total:
