@@ -67,14 +67,16 @@ EpilogueOperands random_operands(const Formats& formats, const Epilogue& epilogu
     const int64_t columns = 2 * int64_t(shape.n_of(0));
     operands.saved_c.assign(size_t(shape.m_total() * columns), 0xFFFF);  // NaN
     const Fill with{fill.kind, std::min(fill.range, whole_numbers(formats.c)), fill.seed, 8};
-    int64_t first = 0;
-    for (size_t g = 0; g < size_t(shape.groups()); first += shape.m[g++] * columns) {
-      if (g < nan_groups.size() && nan_groups[g]) continue;
-      parallel_for(shape.m[g] * columns, 1 << 16, [&](int64_t begin, int64_t end) {
+    int64_t first = 0;  // the group's first element
+    for (size_t g = 0; g < size_t(shape.groups()); ++g) {
+      const int64_t count = shape.m[g] * columns;
+      const bool is_nan = g < nan_groups.size() && nan_groups[g];
+      parallel_for(is_nan ? 0 : count, 1 << 16, [&](int64_t begin, int64_t end) {
         for (int64_t i = first + begin; i < first + end; ++i)
           operands.saved_c[size_t(i)] =
               uint16_t(random_code(with, formats.c, uint64_t(i), normal_quantiles()));
       });
+      first += count;
     }
   }
   if (has(Tensor::hadamard)) {

@@ -80,8 +80,8 @@ struct EpilogueTensors {
   bool butterfly = false;
 };
 
-// The bytes of memory that a launch uses as it likes, for its longest list of rows in memory.
-// Nobody clears it between launches.
+// Returns the bytes of scratch memory that a launch wants for so many rows in memory, groups and
+// columns of B. The launch may write them as it likes, and finds no zeros there.
 using WorkspaceBytes = size_t (*)(int64_t rows, int groups, int n);
 
 // The parts of a Problem. All pointers but host_offsets, layout, request and ideas_off are in
