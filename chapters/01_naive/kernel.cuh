@@ -16,7 +16,8 @@ namespace chapter {
 // [block]
 constexpr int THREADS_X = 32;  // one warp along the columns: its reads of B and writes of D are contiguous
 constexpr int THREADS_Y = 16;  // rows of a block, one to a warp: the warps read the same B, mostly from L1
-constexpr int THREADS = THREADS_X * THREADS_Y;
+constexpr int THREADS = THREADS_X * THREADS_Y;  // other numbers give the same D, as long as this holds:
+static_assert(THREADS_X % 32 == 0 && THREADS <= 1024, "whole warps in a row, 1024 threads at most");
 // [/block]
 
 // [kernel]
@@ -40,8 +41,7 @@ __global__ void __launch_bounds__(THREADS)
 // Columns of D at most: a grid's y extent is at most 65535 blocks.
 constexpr int MOST_N = 65535 * THREADS_X;
 
-// The loop needs the offsets before each launch, so it reads the host's copy. The device's, `offsets`, is for
-// kernels that find their group themselves, from chapter 02 on.
+// The loop needs the offsets before each launch, so it reads the host's copy, not the device's.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* /*offsets*/, const int32_t* host_offsets, int groups,
             int n, int k, int64_t b_group_stride, cudaStream_t stream) {

@@ -9,13 +9,15 @@
 int main(int argc, char** argv) {
   const gg::Chapter info = {
       .most_n = chapter::MOST_N,
-      // For --set; the first two are checked by default. In `far` the B lie 2^31 elements apart.
+      // For --set; --help describes each, and the first two are checked by default. In `far` the distance
+      // between two B, p.b_group_stride(), is over 2^31 elements.
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "far"},
       // Without this p.host_offsets() below is null.
       .reads_offsets_on_host = true,
   };
-  // A, B and D are all bf16 (the default), all f16 or all float. The lambda is called for each launch, with
-  // an empty tag that names the three types; Same<T> is short for Operands<T, T, T>.
+  // A, B and D are all bf16 (the default), all f16 or all float: Same<T> is Operands<T, T, T>. Three types
+  // that differ would not compile here, because `launch` has one T. The lambda is called whenever D must be
+  // computed; its first argument is empty and names the three types.
   return gg::run<gg::Same<bf16>, gg::Same<f16>, gg::Same<float>>(
       argc, argv, info,
       []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
